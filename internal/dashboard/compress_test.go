@@ -37,7 +37,7 @@ func TestCompression(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != test.compressed || w.Code != http.StatusOK {
-			t.Errorf("%+v: answered %d, %v", test, w.Code, w.Header())
+			t.Errorf("%+v: status %d, %v", test, w.Code, w.Header())
 			continue
 		}
 		if vary := strings.Join(w.Header().Values("Vary"), ","); !strings.Contains(vary, "Accept-Encoding") || strings.Contains(vary, "Sec-Fetch-Site") != (test.path == page) {

@@ -59,11 +59,11 @@ func TestReconcileAllOfAProgram(t *testing.T) {
 	wantTexts(t, page, `action="`+programPage+`/reconcile"`, "stop the program or pause its objects")
 	w := postReconcileAll(t, s, page)
 	if message := w.Header().Get("Hx-Trigger"); !strings.Contains(message, "Reconciling 2 objects. The API server rejected 1 more") {
-		t.Errorf("%d: said %s", w.Code, message)
+		t.Errorf("%d: message %s", w.Code, message)
 	}
 	for _, name := range []string{"red", "blue", "locked", "gone"} {
 		if a.count(at+name+"?") != 1 {
-			t.Errorf("%s was asked for %d times", name, a.count(at+name+"?"))
+			t.Errorf("%s was requested %d times", name, a.count(at+name+"?"))
 		}
 	}
 }
@@ -167,19 +167,19 @@ func TestReconcileAllCoversEveryObject(t *testing.T) {
 		"Reconciling 500 objects. Skipped 500 paused objects",
 	} {
 		if message := postReconcileAll(t, s, page).Header().Get("Hx-Trigger"); !strings.Contains(message, want) {
-			t.Errorf("said %s, want %s", message, want)
+			t.Errorf("message %s, want %s", message, want)
 		}
-		if asked := source.requestCounts(); len(asked) == maxBulkReconciles && asked["teams-001"] != 1 {
-			t.Error("an object of which a user asked for a run, in words, is not among the first")
+		if requests := source.requestCounts(); len(requests) == maxBulkReconciles && requests["teams-001"] != 1 {
+			t.Error("an object that a user annotated is not among the first")
 		}
 	}
-	asked := source.requestCounts()
-	if len(asked) != maxBulkReconciles+50 {
-		t.Errorf("%d objects were asked for of %d", len(asked), maxBulkReconciles+50)
+	requests := source.requestCounts()
+	if len(requests) != maxBulkReconciles+50 {
+		t.Errorf("%d objects were requested of %d", len(requests), maxBulkReconciles+50)
 	}
-	for name, n := range asked {
+	for name, n := range requests {
 		if strings.HasPrefix(name, "players") && (name < "players-500" || n > 2) {
-			t.Errorf("%s was asked for %d times", name, n)
+			t.Errorf("%s was requested %d times", name, n)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 			t.Errorf("%d: toast %s", code, toast)
 		}
 		if n := len(source.requestCounts()); n == maxBulkReconciles {
-			t.Errorf("%d: %d were asked for all the same", code, n)
+			t.Errorf("%d: %d were requested all the same", code, n)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 		"Not synced yet":                    get(t, (&fakeAPI{Server: up}).newServer(t, &fakeSource{name: "setpoint", process: model.Process{Watches: []model.Watch{{Selection: "x"}}}}), "/").Body.String(),
 	} {
 		if !strings.Contains(page, want) || strings.Contains(page, "No controllers yet") {
-			t.Errorf("the page does not say %q:\n%s", want, page)
+			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestEventStream(t *testing.T) {
 			source.revisions <- 2
 		}
 	}
-	t.Errorf("the page was told of %d changes", heard)
+	t.Errorf("the page got %d changes", heard)
 }
 
 func TestFlashMessageIsShownOnce(t *testing.T) {
@@ -127,10 +127,10 @@ func TestFlashMessageIsShownOnce(t *testing.T) {
 	next := httptest.NewRecorder()
 	s.ServeHTTP(next, r)
 	if !strings.Contains(next.Body.String(), "It is done.") {
-		t.Error("it is not said")
+		t.Error("the message is missing")
 	}
 	if cookies := next.Result().Cookies(); len(cookies) != 1 || cookies[0].MaxAge >= 0 {
-		t.Errorf("it is said again: %v", cookies)
+		t.Errorf("the message is repeated: %v", cookies)
 	}
 }
 

@@ -70,10 +70,10 @@ func streamEvents(req *request) error {
 
 // run sends events until the page is closed or the session ends.
 func (l *eventStream) run(ctx context.Context) {
-	pulse, look, rest := time.NewTicker(keepaliveInterval), time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
-	defer pulse.Stop()
-	defer look.Stop()
-	defer rest.Stop()
+	keepalive, poll, refresh := time.NewTicker(keepaliveInterval), time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
+	defer keepalive.Stop()
+	defer poll.Stop()
+	defer refresh.Stop()
 	// Changes are ignored until the page may refresh again, which combines them into one.
 	var changes <-chan struct{}
 	open := l.send(": open\n\n") && l.checkAPIServer(ctx)
@@ -81,21 +81,21 @@ func (l *eventStream) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-poll.C:
 			open = l.poll(ctx)
-		case <-pulse.C:
+		case <-keepalive.C:
 			open = l.keepalive()
-		case <-rest.C:
+		case <-refresh.C:
 			left := l.throttle.interval(l.identity.User.Name, l.query("page")) - time.Since(l.lastChange)
 			if left <= 0 {
 				changes = l.changed
 				continue
 			}
-			rest.Reset(min(left, pollInterval)) // The interval may have grown meanwhile.
+			refresh.Reset(min(left, pollInterval)) // The interval may have grown meanwhile.
 		case <-changes:
 			open = l.send("event: change\ndata:\n\n")
 			changes, l.lastChange = nil, time.Now()
-			rest.Reset(minRefreshInterval)
+			refresh.Reset(minRefreshInterval)
 		}
 	}
 }
@@ -152,13 +152,13 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 }
 
 // watchSources watches all current processes, and reports whether they changed.
-func (l *eventStream) watchSources(ctx context.Context) (others bool) {
+func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	present := map[model.Source]bool{}
 	for _, source := range l.options.Sources(ctx) {
 		present[source] = true
 		if l.sources[source] == nil {
 			awaiting, stop := context.WithCancel(ctx)
-			l.sources[source], others = stop, true
+			l.sources[source], changed = stop, true
 			go watchSource(awaiting, source, l.changed)
 		}
 	}
@@ -166,10 +166,10 @@ func (l *eventStream) watchSources(ctx context.Context) (others bool) {
 		if !present[source] {
 			stop()
 			delete(l.sources, source)
-			others = true
+			changed = true
 		}
 	}
-	return others
+	return changed
 }
 
 // watchResource notifies on each change of a resource, or of one object, that the user may

@@ -30,9 +30,9 @@ func (e *countingReader) Read(into []byte) (int, error) {
 
 func TestAnonymousBodyLimit(t *testing.T) {
 	s := newBrowser(t, newTokenServer(t).URL).server
-	for origin, most := range map[string]int{"http://window.example.org": 40 << 10, "http://evil.example.org": 0} {
+	for origin, most := range map[string]int{"http://dashboard.example.org": 40 << 10, "http://evil.example.org": 0} {
 		body := &countingReader{}
-		r := httptest.NewRequest(http.MethodPost, "http://window.example.org/signin", io.NopCloser(body))
+		r := httptest.NewRequest(http.MethodPost, "http://dashboard.example.org/signin", io.NopCloser(body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", origin)
 		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
@@ -58,7 +58,7 @@ func TestReadDeadlineIsCleared(t *testing.T) {
 	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 	s.ServeHTTP(w, r)
 	if len(w.deadlines) != 3 || !w.deadlines[2].IsZero() {
-		t.Errorf("answered %d: the request has until %v", w.Code, w.deadlines)
+		t.Errorf("status %d: the request has until %v", w.Code, w.deadlines)
 	}
 }
 
@@ -70,10 +70,10 @@ func TestStreamLimit(t *testing.T) {
 		}
 	}
 	if w := get(t, s, "/live"); w.Code != http.StatusTooManyRequests {
-		t.Errorf("one too many is answered with %d", w.Code)
+		t.Errorf("one too many has status %d", w.Code)
 	}
 	if !s.streams.acquire("ann") {
-		t.Error("somebody else has none")
+		t.Error("another user has none")
 	}
 	s.streams.release("dev")
 	if !s.streams.acquire("dev") {

@@ -47,7 +47,7 @@ func (req *request) actions(s *pageObject, states []model.ObjectState) []action 
 
 // annotationActions returns the actions that set an annotation.
 func (req *request) annotationActions(s *pageObject) []action {
-	lacking := req.missingPermission("patch", s)
+	missing := req.missingPermission("patch", s)
 	toggle := action{Label: "Pause", Icon: "pause", Fields: map[string]string{"do": "pause"}}
 	if s.Paused() {
 		toggle = action{Label: "Resume", Icon: "play", Fields: map[string]string{"do": "resume"}}
@@ -55,7 +55,7 @@ func (req *request) annotationActions(s *pageObject) []action {
 	now := action{Label: "Reconcile now", Icon: "again", Fields: map[string]string{"do": "reconcile"}}
 	all := []action{now, toggle}
 	for i := range all {
-		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("annotate"), lacking
+		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("annotate"), missing
 	}
 	return all
 }

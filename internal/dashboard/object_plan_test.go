@@ -44,12 +44,12 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 		<-process.started
 	}
 	if w := post(t, s, path, fields); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "Try again in a moment") {
-		t.Errorf("one too many is answered with %d: %s", w.Code, w.Body)
+		t.Errorf("one too many has status %d: %s", w.Code, w.Body)
 	}
 	close(process.release)
 	for range maxPlans {
 		if code := <-answers; code != http.StatusOK {
-			t.Errorf("a plan is answered with %d", code)
+			t.Errorf("a plan has status %d", code)
 		}
 	}
 	if got := log.String(); strings.Count(got, "planned for a dashboard user") != maxPlans ||

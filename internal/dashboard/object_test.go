@@ -351,14 +351,14 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 // not an edit.
 func TestObjectChangesInRollingUpdate(t *testing.T) {
 	s := webSubject("a", "b")
-	asked := func(image string, at model.Revision) model.Step {
+	called := func(image string, at model.Revision) model.Step {
 		callBody := `{"parent":{"apiVersion":"example.org/v1","kind":"Web","metadata":{"namespace":"shop","name":"a","uid":"u1"},"spec":{"image":"` + image + `"}}}`
 		return model.Step{Call: &model.Call{Name: "sync", Revision: &at, Request: json.RawMessage(callBody), Previous: 7}}
 	}
 	old, latest := model.Revision{Name: "a", Number: 1, Previous: true}, model.Revision{Name: "b", Number: 2}
 	before, after := newRun(7, "p"), newRun(9, "p")
-	before.Steps = []model.Step{asked("b", latest), asked("a", old)}
-	after.Steps, after.Causes = []model.Step{asked("a", old), asked("b", latest), asked("a", old)}, []string{"periodic resync"}
+	before.Steps = []model.Step{called("b", latest), called("a", old)}
+	after.Steps, after.Causes = []model.Step{called("a", old), called("b", latest), called("a", old)}, []string{"periodic resync"}
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{after, before}})
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
 	entries := req.timelineEntries(s, []model.Run{after}, 10)
@@ -400,7 +400,7 @@ func TestLeadingCausesComeFirst(t *testing.T) {
 	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
 	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: []entry{e}})
 	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {
-		t.Errorf("told at %d, %d, %d", lead, changed, rest)
+		t.Errorf("at %d, %d, %d", lead, changed, rest)
 	}
 }
 

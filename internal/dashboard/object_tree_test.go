@@ -90,7 +90,7 @@ func TestTreeLimits(t *testing.T) {
 	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
 		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)
 	}
-	if asked := source.calls.Load() - 1; asked != maxCalls || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprint(maxNodes-maxCalls)) {
-		t.Errorf("asked about %d; it says %q", asked, got.Warnings)
+	if requests := source.calls.Load() - 1; requests != maxCalls || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprint(maxNodes-maxCalls)) {
+		t.Errorf("%d requests, warnings %q", requests, got.Warnings)
 	}
 }

@@ -17,8 +17,8 @@ func TestWatchesRequireListPermission(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review authorization.SelfSubjectAccessReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
-		asked := review.Spec.ResourceAttributes
-		review.Status.Allowed = asked.Verb == "list" && asked.Resource == "teams" && asked.Namespace == "shop"
+		requests := review.Spec.ResourceAttributes
+		review.Status.Allowed = requests.Verb == "list" && requests.Resource == "teams" && requests.Namespace == "shop"
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
 	}))

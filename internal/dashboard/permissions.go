@@ -40,21 +40,21 @@ const maxParallelReviews = 8
 // filterAllowed returns the items that are allowed, in order. It calls may in parallel on
 // copies of the items.
 func filterAllowed[T any](all []T, may func(*T) bool) []T {
-	asked := slices.Clone(all)
-	is := make([]bool, len(asked))
+	items := slices.Clone(all)
+	is := make([]bool, len(items))
 	var group errgroup.Group
 	group.SetLimit(maxParallelReviews)
-	for i := range asked {
+	for i := range items {
 		group.Go(func() error {
-			is[i] = may(&asked[i])
+			is[i] = may(&items[i])
 			return nil
 		})
 	}
 	_ = group.Wait() // None of them fails.
 	var found []T
-	for i := range asked {
+	for i := range items {
 		if is[i] {
-			found = append(found, asked[i])
+			found = append(found, items[i])
 		}
 	}
 	return found

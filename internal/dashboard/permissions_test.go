@@ -57,9 +57,9 @@ func manyControllers() *fakeSource {
 // An outage is not reported as missing permissions or missing objects: the page reloads
 // automatically.
 func TestOutageIsNotForbidden(t *testing.T) {
-	visit := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
+	load := newProxyServer(t, "http://127.0.0.1:1", &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}})
 	for _, path := range []string{"/", "/resources", teamsPage, "/resources/pods/shop/a"} {
-		w := visit(path)
+		w := load(path)
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Refresh") == "" || !strings.Contains(w.Body.String(), "API server unreachable") {
 			t.Errorf("%s: %d %v\n%s", path, w.Code, w.Header(), w.Body)
 		}
@@ -67,17 +67,17 @@ func TestOutageIsNotForbidden(t *testing.T) {
 }
 
 func TestOutageDelaysOnce(t *testing.T) {
-	var asked atomic.Int32
+	var reviews atomic.Int32
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		reviews.Add(1)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer api.Close()
 	if w := newProxyServer(t, api.URL, manyControllers())("/"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d:\n%s", w.Code, w.Body)
 	}
-	if n := asked.Load(); n > maxParallelReviews {
-		t.Errorf("asked %d times of who does not answer", n)
+	if n := reviews.Load(); n > maxParallelReviews {
+		t.Errorf("%d requests although the server is down", n)
 	}
 }
 
@@ -115,16 +115,16 @@ func TestReconcileDuringOutage(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
 	}))
 	defer api.Close()
-	window := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
+	server := (&fakeAPI{Server: api}).newServer(t, goProgram("red"))
 	ann := userclient.User{Name: "ann"}
-	client, err := window.options.Cluster.As(ann)
+	client, err := server.options.Cluster.As(ann)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest(http.MethodPost, programPage+"/reconcile", http.NoBody)
 	r.SetPathValue("process", "shop")
 	r.SetPathValue("controller", "shop~team")
-	err = reconcileAll(&request{Server: window, r: r, w: httptest.NewRecorder(), identity: &access.Identity{User: ann}, api: client})
+	err = reconcileAll(&request{Server: server, r: r, w: httptest.NewRecorder(), identity: &access.Identity{User: ann}, api: client})
 	if p := problemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
 	}

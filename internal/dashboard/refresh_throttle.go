@@ -34,11 +34,11 @@ type pageTiming struct {
 }
 
 // startRender tracks a render until end is called.
-func (p *refreshThrottle) startRender(visitor, path string) (end func()) {
+func (p *refreshThrottle) startRender(user, path string) (end func()) {
 	began := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page := p.timing(visitor, path)
+	page := p.timing(user, path)
 	page.rendering++
 	page.since = began
 	return func() {
@@ -50,8 +50,8 @@ func (p *refreshThrottle) startRender(visitor, path string) (end func()) {
 }
 
 // timing returns the timing of a page. Long paths are not tracked.
-func (p *refreshThrottle) timing(visitor, path string) *pageTiming {
-	if page := p.byUser[visitor][path]; page != nil {
+func (p *refreshThrottle) timing(user, path string) *pageTiming {
+	if page := p.byUser[user][path]; page != nil {
 		return page
 	}
 	page := &pageTiming{}
@@ -61,12 +61,12 @@ func (p *refreshThrottle) timing(visitor, path string) *pageTiming {
 	if p.byUser == nil {
 		p.byUser = map[string]map[string]*pageTiming{}
 	}
-	if p.byUser[visitor] == nil {
+	if p.byUser[user] == nil {
 		evictOne(p.byUser, maxTrackedUsers)
-		p.byUser[visitor] = map[string]*pageTiming{}
+		p.byUser[user] = map[string]*pageTiming{}
 	}
-	evictOne(p.byUser[visitor], maxTrackedPages)
-	p.byUser[visitor][path] = page
+	evictOne(p.byUser[user], maxTrackedPages)
+	p.byUser[user][path] = page
 	return page
 }
 
@@ -82,10 +82,10 @@ func evictOne[T any](of map[string]T, most int) {
 }
 
 // interval returns how long to wait between two refreshes of a page.
-func (p *refreshThrottle) interval(visitor, path string) time.Duration {
+func (p *refreshThrottle) interval(user, path string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page := p.byUser[visitor][path]
+	page := p.byUser[user][path]
 	if page == nil {
 		return minRefreshInterval
 	}

@@ -52,7 +52,7 @@ func TestThrottleMemoryIsBounded(t *testing.T) {
 	}
 	p.startRender("ann", strings.Repeat("x", maxTrackedPathBytes+1))()
 	if n := len(p.byUser["ann"]); n != maxTrackedPages || p.byUser["ann"][strings.Repeat("x", maxTrackedPathBytes+1)] != nil {
-		t.Errorf("%d of ann's are kept", n)
+		t.Errorf("%d of ann's are in memory", n)
 	}
 	if got := p.interval("bob", "/b"); got != 5*time.Second {
 		t.Errorf("bob's page rests for %s", got)
@@ -61,7 +61,7 @@ func TestThrottleMemoryIsBounded(t *testing.T) {
 		p.startRender(fmt.Sprint(i), "/")()
 	}
 	if n := len(p.byUser); n != maxTrackedUsers {
-		t.Errorf("%d visitors are known", n)
+		t.Errorf("%d users are tracked", n)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestStalePageIsRefreshed(t *testing.T) {
 		l.lastChange = time.Now().Add(-since)
 		l.poll(ctx)
 		if len(l.changed) != want {
-			t.Errorf("after %s the page is told of %d changes", since, len(l.changed))
+			t.Errorf("after %s the page got %d changes", since, len(l.changed))
 		}
 		cancel()
 	}
@@ -96,7 +96,7 @@ func TestStreamStartsWithOneChange(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live?page=%2F", http.NoBody))
 	if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, w.Body)
+		t.Errorf("%d change events:\n%s", n, w.Body)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestRenderTimeIsMeasured(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	if !strings.Contains(get(t, s, "/").Body.String(), `data-live="/live?page=%2F"`) {
-		t.Error("the page does not say which it is")
+		t.Error("the page lacks which it is")
 	}
 	req, err := s.authenticator.Authenticate(r)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestPageWatchesItsObject(t *testing.T) {
 	for a.count("/pods?") == 0 && sleep(ctx, 10*time.Millisecond) {
 	}
 	if a.count("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
-		t.Errorf("asked %q", a.requests)
+		t.Errorf("requests: %q", a.requests)
 	}
 }
 

@@ -60,15 +60,15 @@ func (req *request) authenticate(to route) error {
 		limit = maxDraftBytes
 	}
 	req.r.Body = http.MaxBytesReader(req.w, req.r.Body, limit)
-	visitor, err := req.authenticator.Authenticate(req.r)
+	identity, err := req.authenticator.Authenticate(req.r)
 	if err != nil {
 		if to.public && !errors.Is(err, access.ErrHost) {
 			return nil
 		}
 		return err
 	}
-	req.identity = visitor
-	req.api, err = req.options.Cluster.As(visitor.User)
+	req.identity = identity
+	req.api, err = req.options.Cluster.As(identity.User)
 	return err
 }
 

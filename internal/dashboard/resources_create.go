@@ -19,13 +19,13 @@ func showCreate(req *request) error {
 		return err
 	}
 	namespace := targetNamespace(kind, req.defaultNamespace())
-	lacking := req.requireAccess("create", kind, namespace, "")
-	if lacking != nil && !kind.Namespaced {
-		return lacking
+	forbidden := req.requireAccess("create", kind, namespace, "")
+	if forbidden != nil && !kind.Namespaced {
+		return forbidden
 	}
 	d := req.newDraft(kind, model.Ref{})
-	if lacking != nil {
-		d.warnForbidden(lacking)
+	if forbidden != nil {
+		d.warnForbidden(forbidden)
 	}
 	if d.form != nil {
 		d.values = d.form.Blank()

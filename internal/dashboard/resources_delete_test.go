@@ -56,8 +56,8 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *fakeAPI) count(text string) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, asked := range a.requests {
-		if strings.Contains(asked, text) {
+	for _, requests := range a.requests {
+		if strings.Contains(requests, text) {
 			n++
 		}
 	}

@@ -117,13 +117,13 @@ func (d *draft) loadStored(stored json.RawMessage) error {
 func editableFields(object map[string]any) map[string]any {
 	made := form.Apply(object, map[string]any{"status": nil})
 	metadata, _ := object["metadata"].(map[string]any)
-	kept := map[string]any{}
+	editable := map[string]any{}
 	for _, name := range []string{"name", "namespace", "generateName", "labels", "annotations", "finalizers", "ownerReferences"} {
 		if value, is := metadata[name]; is {
-			kept[name] = value
+			editable[name] = value
 		}
 	}
-	made["metadata"] = kept
+	made["metadata"] = editable
 	return made
 }
 
@@ -164,7 +164,7 @@ func (d *draft) readForm(req *request) error {
 		d.formBase = d.base
 	}
 	var err error
-	if d.secretDigests, err = parseSecretDigests(req.field("sealed")); err != nil {
+	if d.secretDigests, err = parseSecretDigests(req.field("digests")); err != nil {
 		return badRequest("The form is invalid: %v. Reload the page.", err)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (d *draft) readForm(req *request) error {
 func (d *draft) schemaUnavailable() error {
 	return &problem{
 		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
-		Hint: "Your input is kept. Send it again in a moment.", Form: resubmittable(d.values),
+		Hint: "Your input is editable. Send it again in a moment.", Form: resubmittable(d.values),
 	}
 }
 
@@ -298,8 +298,8 @@ func (d *draft) setAPIError(err error) {
 }
 
 // warnForbidden warns that the user may not create objects here. Another namespace may work.
-func (d *draft) warnForbidden(lacking error) {
-	p := problemOf(lacking)
+func (d *draft) warnForbidden(forbidden error) {
+	p := problemOf(forbidden)
 	d.Problem, d.Commands = p.Text, p.Commands
 	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }

@@ -131,8 +131,8 @@ func TestDraftMemory(t *testing.T) {
 		{"many values with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
 			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "before": {bomb(t, "[]", 4<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusBadRequest},
-		{"seals with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {encodeObject(map[string]any{})}, "sealed": {"{" + strings.Repeat(`"":"",`, 1<<19) + `"":""}`}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
+		{"digests with permission", edit, []string{"patch configmaps in shop"}, func() url.Values {
+			return url.Values{"base": {encodeObject(map[string]any{})}, "digests": {"{" + strings.Repeat(`"":"",`, 1<<19) + `"":""}`}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
 		}, http.StatusBadRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDraftMemory(t *testing.T) {
 				for range 4 {
 					group.Go(func() {
 						if w := send(test.path, form); w != nil && w.Code != test.code && w.Code != http.StatusTooManyRequests {
-							t.Errorf("answered %d:\n%.2000s", w.Code, w.Body)
+							t.Errorf("status %d:\n%.2000s", w.Code, w.Body)
 						}
 					})
 				}
@@ -169,12 +169,12 @@ func TestConcurrentDraftLimit(t *testing.T) {
 		<-k.reviews
 	}
 	if w := send("/resources/configmaps/shop/a/edit", url.Values{"whole": {"yes"}, "as": {"form"}}); w.Code != http.StatusTooManyRequests {
-		t.Errorf("one too many is answered with %d:\n%s", w.Code, w.Body)
+		t.Errorf("one too many has status %d:\n%s", w.Code, w.Body)
 	}
 	close(k.unblock)
 	group.Wait()
 	if w := send("/resources/configmaps/shop/a/edit", url.Values{"whole": {"yes"}, "as": {"form"}}); w.Code != http.StatusForbidden {
-		t.Errorf("afterwards one is answered with %d:\n%s", w.Code, w.Body)
+		t.Errorf("afterwards one has status %d:\n%s", w.Code, w.Body)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestForbiddenCreateKeepsDraft(t *testing.T) {
 		"kubectl create role configmaps-create --verb=create --resource=configmaps -n shop",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q:\n%s", want, page)
+			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
 	for _, form := range []url.Values{

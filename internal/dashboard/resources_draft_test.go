@@ -149,7 +149,7 @@ func TestPartialFormIsRejected(t *testing.T) {
 		}
 	}
 	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusBadRequest || len(k.patches) > 0 {
-		t.Errorf("answered %d, patches %v:\n%s", w.Code, k.patches, w.Body)
+		t.Errorf("status %d, patches %v:\n%s", w.Code, k.patches, w.Body)
 	}
 }
 

@@ -122,17 +122,17 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 	if err != nil {
 		return false, err
 	}
-	loaded, sealed := d.base, d.secretDigests
+	loaded, digests := d.base, d.secretDigests
 	if err := d.loadStored(stored); err != nil {
 		return false, err
 	}
-	unseen := sealed.changes(d.secretDigests)
-	d.Changes = append(diffObjects(loaded, d.base), unseen...)
+	hidden := digests.changes(d.secretDigests)
+	d.Changes = append(diffObjects(loaded, d.base), hidden...)
 	d.setObject(form.Apply(d.base, patch))
 	d.Root = nil
 	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
 	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
-	return reflect.DeepEqual(loaded, d.base) && len(unseen) == 0, nil
+	return reflect.DeepEqual(loaded, d.base) && len(hidden) == 0, nil
 }
 
 func diffObjects(before, after map[string]any) []model.Change {

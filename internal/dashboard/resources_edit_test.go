@@ -172,7 +172,7 @@ func TestEditLargeObjects(t *testing.T) {
 			}
 			w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
 			if w.Code != http.StatusSeeOther || len(k.patches) != 1 || len(k.patches[0]) > 100 {
-				t.Errorf("%s as %s: answered %d, patches %.300q: %.300s", name, as, w.Code, k.patches, w.Body)
+				t.Errorf("%s as %s: status %d, patches %.300q: %.300s", name, as, w.Code, k.patches, w.Body)
 			}
 		}
 	}
@@ -184,12 +184,12 @@ func TestTooLargeForms(t *testing.T) {
 	// The form fits, but the object does not: the input is kept.
 	fields.Set("text", strings.Repeat("x", form.MaxBytes+1))
 	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "xxxxx") {
-		t.Errorf("a large text is answered with %d", w.Code)
+		t.Errorf("a large text has status %d", w.Code)
 	}
 	fields.Set("text", strings.Repeat("x", maxDraftBytes))
 	w := post(t, s, "/resources/configmaps/shop/a/edit", fields)
 	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "Make it smaller") {
-		t.Errorf("one too large is answered with %d: %s", w.Code, w.Body)
+		t.Errorf("one too large has status %d: %s", w.Code, w.Body)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestIncompleteBodies(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		if w.Code != want || !strings.Contains(w.Body.String(), "Nothing was changed") {
-			t.Errorf("answered %d, not %d: %s", w.Code, want, w.Body)
+			t.Errorf("status %d, not %d: %s", w.Code, want, w.Body)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestConcurrentSecretChange(t *testing.T) {
 		fields.Set("text", strings.Replace(fields.Get("text"), "pass: (unchanged)", "pass: b3Vycw==", 1))
 		w := post(t, s, "/resources/secrets/shop/a/edit", fields)
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
-			t.Errorf("%s: answered %d to %s", name, w.Code, w.Body)
+			t.Errorf("%s: status %d to %s", name, w.Code, w.Body)
 		}
 		if shown := page + w.Body.String(); strings.Contains(shown, "c2VjcmV0") || strings.Contains(shown, "dGhlaXJz") {
 			t.Errorf("%s: a page shows a value", name)
@@ -264,7 +264,7 @@ func TestConcurrentSecretChange(t *testing.T) {
 		// The user has seen the change and may save.
 		w = post(t, s, "/resources/secrets/shop/a/edit", formFields(w.Body.String()))
 		if w.Code != http.StatusSeeOther || k.object["data"].(map[string]any)["pass"] != "b3Vycw==" {
-			t.Errorf("%s: saved again, answered %d: %v", name, w.Code, k.object)
+			t.Errorf("%s: saved again, status %d: %v", name, w.Code, k.object)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestSecretDigests(t *testing.T) {
 	object := map[string]any{"data": map[string]any{"a": "x", "b": "x"}, "kind": "Secret"}
 	made := s.digest("u", object, shown)
 	if len(made) != 3 || made["data[a]"] == made["data[b]"] || made["data[a]"] == s.digest("v", object, shown)["data[a]"] {
-		t.Errorf("equal values can be told: %v", made)
+		t.Errorf("equal values have equal digests: %v", made)
 	}
 	if again := s.digest("u", object, shown); len(made.changes(again)) != 0 {
 		t.Errorf("%v is not %v", again, made)
@@ -285,10 +285,10 @@ func TestSecretDigests(t *testing.T) {
 		t.Error("another process has the same key")
 	}
 	if got := made.changes(other); len(got) != 1 || !strings.Contains(string(got[0].To), "may have changed") {
-		t.Errorf("with the seals of another process: %v", got)
+		t.Errorf("with the digests of another process: %v", got)
 	}
 	if none := s.digest("u", shown, shown); len(none) != 0 || len(none.changes(other)) != 0 || len(other.changes(none)) != 0 {
-		t.Errorf("%v seal nothing", none)
+		t.Errorf("%v are digests of nothing", none)
 	}
 	object["data"].(map[string]any)["a"] = "y"
 	if got := made.changes(s.digest("u", object, shown)); len(got) != 1 || got[0].Path != "data[a]" {

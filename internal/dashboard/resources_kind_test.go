@@ -16,7 +16,7 @@ func TestFiltersSurviveNamespaceChange(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs"] = `{"rows":[]}`
 	body := get(t, a.newServer(t), "/resources/webs.example.org?namespace=shop&name=a&labels=b%3Dc").Body.String()
-	wantTexts(t, body, `<span id="kept"><input type="hidden" name="name" value="a"><input type="hidden" name="labels" value="b=c"></span>`, `hx-select-oob="#kept"`)
+	wantTexts(t, body, `<span id="filters"><input type="hidden" name="name" value="a"><input type="hidden" name="labels" value="b=c"></span>`, `hx-select-oob="#kept"`)
 }
 
 // getFragment requests one element of a page like htmx.
@@ -35,9 +35,9 @@ func TestFragmentRequests(t *testing.T) {
 	a.responses["/api/v1/namespaces"] = `{"items":[{"metadata":{"name":"shop"}}]}`
 	s := a.newServer(t)
 	wantTexts(t, get(t, s, "/resources/webs.example.org").Body.String(), "<option>shop</option>")
-	wantTexts(t, getFragment(s, "/resources/webs.example.org?name=x", "objects"), `id="kept"><input type="hidden" name="name" value="x">`, "No matches")
-	if asked := a.count("/api/v1/namespaces?"); asked != 1 {
-		t.Errorf("namespaces are listed %d times", asked)
+	wantTexts(t, getFragment(s, "/resources/webs.example.org?name=x", "objects"), `id="filters"><input type="hidden" name="name" value="x">`, "No matches")
+	if requests := a.count("/api/v1/namespaces?"); requests != 1 {
+		t.Errorf("namespaces are listed %d times", requests)
 	}
 	wantTexts(t, get(t, s, "/resources").Body.String(), `<option value="pods"></option>`)
 	if strings.Contains(getFragment(s, "/resources", "resources"), "<option") {
@@ -98,11 +98,11 @@ func TestSearchUsesControllerNames(t *testing.T) {
 	a.responses["/apis/example.org/v1/namespaces/shop/webs"] = `{"columnDefinitions":[{"name":"Name"}],"rows":[` + tableRowJSON("web-4321") + `]}`
 	wantTexts(t, get(t, a.newServer(t, source), "/resources/webs.example.org?name=4321").Body.String(), "/resources/webs.example.org/shop/web-4321", "1 object<")
 	if lists, one := a.count("/v1/webs?"), a.count("fieldSelector=metadata.name%3Dweb-4321"); lists != 1 || one != 1 {
-		t.Errorf("asked for %d lists, and for the object %d times", lists, one)
+		t.Errorf("%d lists, and for the object %d times", lists, one)
 	}
 	// Above the limit, only the count is requested.
 	if slices.Contains(source.limits[2:], maxStates) {
-		t.Errorf("asked for %v", source.limits)
+		t.Errorf("limits %v", source.limits)
 	}
 	// A controller that manages only some objects does not know the others.
 	page := &kindPage{Kind: webKind(), Name: "4321"}
@@ -119,7 +119,7 @@ func TestReviewsAreNotListed(t *testing.T) {
 	for _, path := range []string{"", "/new", "/-/a", "/-/a/edit", "/-/a/delete", "/-/a/yaml"} {
 		w := get(t, s, "/resources/selfsubjectreviews"+path)
 		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "does not store selfsubjectreviews: it supports only create") {
-			t.Errorf("%s: answered %d:\n%s", path, w.Code, w.Body)
+			t.Errorf("%s: status %d:\n%s", path, w.Code, w.Body)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func newBrowser(t *testing.T, host string) *browser {
 }
 
 func (b *browser) send(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "http://window.example.org"+path, strings.NewReader(form.Encode()))
+	r := httptest.NewRequest(method, "http://dashboard.example.org"+path, strings.NewReader(form.Encode()))
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -103,7 +103,7 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 func (b *browser) expect(w *httptest.ResponseRecorder, code int, location, says string) {
 	b.t.Helper()
 	if w.Code != code || w.Header().Get("Location") != location || !strings.Contains(w.Body.String(), says) {
-		b.t.Errorf("answered %d to %q, not %d to %q with %q:\n%s", w.Code, w.Header().Get("Location"), code, location, says, w.Body)
+		b.t.Errorf("status %d to %q, not %d to %q with %q:\n%s", w.Code, w.Header().Get("Location"), code, location, says, w.Body)
 	}
 	if strings.Contains(w.Body.String(), secretToken) {
 		b.t.Error("the page shows the token")
@@ -147,12 +147,12 @@ func TestSessionExpiry(t *testing.T) {
 	b.cookies["setpoint"] = "of-a-process-before"
 	b.expect(b.send("GET", "/resources?a=b", nil), 303, "/signin?expired=yes&return=%2Fresources%3Fa%3Db", "")
 	b.expect(b.send("POST", "/signout", url.Values{}), 303, "/signin?expired=yes&return=%2F", "")
-	b.expect(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://window.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
+	b.expect(b.send("POST", "/controllers/a/b/suspend", url.Values{}, "Referer", "http://dashboard.example.org/x?y"), 303, "/signin?expired=yes&lost=yes&return=%2Fx%3Fy", "")
 	b.expect(b.send("GET", "/signin?expired=yes&lost=yes", nil), 200, "", "Your last change was not made")
 	b.expect(b.send("GET", "/live", nil, "Accept", "text/event-stream"), 200, "", "event: expired")
-	w := b.send("GET", "/", nil, "Hx-Request", "true", "Hx-Current-URL", "http://window.example.org/?a=b")
+	w := b.send("GET", "/", nil, "Hx-Request", "true", "Hx-Current-URL", "http://dashboard.example.org/?a=b")
 	if to := w.Header().Get("Hx-Redirect"); w.Code != 401 || to != "/signin?expired=yes&return=%2F%3Fa%3Db" {
-		t.Errorf("a script is told %d, %q", w.Code, to)
+		t.Errorf("a script gets %d, %q", w.Code, to)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestForbiddenAndRevoked(t *testing.T) {
 
 // getForbidden handles a request with the error of a forbidden get.
 func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, "http://window.example.org"+path, http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, "http://dashboard.example.org"+path, http.NoBody)
 	for name, value := range b.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
@@ -246,6 +246,6 @@ func TestTypingExtendsSession(t *testing.T) {
 	}
 	now = now.Add(31 * time.Minute)
 	if w := b.send("GET", "/session", nil, "Hx-Request", "true"); w.Code != 401 {
-		t.Errorf("whose session has ended is told %d", w.Code)
+		t.Errorf("an expired session has status %d", w.Code)
 	}
 }

@@ -43,9 +43,9 @@ func unavailableMessage(of model.Source, err error) string {
 
 // fetchProcesses fetches all processes in parallel.
 func (req *request) fetchProcesses() []processInfo {
-	answers := model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), fetchProcess)
-	all := make([]processInfo, len(answers))
-	for i, a := range answers {
+	results := model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), fetchProcess)
+	all := make([]processInfo, len(results))
+	for i, a := range results {
 		all[i] = a.Value
 		all[i].Source, all[i].Err = a.Source, a.Err
 	}

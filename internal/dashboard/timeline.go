@@ -74,10 +74,10 @@ func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) 
 		}
 		all = append(all, one)
 	}
-	look := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
 	for i := range all[:min(len(all), firstEntries)] {
 		if !all[i].Deletion {
-			look.addTriggers(s, &all[i])
+			loader.addTriggers(s, &all[i])
 		}
 	}
 	return all
@@ -136,7 +136,7 @@ type effect struct {
 
 // newEffects returns the writes, with their planned reasons, and the events of a run.
 func newEffects(steps []model.Step) []effect {
-	var deeds []effect
+	var effects []effect
 	reasons := map[model.Ref]string{}
 	for _, step := range steps {
 		switch {
@@ -145,19 +145,19 @@ func newEffects(steps []model.Step) []effect {
 				reasons[refKey(a.Object)] = a.Reason
 			}
 		case step.Write != nil:
-			deeds = append(deeds, writeEffect(step.Write, reasons[refKey(step.Write.Object)]))
+			effects = append(effects, writeEffect(step.Write, reasons[refKey(step.Write.Object)]))
 		case step.Event != nil:
-			deeds = append(deeds, effect{
+			effects = append(effects, effect{
 				Sign: "!", Tone: tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
 			})
 		}
 	}
-	return deeds
+	return effects
 }
 
 // distinctEffects removes events that only repeat the error of the run.
-func distinctEffects(deeds []effect, failure string) []effect {
-	return slices.DeleteFunc(deeds, func(d effect) bool {
+func distinctEffects(effects []effect, failure string) []effect {
+	return slices.DeleteFunc(effects, func(d effect) bool {
 		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
 	})
 }
@@ -213,12 +213,12 @@ func headline(e *entry) string {
 // summarizeWrites summarizes the writes of a successful run.
 func summarizeWrites(e *entry) string {
 	var writes []writeCount
-	asked := false
+	called := false
 	for i := range e.Steps {
 		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
 			writes = addWrite(writes, pastTense(w.Verb), writeTarget(w, &e.Object))
 		}
-		asked = asked || e.Steps[i].Call != nil
+		called = called || e.Steps[i].Call != nil
 	}
 	switch {
 	case len(writes) > 2:
@@ -229,7 +229,7 @@ func summarizeWrites(e *entry) string {
 			parts = append(parts, w.verb+" "+w.object+w.timesText())
 		}
 		return capitalize(strings.Join(parts, ", "))
-	case asked:
+	case called:
 		return "No changes"
 	}
 	return "No changes"

@@ -74,22 +74,22 @@ func showRun(req *request) error {
 	if err != nil {
 		return err
 	}
-	look := &runLoader{request: req, runs: map[runKey]model.Run{}}
-	run, err := req.runFromURL(look, s)
+	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	run, err := req.runFromURL(loader, s)
 	if err != nil {
 		return err
 	}
 	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
 	shown := req.query("show")
 	if shown != "" {
-		if p.Body, err = look.body(run, req.query("step"), shown); err != nil {
+		if p.Body, err = loader.body(run, req.query("step"), shown); err != nil {
 			return err
 		}
 		if req.isFragment() {
 			return req.renderFragment("object_run", "run-body", p.Body)
 		}
 	}
-	look.addTriggers(s, &p.Entry)
+	loader.addTriggers(s, &p.Entry)
 	p.Steps = stepViews(s, &p.Entry)
 	p.openBody()
 	if req.isFragment() {
@@ -102,7 +102,7 @@ func showRun(req *request) error {
 
 // runFromURL returns the run in the URL. It must belong to the object of the page, which the
 // user may read.
-func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error) {
+func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, error) {
 	id, err := strconv.ParseUint(req.path("id"), 10, 64)
 	if err != nil {
 		return model.Run{}, notFound("There is no run %q.", req.path("id"))
@@ -112,7 +112,7 @@ func (req *request) runFromURL(look *runLoader, s *pageObject) (model.Run, error
 		if wanted := req.query("in"); wanted != "" && wanted != source.Name() {
 			continue
 		}
-		run, err := look.load(source.Name(), id)
+		run, err := loader.load(source.Name(), id)
 		if err == nil && refKey(run.Object) == refKey(s.Ref) {
 			return run, nil
 		}

@@ -23,26 +23,26 @@ const timingBarWidth = 1000
 
 // newTimingBar splits the time of a run into queue, hook calls, API writes, and other.
 func newTimingBar(run *model.Run) timingBar {
-	var asked, written time.Duration
+	var hooks, writes time.Duration
 	for _, step := range run.Steps {
 		switch {
 		case step.Call != nil:
-			asked += step.Took
+			hooks += step.Took
 		case step.Write != nil:
-			written += step.Took
+			writes += step.Took
 		}
 	}
 	// Parallel steps add up to more than the run took.
-	if spent := asked + written; spent > run.Took && spent > 0 {
-		asked = time.Duration(float64(asked) / float64(spent) * float64(run.Took))
-		written = run.Took - asked
+	if spent := hooks + writes; spent > run.Took && spent > 0 {
+		hooks = time.Duration(float64(hooks) / float64(spent) * float64(run.Took))
+		writes = run.Took - hooks
 	}
-	waited := max(0, run.QueuedFor)
-	b := timingBar{Total: waited + run.Took}
+	queued := max(0, run.QueuedFor)
+	b := timingBar{Total: queued + run.Took}
 	from := 0
 	for _, part := range []timingPart{
-		{Name: "queue", Took: waited}, {Name: "hook", Took: asked}, {Name: "writes", Took: written},
-		{Name: "other", Took: run.Took - asked - written},
+		{Name: "queue", Took: queued}, {Name: "hook", Took: hooks}, {Name: "writes", Took: writes},
+		{Name: "other", Took: run.Took - hooks - writes},
 	} {
 		if part.Took <= 0 || b.Total <= 0 {
 			continue

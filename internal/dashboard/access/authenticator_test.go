@@ -64,7 +64,7 @@ func (w *testEnv) browser(authenticator *access.Authenticator) *browser {
 }
 
 func (b *browser) request(method, path string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, "http://window.example.org"+path, http.NoBody)
+	r := httptest.NewRequest(method, "http://dashboard.example.org"+path, http.NoBody)
 	r.RemoteAddr = b.peer
 	for _, c := range b.cookies {
 		r.AddCookie(c)
@@ -114,7 +114,7 @@ func (b *browser) authenticate(headers ...string) string {
 func (b *browser) expect(want, when string, headers ...string) {
 	b.t.Helper()
 	if got := b.authenticate(headers...); got != want {
-		b.t.Errorf("%s: the visitor is %s, not %s", when, got, want)
+		b.t.Errorf("%s: the user is %s, not %s", when, got, want)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestSessionExpiry(t *testing.T) {
 		b.expect("ann", "an update", "X-Live: yes")
 		b.expect("ann", "a stream", "Accept: text/event-stream")
 		b.now = b.now.Add(2 * time.Minute)
-		b.expect("expired", "nobody has done anything")
+		b.expect("expired", "idle")
 	})
 	t.Run("in use", func(t *testing.T) {
 		b := signedIn(t)
@@ -235,15 +235,15 @@ func TestSessionExpiry(t *testing.T) {
 		b := signedIn(t)
 		b.down, b.verifications = true, 0
 		b.now = b.now.Add(4 * time.Minute)
-		b.expect("ann", "nobody answers")
-		b.expect("ann", "nobody answers still")
+		b.expect("ann", "unreachable")
+		b.expect("ann", "still unreachable")
 		if b.verifications != 1 {
-			t.Errorf("asked %d times in a moment", b.verifications)
+			t.Errorf("%d requests in a moment", b.verifications)
 		}
 		b.down = false
 		delete(b.tokens, "token-of-ann")
 		b.now = b.now.Add(11 * time.Second)
-		b.expect("expired", "it answers again")
+		b.expect("expired", "reachable again")
 	})
 }
 
@@ -367,14 +367,14 @@ func TestAttemptsBehindProxies(t *testing.T) {
 	w := newTestEnv(t)
 	trusted := access.Headers{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	for _, test := range []struct {
-		name    string
-		headers access.Headers
-		peer    string
-		told    func(i int) string
-		refused bool
+		name      string
+		headers   access.Headers
+		peer      string
+		forwarded func(i int) string
+		refused   bool
 	}{
-		{"visitors of one proxy", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, false},
-		{"visitors of two", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, 10.0.0.2", i) }, false},
+		{"users of one proxy", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, false},
+		{"users of two", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, 10.0.0.2", i) }, false},
 		{"one who writes what others say", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, 198.51.100.1", i) }, true},
 		{"a proxy that is not trusted", trusted, "198.51.100.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, true},
 		{"nonsense", trusted, "10.0.0.1:1", func(i int) string { return fmt.Sprintf("203.0.113.%d, nonsense", i) }, true},
@@ -384,7 +384,7 @@ func TestAttemptsBehindProxies(t *testing.T) {
 		b.peer = test.peer
 		var err error
 		for i := range 11 {
-			_, err = b.authenticator.SignIn(httptest.NewRecorder(), b.request("POST", "/signin", "X-Forwarded-For: "+test.told(i)), "guess")
+			_, err = b.authenticator.SignIn(httptest.NewRecorder(), b.request("POST", "/signin", "X-Forwarded-For: "+test.forwarded(i)), "guess")
 		}
 		if _, refused := errors.AsType[access.TooManyAttemptsError](err); refused != test.refused {
 			t.Errorf("%s: %v", test.name, err)
@@ -405,7 +405,7 @@ func TestOpen(t *testing.T) {
 		rec := httptest.NewRecorder()
 		authenticator.Protect(http.NotFoundHandler()).ServeHTTP(rec, b.request("GET", "/", "Host: "+host))
 		if (rec.Code == http.StatusForbidden) != (want == "wrong host") {
-			t.Errorf("for %s: answered with %d", host, rec.Code)
+			t.Errorf("for %s: status %d", host, rec.Code)
 		}
 	}
 	v, err := authenticator.Authenticate(b.request("GET", "/", "Host: localhost"))
@@ -449,7 +449,7 @@ func TestProxies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newTestEnv(t)
-			b := w.browser(w.authenticator(access.Options{Headers: test.headers, Hosts: []string{"window.example.org"}}))
+			b := w.browser(w.authenticator(access.Options{Headers: test.headers, Hosts: []string{"dashboard.example.org"}}))
 			b.peer = test.peer
 			got := b.authenticate(test.sent...)
 			if v, err := b.authenticator.Authenticate(b.request("GET", "/", test.sent...)); err == nil {
@@ -530,7 +530,7 @@ func TestCheckWrite(t *testing.T) {
 	}{
 		{"a form", v.CSRF, nil, true},
 		{"a header", "", []string{"X-CSRF-Token: " + v.CSRF}, true},
-		{"a form of this origin", v.CSRF, []string{"Origin: http://window.example.org"}, true},
+		{"a form of this origin", v.CSRF, []string{"Origin: http://dashboard.example.org"}, true},
 		{"a form of this site", v.CSRF, []string{"Sec-Fetch-Site: same-origin"}, true},
 		{"nothing", "", nil, false},
 		{"a guess", "guess", nil, false},

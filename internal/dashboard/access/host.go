@@ -62,8 +62,8 @@ func (g *Authenticator) clientAddr(r *http.Request) netip.Addr {
 	if !g.proxiesListed {
 		return from
 	}
-	told := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, text := range slices.Backward(told) {
+	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(forwarded) {
 		if !g.isProxy(from) {
 			break
 		}

@@ -22,12 +22,12 @@ func TestOnSessionEnd(t *testing.T) {
 		defer mu.Unlock()
 		gone = append(gone, u.Token)
 	}
-	told := func(t *testing.T, when string, want ...string) {
+	reported := func(t *testing.T, when string, want ...string) {
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
 		if !slices.Equal(gone, want) {
-			t.Errorf("%s: of %v is told", when, gone)
+			t.Errorf("%s: reported %v", when, gone)
 		}
 		gone = nil
 	}
@@ -37,13 +37,13 @@ func TestOnSessionEnd(t *testing.T) {
 		if _, err := b.signIn("token-of-ann"); err != nil {
 			t.Fatal(err)
 		}
-		told(t, "signed in")
+		reported(t, "signed in")
 		if _, err := b.signIn("token-of-bob"); err != nil {
 			t.Fatal(err)
 		}
-		told(t, "signed in as somebody else", "token-of-ann")
+		reported(t, "signed in as another user", "token-of-ann")
 		b.authenticator.SignOut(httptest.NewRecorder(), b.request("POST", "/signout"))
-		told(t, "signed out", "token-of-bob")
+		reported(t, "signed out", "token-of-bob")
 	})
 	t.Run("with the token", func(t *testing.T) {
 		w := newTestEnv(t)
@@ -57,9 +57,9 @@ func TestOnSessionEnd(t *testing.T) {
 		w.tokens = nil
 		w.now = w.now.Add(4 * time.Minute)
 		b.expect("expired", "revoked")
-		told(t, "revoked", "token-of-ann")
+		reported(t, "revoked", "token-of-ann")
 		proxied.expect("expired", "revoked", "Authorization: Bearer token-of-bob")
-		told(t, "revoked", "token-of-bob")
+		reported(t, "revoked", "token-of-bob")
 	})
 	t.Run("with the user of the token", func(t *testing.T) {
 		w := newTestEnv(t)
@@ -69,9 +69,9 @@ func TestOnSessionEnd(t *testing.T) {
 		w.tokens["token-of-bob"] = "mallory"
 		w.now = w.now.Add(4 * time.Minute)
 		b.expect("mallory", "later", "Authorization: Bearer token-of-bob")
-		told(t, "another user", "token-of-bob")
+		reported(t, "another user", "token-of-bob")
 	})
-	t.Run("when nobody comes", func(t *testing.T) {
+	t.Run("without requests", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTestEnv(t)
 			ended := make(chan string, 1)
@@ -82,7 +82,7 @@ func TestOnSessionEnd(t *testing.T) {
 			began := time.Now()
 			token := <-ended
 			if after := time.Since(began); token != "token-of-ann" || after < 30*time.Minute || after > 32*time.Minute {
-				t.Errorf("of %s is told after %s", token, after)
+				t.Errorf("reported %s after %s", token, after)
 			}
 			b.expect("expired", "unused")
 		})

@@ -44,8 +44,8 @@ func New(schema *spec.Schema, known map[string]*spec.Schema, options Options) *F
 		}
 	}
 	f.root.Required = append(slices.DeleteFunc(slices.Clone(f.root.Required), func(name string) bool {
-		_, kept := f.root.Properties[name]
-		return !kept
+		_, exists := f.root.Properties[name]
+		return !exists
 	}), "metadata")
 	return f
 }

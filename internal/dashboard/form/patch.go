@@ -6,7 +6,7 @@ import "maps"
 func Patch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name := range from {
-		if _, kept := to[name]; !kept {
+		if _, exists := to[name]; !exists {
 			patch[name] = nil
 		}
 	}

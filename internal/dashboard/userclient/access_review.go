@@ -104,11 +104,11 @@ func (r *accessCache) setUnreachable(now time.Time) {
 	r.unreachableAt = now
 }
 
-func (r *accessCache) put(wanted accessKey, answer accessResult) {
+func (r *accessCache) put(wanted accessKey, result accessResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.entries) >= maxAccessEntries {
 		clear(r.entries)
 	}
-	r.entries[wanted], r.unreachableAt = answer, time.Time{}
+	r.entries[wanted], r.unreachableAt = result, time.Time{}
 }

@@ -15,9 +15,9 @@ import (
 
 // Cached permissions are used during an outage, for a while. Others are unknown.
 func TestAccessCacheDuringOutage(t *testing.T) {
-	var asked atomic.Int32
+	var reviews atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		reviews.Add(1)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
@@ -44,7 +44,7 @@ func TestAccessCacheDuringOutage(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.name, got, err)
 		}
 	}
-	if n := asked.Load(); n != 3 {
-		t.Errorf("asked %d times: what is known is not asked again right after nobody answered", n)
+	if n := reviews.Load(); n != 3 {
+		t.Errorf("%d requests: cached results are used after a timeout", n)
 	}
 }

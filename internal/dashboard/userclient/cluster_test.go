@@ -104,7 +104,7 @@ func TestRequestsUseTheUsersCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := "GET /apis/kool.example.org/v1/namespaces/shop/guitars/a " + test.want; f.log[0] != want {
-			t.Errorf("%+v: asked %s, not %s", test.user, f.log[0], want)
+			t.Errorf("%+v: request %s, not %s", test.user, f.log[0], want)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	if allowed, err := client.CanI(ctx, "get", guitars, "shop", "a"); allowed || !errors.Is(err, userclient.ErrUnreachable) {
-		t.Errorf("of a right nobody says: %v, %v", allowed, err)
+		t.Errorf("unknown permission: %v, %v", allowed, err)
 	}
 }
 
@@ -190,14 +190,14 @@ func TestKindsDuringOutage(t *testing.T) {
 	if _, err := client.Kind(t.Context(), "po"); err != nil {
 		t.Errorf("it is back: %v", err)
 	}
-	asked := f.requests()
+	requests := f.requests()
 	for range 100 {
 		if _, err := client.Kind(t.Context(), "pods"); err != nil {
 			t.Error(err)
 		}
 	}
-	if f.requests() != asked {
-		t.Error("kinds that are known are asked for")
+	if f.requests() != requests {
+		t.Error("known kinds are fetched again")
 	}
 	f.update(func() { f.code = http.StatusServiceUnavailable })
 	if _, err := client.Kind(t.Context(), "pods"); err != nil {
@@ -237,7 +237,7 @@ func TestAccessReviewsAreCached(t *testing.T) {
 		}
 	}
 	if f.requests() != 2 {
-		t.Errorf("asked %d times", f.requests())
+		t.Errorf("%d requests", f.requests())
 	}
 	f.update(func() { f.responses[path] = `{"status":{"allowed":false}}` })
 	if allowed, err := client.CanI(t.Context(), "get", guitars, "shop", "b"); allowed || err != nil {
@@ -261,7 +261,7 @@ func TestInvalidPathSegments(t *testing.T) {
 		}
 	}
 	if f.requests() != 0 {
-		t.Errorf("asked %v", f.log)
+		t.Errorf("requests: %v", f.log)
 	}
 }
 

@@ -47,10 +47,10 @@ func TestContents(t *testing.T) {
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		t.Errorf("got  %q\n\twant %q", got, want)
 	}
-	for _, asked := range f.log {
+	for _, requests := range f.log {
 		for _, not := range []string{"nodes", "bindings", "metrics.k8s.io/v1", "events.k8s.io/v1"} {
-			if strings.Contains(asked, not) {
-				t.Errorf("asked %s", asked)
+			if strings.Contains(requests, not) {
+				t.Errorf("request %s", requests)
 			}
 		}
 	}

@@ -45,30 +45,30 @@ func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
 	if err := c.get(ctx, mediaTypeJSON, request, &list); err != nil {
 		return nil, fmt.Errorf("list the events of %s: %w", describe(ref.Kind, ref.Namespace, ref.Name), err)
 	}
-	told := make([]Event, 0, len(list.Items))
+	events := make([]Event, 0, len(list.Items))
 	for i := range list.Items {
-		told = append(told, readEvent(&list.Items[i]))
+		events = append(events, readEvent(&list.Items[i]))
 	}
-	slices.SortStableFunc(told, func(a, b Event) int { return b.Last.Compare(a.Last) })
-	return told, nil
+	slices.SortStableFunc(events, func(a, b Event) int { return b.Last.Compare(a.Last) })
+	return events, nil
 }
 
 // readEvent converts an event of either API version.
 func readEvent(e *core.Event) Event {
-	told := Event{
+	event := Event{
 		Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(1, int(e.Count)),
 		Source: cmp.Or(e.ReportingController, e.Source.Component), First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,
 	}
 	if e.Series != nil {
-		told.Count, told.Last = int(e.Series.Count), e.Series.LastObservedTime.Time
+		event.Count, event.Last = int(e.Series.Count), e.Series.LastObservedTime.Time
 	}
-	if told.First.IsZero() {
-		told.First = firstTime(e.EventTime.Time, e.CreationTimestamp.Time)
+	if event.First.IsZero() {
+		event.First = firstTime(e.EventTime.Time, e.CreationTimestamp.Time)
 	}
-	if told.Last.IsZero() {
-		told.Last = told.First
+	if event.Last.IsZero() {
+		event.Last = event.First
 	}
-	return told
+	return event
 }
 
 func firstTime(times ...time.Time) time.Time {

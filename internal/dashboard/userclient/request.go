@@ -116,13 +116,13 @@ func (r classifiedError) Unwrap() []error { return []error{r.class, r.err} }
 // classifyError adds ErrUnreachable or model.ErrNotFound to an error.
 func classifyError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
-	answered := errors.As(err, &status)
+	responded := errors.As(err, &status)
 	switch {
 	case errors.Is(context.Cause(ctx), errNotResponding):
 		return classifiedError{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, errNotResponding)}
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return err
-	case !answered:
+	case !responded:
 		return classifiedError{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, err)}
 	case apierrors.IsNotFound(err):
 		return classifiedError{model.ErrNotFound, err}

@@ -101,22 +101,22 @@ func (s *schemaCache) cached(at string) (address string, known *definitions) {
 
 // fetchIndex fetches the OpenAPI index.
 func (s *schemaCache) fetchIndex(ctx context.Context) error {
-	var answer struct {
+	var index struct {
 		Paths map[string]struct {
 			ServerRelativeURL string `json:"serverRelativeURL"`
 		} `json:"paths"`
 	}
 	began := time.Now()
-	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().AbsPath("/openapi/v3"), &answer); err != nil {
+	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().AbsPath("/openapi/v3"), &index); err != nil {
 		return err
 	}
-	index := make(map[string]string, len(answer.Paths))
-	for path, described := range answer.Paths {
-		index[path] = described.ServerRelativeURL
+	urls := make(map[string]string, len(index.Paths))
+	for path, described := range index.Paths {
+		urls[path] = described.ServerRelativeURL
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.index, s.fetchedAt = index, began
+	s.index, s.fetchedAt = urls, began
 	return nil
 }
 

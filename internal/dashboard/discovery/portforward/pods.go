@@ -73,11 +73,11 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 	}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
-		said := lease.Annotations[discovery.LeaseAnnotation]
-		if said == "" {
+		value := lease.Annotations[discovery.LeaseAnnotation]
+		if value == "" {
 			continue
 		}
-		location, err := Parse(said, lease.Namespace)
+		location, err := Parse(value, lease.Namespace)
 		switch {
 		case err != nil:
 			notes = append(notes, fmt.Sprintf("ignored Lease %s/%s: %v", lease.Namespace, lease.Name, err))

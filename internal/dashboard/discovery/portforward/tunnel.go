@@ -206,8 +206,8 @@ func (t *tunnel) forbidden() bool {
 			Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: t.location.Namespace, Name: t.location.Pod,
 		},
 	}}
-	answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	return err == nil && !answer.Status.Allowed
+	result, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && !result.Status.Allowed
 }
 
 // stream is a connection to the pod.

@@ -304,9 +304,9 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 		}
 		for range 20 {
 			<-time.After(300 * time.Millisecond)
-			asked := time.Now()
-			if err := guard.Admit(ctx, right); err != nil || time.Since(asked) > 0 {
-				t.Errorf("the right token: %v after %s", err, time.Since(asked))
+			start := time.Now()
+			if err := guard.Admit(ctx, right); err != nil || time.Since(start) > 0 {
+				t.Errorf("the right token: %v after %s", err, time.Since(start))
 			}
 		}
 		guessing.Wait()
