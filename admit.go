@@ -3,7 +3,6 @@ package setpoint
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -17,14 +16,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ReviewFunc is asked about a change of an object of type T before it is stored. It
-// returns nil to let it pass, Deny or Invalid to refuse it, and any other error, as
-// does a panic, if it cannot say: then FailurePolicy decides. It must be safe for
-// concurrent use and change nothing but by the review: it is asked of one change
-// several times, and of changes that are never made.
+// ReviewFunc reviews a change of an object of type T before the API server stores it. It
+// returns nil to allow the change, and Deny or Invalid to deny it. On any other error, and
+// on a panic, the FailurePolicy decides. It must be safe for concurrent use and have no
+// side effects: the API server may send a change several times, and may not make it.
 type ReviewFunc[T any] func(ctx context.Context, r *Review[T]) error
 
-// review is one function that is asked.
+// review is one admission webhook.
 type review[T any] struct {
 	*reviewSettings
 
@@ -32,40 +30,34 @@ type review[T any] struct {
 	fn       ReviewFunc[T]
 }
 
-// Mutate has do asked before an object is created, or On says otherwise: what it
-// changes of the object is stored. Asked about its own result, it is to change
-// nothing more. Where there is no verdict within 5 seconds, the object is stored as
-// it is, unless FailurePolicy says otherwise.
+// Mutate reviews the creation of objects, or the operations of On, and stores what fn
+// changes of Review.Object. The function must be idempotent. Without a response within 5
+// seconds, the object is stored unchanged, unless FailurePolicy is Fail.
 //
-// All functions that mutate are asked before those that validate, in the order in
-// which they were registered.
-func (h *Handlers[T]) Mutate(fn ReviewFunc[T], options ...ReviewOption) {
-	h.registerReview("Mutate", fn, options)
+// Mutating webhooks are called before validating ones, in the order of their registration.
+func (h *Handlers[T]) Mutate(name string, fn ReviewFunc[T], options ...ReviewOption) {
+	h.registerReview("Mutate", name, fn, options)
 }
 
-// Validate has do asked before an object is created or updated, or On says otherwise.
-// Where there is no verdict within 5 seconds, the change is refused, unless
-// FailurePolicy says otherwise. What it changes of the object is of no effect.
-func (h *Handlers[T]) Validate(fn ReviewFunc[T], options ...ReviewOption) {
-	h.registerReview("Validate", fn, options)
+// Validate reviews the creation and update of objects, or the operations of On. Without a
+// response within 5 seconds, the change is denied, unless FailurePolicy is Ignore. Changes
+// of Review.Object have no effect.
+func (h *Handlers[T]) Validate(name string, fn ReviewFunc[T], options ...ReviewOption) {
+	h.registerReview("Validate", name, fn, options)
 }
 
-func (h *Handlers[T]) registerReview(verb string, fn ReviewFunc[T], options []ReviewOption) {
-	one := &review[T]{reviewSettings: newReviewSettings(verb), handlers: h, fn: fn}
+func (h *Handlers[T]) registerReview(verb, name string, fn ReviewFunc[T], options []ReviewOption) {
+	one := &review[T]{reviewSettings: newReviewSettings(verb, name), handlers: h, fn: fn}
+	if fn == nil {
+		one.addProblem("the function is nil")
+	}
 	for _, o := range options {
 		o.applyToReview(one.reviewSettings)
-	}
-	if one.name == "" || fn == nil {
-		name, err := funcName(reflect.ValueOf(fn).Pointer())
-		if err != nil {
-			h.c.problems = append(h.c.problems, err)
-		}
-		one.name = name
 	}
 	h.reviews = append(h.reviews, one)
 }
 
-// Admit asks the function. It makes a hook.Admitter of the review.
+// Admit calls the function. It implements hook.Admitter.
 func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 	app := v.handlers.c.app
 	if err := app.waitForIndexes(ctx); err != nil {

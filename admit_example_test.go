@@ -31,7 +31,7 @@ func keepCurrency(_ context.Context, r *setpoint.Review[ExchangeRate]) error {
 func ExampleHandlers_Mutate() {
 	app := setpoint.New("proxies")
 	pods := setpoint.For[corev1.Pod](app)
-	pods.Mutate(addProxy, setpoint.NamespaceLabels("proxies=yes"))
+	pods.Mutate("add-proxy", addProxy, setpoint.NamespaceLabels("proxies=yes"))
 	app.Main()
 }
 
@@ -40,8 +40,8 @@ func ExampleHandlers_Validate() {
 	app := setpoint.New("exchangerates")
 	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
-	rates.OnCreate(publishRate)
+	rates.OnCreate("publish-rate", publishRate)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.Validate(keepCurrency, setpoint.On(setpoint.OperationUpdate))
+	rates.Validate("keep-currency", keepCurrency, setpoint.On(setpoint.OperationUpdate))
 	app.Main()
 }

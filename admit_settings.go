@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,10 +31,10 @@ type reviewSettings struct {
 	problems                []error
 }
 
-func newReviewSettings(verb string) *reviewSettings {
+func newReviewSettings(verb, name string) *reviewSettings {
 	mutates := verb == "Mutate"
-	return &reviewSettings{verb: verb, hook: admission.Webhook{
-		Mutates: mutates, Ignore: mutates, Timeout: api.DefaultAdmissionTimeoutSeconds * time.Second,
+	return &reviewSettings{verb: verb, name: name, hook: admission.Webhook{
+		Name: name, Mutates: mutates, Ignore: mutates, Timeout: api.DefaultAdmissionTimeoutSeconds * time.Second,
 	}}
 }
 
@@ -57,7 +56,6 @@ func (s *reviewSettings) effectiveOperations() []Operation {
 // webhook is the review as the API server is told of it, but for who is asked.
 func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.Webhook {
 	w := s.hook
-	w.Name = webhookName(s.name)
 	rule := admission.Rule{Group: of.Group, Version: of.Version}
 	for _, sub := range s.subresources {
 		rule.Resources = append(rule.Resources, strings.TrimSuffix(of.Plural+"/"+sub, "/"))
@@ -72,24 +70,6 @@ func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.We
 	namespaces, _ := requirements(s.namespaceLabels)
 	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(append(namespaces, c.namespaceRequirements(of)...))
 	return w
-}
-
-// webhookName is the name of a function as a webhook may have it: injectSidecar is
-// inject-sidecar there.
-func webhookName(name string) string {
-	var out strings.Builder
-	lower := false
-	for _, c := range name {
-		if unicode.IsUpper(c) && lower {
-			out.WriteByte('-')
-		}
-		lower = unicode.IsLower(c) || unicode.IsDigit(c)
-		if c == '_' {
-			c = '-'
-		}
-		out.WriteRune(unicode.ToLower(c))
-	}
-	return out.String()
 }
 
 // requirements are what label selectors require together.
@@ -145,10 +125,10 @@ func (s *reviewSettings) check(c *controller) []error {
 	}
 	if c.fields != "" {
 		all.addProblem("FieldSelector: the API server does not select by fields before it stores an object; " +
-			"decide in the function, or say setpoint.Match, and give the handlers a For of their own with another setpoint.Name")
+			"use setpoint.Match, or decide in the function, and register the handlers with another For and setpoint.Name")
 	}
-	if wrong := validation.IsDNS1123Label(webhookName(s.name)); len(wrong) > 0 {
-		all.addProblem("the name: must be letters, digits and dashes, at most %d of them; give it a setpoint.Name", validation.DNS1123LabelMaxLength)
+	if err := validateName(s.name); err != nil {
+		all.problems = append(all.problems, err)
 	}
 	if admission.ExemptGroup(c.kind.group().Group) {
 		all.addProblem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
@@ -202,10 +182,10 @@ func (h *Handlers[T]) checkReviews() []error {
 	named := map[string]bool{}
 	for _, one := range h.reviews {
 		problems = append(problems, one.check(&h.c)...)
-		if named[webhookName(one.name)] {
-			problems = append(problems, fmt.Errorf("there are two reviews %q of %s: give one of them another setpoint.Name", one.name, h.c.name()))
+		if named[one.name] {
+			problems = append(problems, fmt.Errorf("there are two reviews %q of %s: rename one of them", one.name, h.c.name()))
 		}
-		named[webhookName(one.name)] = true
+		named[one.name] = true
 	}
 	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.declaresHandlerAccess() {
 		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none", h.c.name()))

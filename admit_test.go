@@ -51,11 +51,11 @@ func compiledReviews(t *testing.T, app *App, o Options, home string) []*compile.
 func TestReviewsBecomeAProgram(t *testing.T) {
 	app := New("app")
 	pods := For[corev1.Pod](app, Labels("app=web,tier!=db"))
-	pods.Validate(judge)
-	pods.Mutate(injectSidecar)
-	pods.Validate(judge, Name("strict"), On(OperationDelete, OperationConnect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
+	pods.Validate("judge", judge)
+	pods.Mutate("inject-sidecar", injectSidecar)
+	pods.Validate("strict", judge, On(OperationDelete, OperationConnect), Subresources("status", "", "exec"), Labels("guarded"), NamespaceLabels("team in (b,a)"),
 		Match("not-mine", "object.metadata.name != 'mine'"), FailurePolicy(Ignore), Timeout(30*time.Second), IncludeSystemNamespaces())
-	pods.Mutate(judge, Name("again"), On(OperationCreate, OperationUpdate), FailurePolicy(Fail), Reinvoke())
+	pods.Mutate("again", judge, On(OperationCreate, OperationUpdate), FailurePolicy(Fail), Reinvoke())
 	got := compiledReviews(t, app, Options{Namespaces: []string{"a", "b"}, Namespace: "apps"}, "home")
 
 	const (
@@ -94,12 +94,12 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 	app := New("app")
 	scales := For[autoscaling.Scale](app, Kind("apps/v1", "Deployment"), Name("scale"))
-	scales.Validate(func(_ context.Context, r *Review[autoscaling.Scale]) error {
+	scales.Validate("small", func(_ context.Context, r *Review[autoscaling.Scale]) error {
 		if r.Object.Spec.Replicas > 3 {
 			return Invalid("spec.replicas: at most 3")
 		}
 		return nil
-	}, Name("small"), Subresources("scale"), On(OperationUpdate))
+	}, Subresources("scale"), On(OperationUpdate))
 	program := compiledReviews(t, app, Options{Namespace: "apps"}, "")[0].Admission
 	if got := fmt.Sprint(program.Webhooks[0].Rules); got != "[{apps v1 [deployments/scale] [UPDATE]}]" || program.Configuration != "app.scale.apps" {
 		t.Errorf("got %s, %s", got, program.Configuration)
@@ -114,8 +114,8 @@ func TestReviewsOfASubresourceOfAnotherKind(t *testing.T) {
 func TestReviewsNextToHandlers(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate(tend)
-	maps.Validate(func(context.Context, *Review[corev1.ConfigMap]) error { return nil }, Name("check"))
+	maps.OnCreate("handle", handleMap)
+	maps.Validate("check", func(context.Context, *Review[corev1.ConfigMap]) error { return nil })
 	got := compiledReviews(t, app, Options{}, "")[0]
 	if len(got.Handlers) != 1 || got.Admission == nil || got.Handlers[0].Name != got.Admission.Name {
 		t.Errorf("got %+v", got)
@@ -128,7 +128,7 @@ func TestExemptNamespaces(t *testing.T) {
 		"":     "",
 	} {
 		app := New("app")
-		For[corev1.Pod](app, Namespaces("kube-system", "home")).Validate(judge)
+		For[corev1.Pod](app, Namespaces("kube-system", "home")).Validate("judge", judge)
 		if err := app.validate(Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -156,25 +156,24 @@ func TestReviewProblems(t *testing.T) {
 		wrong   func(reviews)
 		want    []string
 	}{
-		"nil":             {nil, func(h reviews) { h.Mutate(nil) }, []string{"a handler is nil"}},
-		"a closure":       {nil, func(h reviews) { h.Validate(func(context.Context, *Review[corev1.Pod]) error { return nil }) }, []string{"give it a setpoint.Name"}},
-		"two of a name":   {nil, func(h reviews) { h.Validate(judge); h.Mutate(judge) }, []string{`two reviews "judge" of app/pod`}},
-		"operations":      {nil, func(h reviews) { h.Validate(judge, On("PATCH")) }, []string{`On: unknown operation "PATCH"`}},
-		"mutate deletion": {nil, func(h reviews) { h.Mutate(judge, On(OperationDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
+		"nil":             {nil, func(h reviews) { h.Mutate("nil", nil) }, []string{`Mutate "nil" of app/pod: the function is nil`}},
+		"two of a name":   {nil, func(h reviews) { h.Validate("judge", judge); h.Mutate("judge", judge) }, []string{`two reviews "judge" of app/pod`}},
+		"operations":      {nil, func(h reviews) { h.Validate("judge", judge, On("PATCH")) }, []string{`On: unknown operation "PATCH"`}},
+		"mutate deletion": {nil, func(h reviews) { h.Mutate("judge", judge, On(OperationDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
 		"timeouts": {nil, func(h reviews) {
-			h.Validate(judge, Timeout(time.Minute))
-			h.Mutate(injectSidecar, Timeout(1500*time.Millisecond))
+			h.Validate("judge", judge, Timeout(time.Minute))
+			h.Mutate("inject-sidecar", injectSidecar, Timeout(1500*time.Millisecond))
 		}, []string{"Timeout(1m0s): must be whole seconds", "Timeout(1.5s): must"}},
-		"policy":       {nil, func(h reviews) { h.Validate(judge, FailurePolicy("Maybe")) }, []string{`FailurePolicy: is "Maybe"`}},
-		"reinvocation": {nil, func(h reviews) { h.Validate(judge, Reinvoke()) }, []string{"Reinvoke: is for Mutate"}},
-		"subresources": {nil, func(h reviews) { h.Validate(judge, Subresources("a/b")) }, []string{`Subresources: "a/b" is none`}},
-		"selectors":    {nil, func(h reviews) { h.Validate(judge, Labels("a b"), NamespaceLabels("x in")) }, []string{"Labels: ", "NamespaceLabels: "}},
-		"by size":      {nil, func(h reviews) { h.Validate(judge, Labels("a>3")) }, []string{"compares by size"}},
-		"conditions":   {nil, func(h reviews) { h.Validate(judge, Match("a b", "true"), Match("c", " "), Match("c", "true")) }, []string{`"a b" is no name`, `Match("c"): the expression is empty`, `two of the name "c"`}},
-		"names":        {nil, func(h reviews) { h.Validate(judge, Name("a.b")) }, []string{`Validate "a.b" of app/pod: the name: must be letters`}},
-		"fields":       {[]KindOption{FieldSelector("status.phase=Running")}, func(h reviews) { h.Validate(judge) }, []string{"FieldSelector: the API server does not select by fields"}},
-		"writes":       {nil, func(h reviews) { h.Validate(judge); h.Owns(&corev1.Secret{}) }, []string{"Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none"}},
-		"our own":      {[]KindOption{Kind("setpoint.dev/v1alpha1", "AdmissionController")}, func(h reviews) { h.Validate(judge) }, []string{"nobody is asked about AdmissionController of setpoint.dev/v1alpha1"}},
+		"policy":       {nil, func(h reviews) { h.Validate("judge", judge, FailurePolicy("Maybe")) }, []string{`FailurePolicy: is "Maybe"`}},
+		"reinvocation": {nil, func(h reviews) { h.Validate("judge", judge, Reinvoke()) }, []string{"Reinvoke: is for Mutate"}},
+		"subresources": {nil, func(h reviews) { h.Validate("judge", judge, Subresources("a/b")) }, []string{`Subresources: "a/b" is none`}},
+		"selectors":    {nil, func(h reviews) { h.Validate("judge", judge, Labels("a b"), NamespaceLabels("x in")) }, []string{"Labels: ", "NamespaceLabels: "}},
+		"by size":      {nil, func(h reviews) { h.Validate("judge", judge, Labels("a>3")) }, []string{"compares by size"}},
+		"conditions":   {nil, func(h reviews) { h.Validate("judge", judge, Match("a b", "true"), Match("c", " "), Match("c", "true")) }, []string{`"a b" is no name`, `Match("c"): the expression is empty`, `two of the name "c"`}},
+		"names":        {nil, func(h reviews) { h.Validate("a.b", judge) }, []string{`Validate "a.b" of app/pod: the name must be lower-case letters`}},
+		"fields":       {[]KindOption{FieldSelector("status.phase=Running")}, func(h reviews) { h.Validate("judge", judge) }, []string{"FieldSelector: the API server does not select by fields"}},
+		"writes":       {nil, func(h reviews) { h.Validate("judge", judge); h.Owns(&corev1.Secret{}) }, []string{"Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none"}},
+		"our own":      {[]KindOption{Kind("setpoint.dev/v1alpha1", "AdmissionController")}, func(h reviews) { h.Validate("judge", judge) }, []string{"nobody is asked about AdmissionController of setpoint.dev/v1alpha1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
@@ -232,7 +231,7 @@ func TestReviewResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
-			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate(c.do, Name("do"))
+			For[labelled](app, Kind("example.com/v1", "Thing")).Mutate("do", c.do)
 			req, err := app.Reviewer("do")
 			if err != nil {
 				t.Fatal(err)
@@ -255,8 +254,8 @@ func TestReviewResponses(t *testing.T) {
 
 func TestPermissionsOfReviews(t *testing.T) {
 	app := New("guard")
-	For[corev1.Pod](app).Mutate(injectSidecar)
-	For[labelled](app, Kind("example.com/v1", "Thing")).Validate(func(context.Context, *Review[labelled]) error { return nil }, Name("check"))
+	For[corev1.Pod](app).Mutate("inject-sidecar", injectSidecar)
+	For[labelled](app, Kind("example.com/v1", "Thing")).Validate("check", func(context.Context, *Review[labelled]) error { return nil })
 	for name, c := range map[string]struct {
 		o           Options
 		want, never []string

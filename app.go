@@ -128,7 +128,7 @@ func (a *App) check() error {
 	for _, p := range a.registrations {
 		name := p.controller().name()
 		if named[name] {
-			problems = append(problems, fmt.Errorf("there are two controllers %s: give one of them another setpoint.Name", name))
+			problems = append(problems, fmt.Errorf("two controllers are named %s: rename one with setpoint.Name", name))
 		}
 		named[name] = true
 	}

@@ -31,54 +31,65 @@ func rates(options ...setpoint.KindOption) (*setpoint.App, *setpoint.Handlers[Ex
 
 func TestAppProblems(t *testing.T) {
 	type handlers = *setpoint.Handlers[ExchangeRate]
-	closure := func(context.Context, *setpoint.Call[ExchangeRate]) error { return nil }
 	for name, c := range map[string]struct {
 		wrong func(*setpoint.App, handlers)
 		want  []string
 	}{
-		"no handler":    {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: has no handler"}},
-		"a closure":     {func(_ *setpoint.App, h handlers) { h.OnCreate(closure) }, []string{"give it a setpoint.Name"}},
-		"nil":           {func(_ *setpoint.App, h handlers) { h.OnCreate(nil) }, []string{"a handler is nil"}},
-		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish); h.OnUpdate(remove, setpoint.Name("publish")) }, []string{`"publish"`, "two functions of this name"}},
-		"a field path":  {func(_ *setpoint.App, h handlers) { h.OnUpdate(publish, setpoint.Field("spec..x", "spec.a[0]")) }, []string{`Field: "spec..x" is no field path: a name is missing`, `"spec.a[0]" is no field path: list items cannot be selected`}},
+		"no handler":    {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
+		"nil":           {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.OnUpdate("publish", remove) }, []string{`"publish"`, "another function is registered under this name"}},
+		"a field path": {func(_ *setpoint.App, h handlers) {
+			h.OnUpdate("publish", publish, setpoint.Field("spec..x", "spec.a[0]"))
+		}, []string{`Field: "spec..x" is no field path: a name is missing`, `"spec.a[0]" is no field path: list items cannot be selected`}},
 		// Fault H11: a Go program takes no path that a HandlerController refuses.
 		"a field of the system": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate(publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
+			h.OnUpdate("publish", publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
 		}, []string{`Field: "apiVersion" does not change`, `Field: "metadata.resourceVersion" does not change, or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
-		"negative":         {func(_ *setpoint.App, h handlers) { h.Every(-time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be more", "Timeout: must not be negative"}},
-		"a backoff":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Backoff(time.Minute, time.Second)) }, []string{"the longest is shorter"}},
-		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Idle(time.Minute)) }, []string{"Idle: requires the reason Timer"}},
-		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Debounce(time.Minute)) }, []string{"Debounce: requires the reason Update"}},
-		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Optional()) }, []string{"Optional: requires the reason Delete"}},
-		"two timers":       {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Schedule("@hourly", publish) }, []string{"a handler has one timer"}},
-		"two intervals":    {func(_ *setpoint.App, h handlers) { h.Every(time.Hour, publish); h.Every(time.Minute, publish) }, []string{"1h0m0s at one registration and 1m0s at another"}},
-		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("* *", publish) }, []string{"expected exactly 5 fields"}},
-		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift(publish) }, []string{"say with Owns"}},
-		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish); h.Owns(&service{}) }, []string{"Owns: setpoint_test.service is of no kind that is known"}},
-		"selectors":        {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.Labels("a b")) }, []string{"Labels: "}},
+		"negative": {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
+		"a backoff": {func(_ *setpoint.App, h handlers) {
+			h.OnCreate("publish", publish, setpoint.Backoff(time.Minute, time.Second))
+		}, []string{"the longest is shorter"}},
+		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Idle(time.Minute)) }, []string{"Idle: requires the reason Timer"}},
+		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Debounce(time.Minute)) }, []string{"Debounce: requires the reason Update"}},
+		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Optional()) }, []string{"Optional: requires the reason Delete"}},
+		"two timers": {func(_ *setpoint.App, h handlers) {
+			h.Every("publish", time.Hour, publish)
+			h.Schedule("publish", "@hourly", publish)
+		}, []string{"a handler has one timer"}},
+		"two intervals": {func(_ *setpoint.App, h handlers) {
+			h.Every("publish", time.Hour, publish)
+			h.Every("publish", time.Minute, publish)
+		}, []string{"1h0m0s at one registration and 1m0s at another"}},
+		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("publish", "* *", publish) }, []string{"expected exactly 5 fields"}},
+		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift("publish", publish) }, []string{"say with Owns"}},
+		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.Owns(&service{}) }, []string{"Owns: setpoint_test.service is of no kind that is known"}},
+		"selectors":        {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Labels("a b")) }, []string{"Labels: "}},
 		"another's When": {func(_ *setpoint.App, h handlers) {
-			h.OnCreate(publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
+			h.OnCreate("publish", publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
 		}, []string{"When has a func(*v1.Pod, *v1.Pod) bool"}},
-		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon(publish); h.OnCreate(publish) }, []string{"a daemon has no other reason"}},
-		"no CRD":            {func(app *setpoint.App, h handlers) { h.OnCreate(publish); app.InstallCRDs([]byte("kind: Pod")) }, []string{"takes CustomResourceDefinitions, not a Pod"}},
+		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon("publish", publish); h.OnCreate("publish", publish) }, []string{"a daemon has no other reason"}},
+		"no CRD": {func(app *setpoint.App, h handlers) {
+			h.OnCreate("publish", publish)
+			app.InstallCRDs([]byte("kind: Pod"))
+		}, []string{"takes CustomResourceDefinitions, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
+			h.OnUpdate("publish", publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
 		}, []string{"KeepPreviousState requires that the handler watches the field spec.note of FieldChanged"}},
 		"a status is not kept": {func(_ *setpoint.App, h handlers) {
-			h.OnUpdate(publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
+			h.OnUpdate("publish", publish, setpoint.KeepPreviousState(), setpoint.FieldChanged("spec.note"), setpoint.FieldChanged("status.rate"))
 		}, []string{"watches the field status.rate of FieldChanged"}},
-		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate(publish, setpoint.KeepPreviousState()) }, []string{"KeepPreviousState: requires the reason Update"}},
+		"nothing to keep": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.KeepPreviousState()) }, []string{"KeepPreviousState: requires the reason Update"}},
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
-			h.OnCreate(publish)
-			setpoint.For[corev1.Secret](app).OnUpdate(generic[corev1.Secret], setpoint.KeepPreviousState())
+			h.OnCreate("publish", publish)
+			setpoint.For[corev1.Secret](app).OnUpdate("generic", generic[corev1.Secret], setpoint.KeepPreviousState())
 		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would be a copy`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
-			h.OnCreate(publish)
-			setpoint.For[ExchangeRate](app).OnCreate(publish)
-		}, []string{"two controllers exchangerates/exchangerate"}},
+			h.OnCreate("publish", publish)
+			setpoint.For[ExchangeRate](app).OnCreate("publish", publish)
+		}, []string{"two controllers are named exchangerates/exchangerate"}},
 		"a type of no kind": {func(app *setpoint.App, h handlers) {
-			h.OnCreate(publish)
-			setpoint.For[service](app).OnCreate(generic[service])
+			h.OnCreate("publish", publish)
+			setpoint.For[service](app).OnCreate("generic", generic[service])
 		}, []string{"setpoint_test.service is of no kind that is known"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,22 +105,18 @@ func TestAppProblems(t *testing.T) {
 	}
 }
 
-func TestHandlersAreNamedAfterTheirFunctions(t *testing.T) {
+func TestHandlersAreFoundByName(t *testing.T) {
 	app, h := rates()
-	s := &service{}
-	h.OnCreate(publish)
-	h.OnUpdate(publish, setpoint.Field("spec.currency"))
-	h.Every(time.Hour, publish)
-	h.OnDelete(s.serve)
-	h.OnResume(generic[ExchangeRate])
-	h.OnEvent(publish, setpoint.Name("watch"))
-	for _, name := range []string{"publish", "serve", "generic", "watch", "exchangerate/publish"} {
+	h.OnCreate("publish", publish)
+	h.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
+	h.OnDelete("serve", (&service{}).serve)
+	for _, name := range []string{"publish", "serve", "exchangerate/publish"} {
 		if _, err := app.Handler(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := app.Handler("nobody"); err == nil || !strings.Contains(err.Error(), `nothing called "nobody"; it has exchangerate/publish, exchangerate/serve, `) {
-		t.Errorf("nobody: got %v", err)
+	if _, err := app.Handler("none"); err == nil || !strings.Contains(err.Error(), `nothing called "none"; it has exchangerate/publish, exchangerate/serve`) {
+		t.Errorf("none: got %v", err)
 	}
 }
 

@@ -40,10 +40,10 @@ func Example() {
 	app.InstallCRDs([]byte(rateCRD))
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.OnCreate(publishRate)
-	rates.OnUpdate(publishRate, setpoint.Field("spec.currency"))
-	rates.OnDrift(publishRate)
-	rates.Every(time.Hour, publishRate, setpoint.Jitter(time.Minute))
+	rates.OnCreate("publish-rate", publishRate)
+	rates.OnUpdate("publish-rate", publishRate, setpoint.Field("spec.currency"))
+	rates.OnDrift("publish-rate", publishRate)
+	rates.Every("publish-rate", time.Hour, publishRate, setpoint.Jitter(time.Minute))
 	app.Main()
 }
 
@@ -56,7 +56,7 @@ func ExampleKind() {
 		spec["review"] = true
 		return nil
 	}
-	guitars.OnCreate(review, setpoint.Name("review"), setpoint.FieldIs("spec.review", false))
+	guitars.OnCreate("review", review, setpoint.FieldIs("spec.review", false))
 	app.Main()
 }
 
@@ -92,7 +92,7 @@ func ExampleNewIndex() {
 	}
 	maps := setpoint.For[corev1.ConfigMap](app)
 	maps.Evicts()
-	maps.OnUpdate(restart, setpoint.Name("restart"), setpoint.Field("data"), setpoint.Debounce(time.Second))
+	maps.OnUpdate("restart", restart, setpoint.Field("data"), setpoint.Debounce(time.Second))
 	app.Main()
 }
 
@@ -143,6 +143,6 @@ func ExampleHandlers_Daemon() {
 			}
 		}
 	}
-	rates.Daemon(follow, setpoint.Name("follow"))
+	rates.Daemon("follow", follow)
 	app.Main()
 }

@@ -129,7 +129,7 @@ func (h *handler[T]) check(c *controller) []error {
 		problems = append(problems, fmt.Errorf("handler %q of %s: StopTimeout is for a daemon", h.name, c.name()))
 	}
 	if h.daemon && (len(h.spec.On) > 0 || h.hasReason(hook.ReasonTimer)) {
-		problems = append(problems, fmt.Errorf("handler %q of %s: a daemon has no other reason; give one of them a setpoint.Name", h.name, c.name()))
+		problems = append(problems, fmt.Errorf("handler %q of %s: a daemon has no other reasons: use another handler", h.name, c.name()))
 	}
 	return problems
 }

@@ -32,8 +32,8 @@ type handlerSettings struct {
 // filter decides by the object before, which may be nil, and now.
 type filter func(old, now *object.Object) bool
 
-func newHandlerSettings() *handlerSettings {
-	return &handlerSettings{optionReasons: map[string]hook.Reason{}}
+func newHandlerSettings(name string) *handlerSettings {
+	return &handlerSettings{name: name, optionReasons: map[string]hook.Reason{}}
 }
 
 func (s *handlerSettings) addProblem(format string, args ...any) {
@@ -101,13 +101,16 @@ func (s *handlerSettings) checkPreviousState(c *controller) []error {
 // check is all that is wrong with a handler of a controller.
 func (s *handlerSettings) check(c *controller) []error {
 	problems := slices.Clone(s.problems)
+	if err := validateName(s.name); err != nil {
+		problems = append(problems, err)
+	}
 	for _, option := range slices.Sorted(maps.Keys(s.optionReasons)) {
 		if reason := s.optionReasons[option]; !s.hasReason(reason) {
 			problems = append(problems, fmt.Errorf("%s: requires the reason %s", option, reason))
 		}
 	}
 	if s.spec.Every > 0 && s.spec.Schedule != nil {
-		problems = append(problems, errors.New("Every and Schedule: a handler has one timer; give the other one another setpoint.Name"))
+		problems = append(problems, errors.New("Every and Schedule: a handler has one timer: use another handler"))
 	}
 	if s.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
 		problems = append(problems, errors.New("OnDrift: say with Owns which kinds of object to watch for it"))

@@ -5,28 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
-// HandlerFunc is a handler of objects of type T. What it wants written it says by what
-// it does to the call; it is written when the function has returned nil, and all
-// of it is dropped when it returns an error. It must be safe for concurrent use
-// for different objects; for one object, one handler is called at a time.
+// HandlerFunc handles objects of type T. Setpoint writes what the function requests
+// through the Call after it returns nil, and drops all of it if it returns an error.
+// The function must be safe for concurrent use with different objects; Setpoint does
+// not call one handler concurrently for one object.
 type HandlerFunc[T any] func(ctx context.Context, c *Call[T]) error
 
-// Handlers are the handlers of one kind of object, told in the order in which they
-// were registered, and its reviews, asked before objects are stored: see Mutate and
-// Validate. A kind that has nothing but reviews is not watched.
+// Handlers are the handlers of one kind of object, called in the order of their
+// registration, and its admission webhooks: see Mutate and Validate. A kind that has
+// only admission webhooks is not watched.
 //
-// One function registered several times is one handler with several reasons: it
-// is told of each state once. Options given at one registration hold for all.
+// Several registrations with one name are one handler with several reasons, which is
+// called once for each state of an object. Options of one registration apply to all.
+// Objects record what a handler has handled under its name: a renamed handler handles
+// all objects again.
 type Handlers[T any] struct {
 	c        controller
 	handlers []*handler[T]
@@ -36,130 +37,119 @@ type Handlers[T any] struct {
 	watches  watches
 }
 
-// For begins the handlers of a kind of object. T is a struct as in k8s.io/api, or
-// one named like the kind of a CRD that the app was given; in the version after
-// which the package of T is named if that is served, else in the one that is
-// stored. For any other type, also Unstructured, say Kind.
+// For returns the handlers of a kind of object. T is a struct of k8s.io/api, or is
+// named after the kind of a CRD that the app installs. The version is the one that the
+// package of T is named after, if it is served, or else the storage version. Any other
+// type, including Unstructured, requires the option Kind.
 func For[T any](app *App, options ...KindOption) *Handlers[T] {
 	h := &Handlers[T]{c: newController[T](app, options), memories: newMemories()}
 	app.registrations = append(app.registrations, h)
 	return h
 }
 
-// OnCreate has do told of each object once, also of those that are older than the
-// program, and of those that begin to match its filters later.
-func (h *Handlers[T]) OnCreate(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonCreate)
+// OnCreate calls fn once for each object, including objects that are older than the
+// program and objects that match the filters later.
+func (h *Handlers[T]) OnCreate(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonCreate)
 }
 
-// OnUpdate has do told when a watched field is not what it was when the handler
-// was last told, also while the program did not run. See Field.
-func (h *Handlers[T]) OnUpdate(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonUpdate)
+// OnUpdate calls fn when a watched field has changed since the handler last handled the
+// object, also while the program was not running. See Field.
+func (h *Handlers[T]) OnUpdate(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonUpdate)
 }
 
-// OnField is OnUpdate for one field, such as "spec.currency".
-func (h *Handlers[T]) OnField(path string, fn HandlerFunc[T], options ...HandlerOption) {
-	h.OnUpdate(fn, append(slices.Clip(options), Field(path))...)
+// OnDelete calls fn while an object is being deleted. A finalizer holds the object until
+// fn succeeds, unless the handler is Optional.
+func (h *Handlers[T]) OnDelete(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonDelete)
 }
 
-// OnDelete has do told while an object is being deleted. The object stays until
-// it has succeeded, unless Optional.
-func (h *Handlers[T]) OnDelete(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonDelete)
+// OnResume calls fn once after the program starts, for each object that the handler
+// handled before.
+func (h *Handlers[T]) OnResume(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonResume)
 }
 
-// OnResume has do told once, after the program started, of each object that had
-// been dealt with before.
-func (h *Handlers[T]) OnResume(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonResume)
+// OnEvent calls fn for every observed change, including changes of the status, and for
+// the deletion of an object, with Call.Gone. Setpoint does not retry it.
+func (h *Handlers[T]) OnEvent(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonEvent)
 }
 
-// OnEvent has do told of every change that is seen, also of the status, and of an
-// object's end, for which Gone is set. It is not told again when it fails.
-func (h *Handlers[T]) OnEvent(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonEvent)
+// OnDrift calls fn when another client changed or deleted an object that the handled
+// object owns, also while the program was not running. See Owns.
+func (h *Handlers[T]) OnDrift(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonDrift)
 }
 
-// OnDrift has do told when an object that the handled one owns was changed or
-// deleted by somebody else, also while the program did not run. See Owns.
-func (h *Handlers[T]) OnDrift(fn HandlerFunc[T], options ...HandlerOption) {
-	h.register(fn, options).addReason(hook.ReasonDrift)
-}
-
-// Every has do told at this interval, for the first time one interval after the
-// object was created. The moments stay the same when the program starts anew; one
-// that passes while the handler runs or fails is passed over.
-func (h *Handlers[T]) Every(interval time.Duration, fn HandlerFunc[T], options ...HandlerOption) {
-	s := h.register(fn, options)
+// Every calls fn at this interval, counted from the creation of the object, also after a
+// restart of the program. A call that is due while the handler runs or fails is skipped.
+func (h *Handlers[T]) Every(name string, interval time.Duration, fn HandlerFunc[T], options ...HandlerOption) {
+	s := h.register(name, fn, options)
 	if interval <= 0 {
-		s.addProblem("Every(%s): must be more than nothing", interval)
+		s.addProblem("Every(%s): must be greater than zero", interval)
 	}
 	setOnce(s, "Every", &s.spec.Every, interval)
 }
 
-// Schedule has do told by a cron expression of five fields, such as
-// "30 4 * * mon-fri", or by @hourly, @daily, @weekly, @monthly or @yearly; in UTC
-// unless the expression begins with another zone, such as "TZ=Europe/Berlin ".
-func (h *Handlers[T]) Schedule(cron string, fn HandlerFunc[T], options ...HandlerOption) {
-	s := h.register(fn, options)
-	schedule, err := schedule.Parse(cron)
+// Schedule calls fn on a cron schedule of five fields, such as "30 4 * * mon-fri", or
+// @hourly, @daily, @weekly, @monthly or @yearly. The time zone is UTC unless the
+// schedule begins with another one, such as "TZ=Europe/Berlin ".
+func (h *Handlers[T]) Schedule(name, cron string, fn HandlerFunc[T], options ...HandlerOption) {
+	s := h.register(name, fn, options)
+	parsed, err := schedule.Parse(cron)
 	if err != nil {
 		s.addProblem("Schedule: %w", err)
 	}
-	s.spec.Schedule = schedule
+	s.spec.Schedule = parsed
 }
 
-// Daemon runs do for each object, from when it is first seen and matches until it
-// is being deleted, ceases to match, or the program ends: its context says so,
-// and an object that is being deleted stays until do has returned, or for the
-// StopTimeout. Call.Write writes what it has to say and has Call.Object be as it is
-// stored; Call.Changed and Call.Refresh say what other clients change meanwhile. One that returns nil has done its work;
-// one that returns an error is started again after a backoff. It is called as
-// often at once as there are objects.
-func (h *Handlers[T]) Daemon(fn HandlerFunc[T], options ...HandlerOption) {
-	handler := h.handler(fn, options)
-	handler.daemon = true
+// Daemon runs fn for each matching object, until the object is being deleted or no
+// longer matches, or the program stops: then its context is cancelled. A finalizer holds
+// an object that is being deleted until fn returns, at most for the StopTimeout. Call.Write
+// writes what fn requests; Call.Changed and Call.Refresh report changes of other clients.
+// When fn returns nil, it is done; when it returns an error, Setpoint starts it again
+// after a backoff. There are as many concurrent calls as there are objects.
+func (h *Handlers[T]) Daemon(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.handler(name, fn, options).daemon = true
 }
 
-// Owns declares kinds of objects that the handlers apply and that belong to the
-// handled one: they are watched, Call.Owned finds them, and what happens to them
-// calls the Drift handlers. An object stands for its kind: &corev1.ConfigMap{}.
-func (h *Handlers[T]) Owns(obj ...any) { h.c.declare("Owns", &h.c.owns, obj) }
+// Owns declares kinds of objects that the handlers apply and the handled object owns.
+// Setpoint watches them, Call.Owned returns them, and OnDrift reports changes of them.
+// An object of the kind declares it, such as &corev1.ConfigMap{}.
+func (h *Handlers[T]) Owns(objs ...any) { h.c.declare("Owns", &h.c.owns, objs) }
 
-// Applies declares kinds of objects that the handlers apply, beside those that
-// they own.
-func (h *Handlers[T]) Applies(obj ...any) { h.c.declare("Applies", &h.c.applies, obj) }
+// Applies declares kinds of objects that the handlers apply besides those in Owns.
+func (h *Handlers[T]) Applies(objs ...any) { h.c.declare("Applies", &h.c.applies, objs) }
 
-// Deletes declares kinds of objects that the handlers delete although they do not
-// belong to the handled one.
-func (h *Handlers[T]) Deletes(obj ...any) { h.c.declare("Deletes", &h.c.deletes, obj) }
+// Deletes declares kinds of objects that the handlers delete besides those in Owns.
+func (h *Handlers[T]) Deletes(objs ...any) { h.c.declare("Deletes", &h.c.deletes, objs) }
 
 // Evicts declares that the handlers evict pods.
 func (h *Handlers[T]) Evicts() { h.c.evicts = true }
 
-// Reads declares kinds of objects that the handlers look at with Call.List.
-func (h *Handlers[T]) Reads(obj ...any) { h.c.declare("Reads", &h.c.reads, obj) }
+// Reads declares kinds of objects that the handlers read with Call.List.
+func (h *Handlers[T]) Reads(objs ...any) { h.c.declare("Reads", &h.c.reads, objs) }
 
-// register finds or makes the handler that a function is.
-func (h *Handlers[T]) register(fn HandlerFunc[T], options []HandlerOption) *handlerSettings {
-	return h.handler(fn, options).handlerSettings
+func (h *Handlers[T]) register(name string, fn HandlerFunc[T], options []HandlerOption) *handlerSettings {
+	return h.handler(name, fn, options).handlerSettings
 }
 
-func (h *Handlers[T]) handler(fn HandlerFunc[T], options []HandlerOption) *handler[T] {
-	name, err := nameOf(fn, options)
-	if err != nil {
-		h.c.problems = append(h.c.problems, err)
-	}
+// handler returns the handler of a name, and adds it if it is new.
+func (h *Handlers[T]) handler(name string, fn HandlerFunc[T], options []HandlerOption) *handler[T] {
 	i := slices.IndexFunc(h.handlers, func(one *handler[T]) bool { return one.name == name })
 	if i < 0 {
 		i = len(h.handlers)
-		h.handlers = append(h.handlers, &handler[T]{handlerSettings: newHandlerSettings(), handlers: h, fn: fn})
-		h.handlers[i].name = name
+		h.handlers = append(h.handlers, &handler[T]{handlerSettings: newHandlerSettings(name), handlers: h, fn: fn})
 	}
 	found := h.handlers[i]
-	if err == nil && codePointer(found.fn) != codePointer(fn) {
-		found.addProblem("there are two functions of this name: give one of them a setpoint.Name")
+	if fn == nil {
+		found.addProblem("the function is nil")
+	}
+	// Functions are not comparable; the pointers detect two functions of one name.
+	if reflect.ValueOf(found.fn).Pointer() != reflect.ValueOf(fn).Pointer() {
+		found.addProblem("another function is registered under this name")
 	}
 	for _, o := range options {
 		o.applyToHandler(found.handlerSettings)
@@ -167,38 +157,13 @@ func (h *Handlers[T]) handler(fn HandlerFunc[T], options []HandlerOption) *handl
 	return found
 }
 
-// nameOf is the name that an option gives a handler, or its function's.
-func nameOf[T any](fn HandlerFunc[T], options []HandlerOption) (string, error) {
-	probe := newHandlerSettings()
-	for _, o := range options {
-		o.applyToHandler(probe)
+// validateName checks the name of a handler or an admission webhook.
+func validateName(name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return errors.New("the name must be lower-case letters, digits and dashes, at most 63")
 	}
-	if probe.name != "" {
-		return probe.name, nil
-	}
-	return funcName(codePointer(fn))
+	return nil
 }
-
-// funcName is what a function is called whose code is there.
-func funcName(code uintptr) (string, error) {
-	if code == 0 {
-		return "", errors.New("a handler is nil")
-	}
-	full := runtime.FuncForPC(code).Name()
-	name, _, _ := strings.Cut(full, "[") // Generic functions.
-	name = strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm")
-	if generatedName().MatchString(name) {
-		return name, fmt.Errorf("the handler %s has no name of its own: give it a setpoint.Name", full)
-	}
-	return name, nil
-}
-
-// generatedName are the names that compilers give to functions that have none. They
-// change when another one is written before them.
-func generatedName() *regexp.Regexp { return regexp.MustCompile(`^(func)?\d+$`) }
-
-// codePointer tells functions apart.
-func codePointer[T any](fn HandlerFunc[T]) uintptr { return reflect.ValueOf(fn).Pointer() }
 
 func (h *Handlers[T]) stateless() bool { return len(h.handlers) == 0 }
 
@@ -207,7 +172,7 @@ func (h *Handlers[T]) controller() *controller { return &h.c }
 func (h *Handlers[T]) check() []error {
 	problems := h.c.check()
 	if len(h.handlers)+len(h.indexes)+len(h.reviews) == 0 {
-		problems = append(problems, fmt.Errorf("%s: has no handler and no index, and no review", h.c.name()))
+		problems = append(problems, fmt.Errorf("%s: register a handler, an admission webhook or an index", h.c.name()))
 	}
 	for _, one := range h.handlers {
 		problems = append(problems, one.check(&h.c)...)

@@ -15,11 +15,11 @@ func TestInFlightCalls(t *testing.T) {
 	app := New("app")
 	pods := For[corev1.Pod](app)
 	begun, end := make(chan bool), make(chan bool)
-	pods.OnCreate(func(context.Context, *Call[corev1.Pod]) error {
+	pods.OnCreate("linger", func(context.Context, *Call[corev1.Pod]) error {
 		begun <- true
 		<-end
 		return nil
-	}, Name("linger"))
+	})
 	h, err := app.Handler("linger")
 	if err != nil {
 		t.Fatal(err)

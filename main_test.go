@@ -33,14 +33,14 @@ func TestCommandLine(t *testing.T) {
 		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true},
 		"no cluster":       {nil, 1, "", "no cluster is configured: name one with a kubeconfig", true},
 		"no such file":     {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true},
-		"no handlers":      {nil, 1, "", "app/configmap: has no handler and no index", false},
+		"no handlers":      {nil, 1, "", "app/configmap: register a handler", false},
 		"rbac":             {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			maps := For[corev1.ConfigMap](app)
 			if c.handlers {
-				maps.OnCreate(tend)
+				maps.OnCreate("handle", handleMap)
 			}
 			var stdout, stderr bytes.Buffer
 			if code := runCommandLine(t, app, c.args, &stdout, &stderr); code != c.code {
@@ -85,7 +85,7 @@ func TestFlagsBecomeOptions(t *testing.T) {
 func TestRBACIsMinimal(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate(tend)
+	maps.OnCreate("handle", handleMap)
 	maps.Deletes(&corev1.Pod{})
 	pods := For[corev1.Pod](app)
 	NewIndex(pods, secretsOf)

@@ -54,19 +54,9 @@ func Kind(apiVersion, name string) KindOption {
 	return kindOption(func(c *controller) { c.kind = kind{apiVersion, name} })
 }
 
-// Name names a handler or a review, or a controller where there are several of one
-// kind. Handlers and reviews are otherwise named after their function, and a controller
-// after its kind.
-// What a handler has dealt with is recorded under its name: another name is
-// another handler.
-func Name(name string) Option {
-	return anyOption{
-		func(c *controller) { c.explicitName = name },
-		callOption{
-			func(s *handlerSettings) { setOnce(s, "Name", &s.name, name) },
-			func(s *reviewSettings) { s.name = name },
-		},
-	}
+// Name names a controller, if the app has several for one kind. The default is its kind.
+func Name(name string) KindOption {
+	return kindOption(func(c *controller) { c.explicitName = name })
 }
 
 // Labels selects objects by a label selector, such as "app=web,tier!=cache". Said

@@ -35,7 +35,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			maps := For[corev1.ConfigMap](app)
-			maps.OnCreate(tend)
+			maps.OnCreate("handle", handleMap)
 			maps.Owns(c.owns)
 			c.say(app)
 			text, err := app.RBAC(t.Context(), "me", Options{Namespace: "home", Namespaces: c.namespaces})
@@ -56,7 +56,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 		})
 	}
 	app := New("app")
-	For[corev1.ConfigMap](app).OnCreate(tend)
+	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
 	app.Binds("Rule", "")
 	if _, err := app.RBAC(t.Context(), "me", Options{}); err == nil || !strings.Contains(err.Error(), `Binds("Rule"): the kind is Role or ClusterRole`) {
 		t.Errorf("got %v", err)
@@ -71,13 +71,13 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 		maps.Owns(&corev1.Secret{})
 	}
 	review := func(app *App) {
-		For[corev1.ConfigMap](app).Validate(func(context.Context, *Review[corev1.ConfigMap]) error { return nil }, Name("sizes"))
+		For[corev1.ConfigMap](app).Validate("sizes", func(context.Context, *Review[corev1.ConfigMap]) error { return nil })
 	}
 	index := func(app *App) { NewIndex(For[corev1.ConfigMap](app), func(*corev1.ConfigMap) []string { return nil }) }
 	for name, parts := range map[string][]func(*App){
 		"compose first":    {compose, review, index},
 		"reviews first":    {review, index, compose},
-		"handlers instead": {review, func(app *App) { For[corev1.ConfigMap](app).OnCreate(tend) }},
+		"handlers instead": {review, func(app *App) { For[corev1.ConfigMap](app).OnCreate("handle", handleMap) }},
 		"two of reviews":   {review, review},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestComposeAndReviewsOfOneKind(t *testing.T) {
 	}
 	app := New("app")
 	compose(app)
-	For[corev1.ConfigMap](app).OnCreate(tend)
-	if err := app.check(); err == nil || !strings.Contains(err.Error(), "there are two controllers app/configmap") {
+	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
+	if err := app.check(); err == nil || !strings.Contains(err.Error(), "two controllers are named app/configmap") {
 		t.Errorf("handlers keep their records by a name: %v", err)
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-func tend(context.Context, *Call[corev1.ConfigMap]) error { return nil }
+func handleMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
-func watchOver(context.Context, *Call[corev1.ConfigMap]) error { return nil }
+func watchMap(context.Context, *Call[corev1.ConfigMap]) error { return nil }
 
 // react of an app is its first controller's program.
 func reaction(t *testing.T, app *App) handle.Program {
@@ -41,7 +41,7 @@ func reaction(t *testing.T, app *App) handle.Program {
 func TestStoredSchemaDecides(t *testing.T) {
 	app := New("app")
 	maps := For[corev1.ConfigMap](app)
-	maps.OnCreate(tend)
+	maps.OnCreate("handle", handleMap)
 	for _, status := range []compile.Status{{}, {Conditions: true}, {Records: true}} {
 		got, err := maps.handlerProgram(t.Context(), &resolvedResources{}, &compile.Environment{
 			StatusOf: func(context.Context, object.Resource) (compile.Status, error) { return status, nil },
@@ -59,11 +59,11 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.Applies(&corev1.Pod{}, &corev1.Service{})
 	maps.Deletes(&corev1.Service{})
 	maps.Evicts()
-	maps.OnCreate(tend, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
-	maps.OnField(`metadata.labels["a.b/c"]`, tend, KeepPreviousState())
-	maps.OnDrift(tend)
-	maps.Every(time.Hour, tend, Idle(time.Minute), Jitter(time.Second))
-	maps.Daemon(watchOver)
+	maps.OnCreate("handle", handleMap, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
+	maps.OnUpdate("handle", handleMap, Field(`metadata.labels["a.b/c"]`), KeepPreviousState())
+	maps.OnDrift("handle", handleMap)
+	maps.Every("handle", time.Hour, handleMap, Idle(time.Minute), Jitter(time.Second))
+	maps.Daemon("watch", watchMap)
 
 	core := func(plural, kind string) object.Resource {
 		return object.Resource{Version: "v1", Plural: plural, Kind: kind, Namespaced: true}
@@ -77,10 +77,10 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 		Writes:            []handle.WritePermission{{Resource: pods, Apply: true, Evict: true, Namespace: "b"}, {Resource: services, Apply: true, Delete: true, Namespace: "b"}},
 		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
 		Handlers: []handle.Handler{{
-			Name: "tend", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
+			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
 			Every: time.Hour, Idle: time.Minute, Jitter: time.Second,
-		}, {Name: "watchOver"}},
+		}, {Name: "watch"}},
 	}
 	got := reaction(t, app)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(handle.Handler{}, "Do", "Daemon", "When")); diff != "" {
@@ -265,7 +265,7 @@ func TestFilters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
 			maps := For[corev1.ConfigMap](app)
-			maps.OnCreate(tend, c.option, FieldPresent("metadata.name"))
+			maps.OnCreate("handle", handleMap, c.option, FieldPresent("metadata.name"))
 			if got := reaction(t, app).Handlers[0].When(parse(c.old), parse(c.now)); got != c.want {
 				t.Errorf("got %v", got)
 			}

@@ -34,10 +34,10 @@ func mountApp() *setpoint.App {
 		return strings.Join(names, " ")
 	}
 	secrets := setpoint.For[corev1.Secret](app)
-	secrets.OnUpdate(func(_ context.Context, c *setpoint.Call[corev1.Secret]) error {
+	secrets.OnUpdate("tell", func(_ context.Context, c *setpoint.Call[corev1.Secret]) error {
 		c.Message("%s", found(c.Object.Name))
 		return nil
-	}, setpoint.Name("tell"))
+	})
 	maps := setpoint.Compose[corev1.ConfigMap](app)
 	maps.Sync(func(_ context.Context, f *setpoint.ComposeContext[corev1.ConfigMap]) error {
 		f.Message("%s", found(f.Parent.Name))

@@ -21,7 +21,7 @@ func reviewApp() *setpoint.App {
 	app := setpoint.New("guard")
 	rules := setpoint.NewIndex(setpoint.For[corev1.ConfigMap](app), func(m *corev1.ConfigMap) []string { return []string{m.Data["forbids"]} })
 	pods := setpoint.For[corev1.Pod](app)
-	pods.Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	pods.Mutate("inject", func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		if slices.ContainsFunc(r.Object.Spec.Containers, func(c corev1.Container) bool { return c.Name == "sidecar" }) {
 			return nil
 		}
@@ -29,19 +29,19 @@ func reviewApp() *setpoint.App {
 		r.Audit("injected", "sidecar")
 		r.Warn("has a %s now", "sidecar")
 		return nil
-	}, setpoint.Name("inject"))
-	pods.Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	})
+	pods.Mutate("more", func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		r.Object.Spec.Containers = append(r.Object.Spec.Containers, corev1.Container{Name: "more"})
 		return nil
-	}, setpoint.Name("more"))
-	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	})
+	pods.Validate("refuse", func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		for _, rule := range rules.Get(r.Namespace) {
 			r.Event(rule, "Refused", "pod %s", r.Name)
 			return fmt.Errorf("rule %s: %w", rule.Name, setpoint.Deny("no pods here"))
 		}
 		return nil
-	}, setpoint.Name("refuse"))
-	pods.Validate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	})
+	pods.Validate("cases", func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		switch {
 		case r.Operation == setpoint.OperationDelete && r.Object == nil && r.Old.Name == "keep":
 			return setpoint.Invalid("metadata.name: %s stays", r.Old.Name)
@@ -51,7 +51,7 @@ func reviewApp() *setpoint.App {
 			return errors.New("cannot say")
 		}
 		return nil
-	}, setpoint.Name("cases"), setpoint.On(setpoint.OperationCreate, setpoint.OperationUpdate, setpoint.OperationDelete))
+	}, setpoint.On(setpoint.OperationCreate, setpoint.OperationUpdate, setpoint.OperationDelete))
 	return app
 }
 

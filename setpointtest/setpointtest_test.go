@@ -59,7 +59,7 @@ func handle(t *testing.T, do rateHandler, object *Rate, options ...setpointtest.
 	rates.Deletes(&corev1.Pod{})
 	rates.Evicts()
 	rates.Reads(&corev1.Pod{})
-	rates.OnCreate(func(_ context.Context, c *call) error { return do(c) }, setpoint.Name("publish"))
+	rates.OnCreate("publish", func(_ context.Context, c *call) error { return do(c) })
 	return setpointtest.Handle(t, app, "publish", object, options...)
 }
 
@@ -123,10 +123,10 @@ func equalJSON(t *testing.T, what string, got map[string]any, want string) {
 func TestUnknownFieldsAreKept(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
-	rates.OnCreate(func(_ context.Context, c *call) error {
+	rates.OnCreate("move", func(_ context.Context, c *call) error {
 		c.Object.Spec.Source.Host = "elsewhere"
 		return nil
-	}, setpoint.Name("move"))
+	})
 	whole := map[string]any{
 		"metadata":   map[string]any{"name": "dollar", "managedFields": []any{}},
 		"spec":       map[string]any{"currency": "USD", "unknown": "x", "source": map[string]any{"host": "here", "secret": "y"}},
@@ -298,10 +298,10 @@ func TestChangesAreThoseOfTheLoop(t *testing.T) {
 			app := setpoint.New("rates")
 			rates := setpoint.For[Rate](app, setpoint.Kind("example.org/v1", "Rate"))
 			var got string
-			rates.OnUpdate(func(_ context.Context, c *call) error {
+			rates.OnUpdate("h", func(_ context.Context, c *call) error {
 				got = fmt.Sprint(c.Changes)
 				return nil
-			}, append(c.options, setpoint.Name("h"))...)
+			}, c.options...)
 			if r := setpointtest.Handle(t, app, "h", now, setpointtest.UpdatedFrom(was)); r.Err != nil || got != c.want {
 				t.Errorf("told %s, %v, want %s", got, r.Err, c.want)
 			}
@@ -342,12 +342,12 @@ func TestHandlerRequest(t *testing.T) {
 func TestMemoryIsOfOneObject(t *testing.T) {
 	app := setpoint.New("rates")
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
-	rates.OnCreate(func(_ context.Context, c *call) error {
+	rates.OnCreate("count", func(_ context.Context, c *call) error {
 		seen := setpoint.Memory[int](c)
 		*seen++
 		c.Message("%d", *seen)
 		return nil
-	}, setpoint.Name("count"))
+	})
 	other := rate()
 	other.UID = "2"
 	for _, c := range []struct {
@@ -395,10 +395,10 @@ func TestEvictionsAreDeclared(t *testing.T) {
 	rates := setpoint.For[Rate](app, setpoint.Kind("example.com/v1", "Rate"))
 	rates.Deletes(&corev1.Pod{})
 	rates.Owns(&corev1.Pod{})
-	rates.OnCreate(func(_ context.Context, c *call) error {
+	rates.OnCreate("publish", func(_ context.Context, c *call) error {
 		c.EvictAll("app=web")
 		return nil
-	}, setpoint.Name("publish"))
+	})
 	if r := setpointtest.Handle(t, app, "publish", rate()); r.Err == nil || r.Err.Error() != "EvictAll: is not declared: say Evicts" {
 		t.Errorf("got %v", r.Err)
 	}

@@ -51,9 +51,9 @@ func newApp(address string) *setpoint.App {
 		c.Object.Status.Rate = rate
 		return nil
 	}
-	rates.OnCreate(publish, setpoint.Name("publish"))
-	rates.OnField("spec.currency", publish, setpoint.Name("publish"))
-	rates.OnDrift(publish, setpoint.Name("publish"))
+	rates.OnCreate("publish", publish)
+	rates.OnUpdate("publish", publish, setpoint.Field("spec.currency"))
+	rates.OnDrift("publish", publish)
 	return app
 }
 

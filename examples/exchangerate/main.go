@@ -56,10 +56,10 @@ func addControllers(app *setpoint.App, s *rateService, every time.Duration) {
 
 	rates := setpoint.For[ExchangeRate](app)
 	rates.Owns(&corev1.ConfigMap{})
-	rates.OnCreate(s.publish, setpoint.Timeout(5*time.Second), setpoint.Backoff(time.Second, time.Minute))
-	rates.OnField("spec.currency", s.publish)
-	rates.Every(every, s.publish)
-	rates.OnDrift(restore)
+	rates.OnCreate("publish", s.publish, setpoint.Timeout(5*time.Second), setpoint.Backoff(time.Second, time.Minute))
+	rates.OnUpdate("publish", s.publish, setpoint.Field("spec.currency"))
+	rates.Every("publish", every, s.publish)
+	rates.OnDrift("restore", restore)
 }
 
 // publish asks for the rate. When that fails, all stays as it was: the error comes

@@ -41,8 +41,8 @@ func newApp() *setpoint.App {
 
 	guitars := setpoint.For[Guitar](app)
 	unreviewed := setpoint.When(func(_, g *Guitar) bool { return !g.Spec.Review })
-	guitars.OnCreate(review, unreviewed)
-	guitars.OnField("spec.review", review)
+	guitars.OnCreate("review", review, unreviewed)
+	guitars.OnUpdate("review", review, setpoint.Field("spec.review"))
 	return app
 }
 

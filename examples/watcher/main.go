@@ -30,19 +30,19 @@ func newApp() *setpoint.App {
 
 	watchers := setpoint.For[v1alpha1.Watcher](app)
 	watchers.Owns(&corev1.ConfigMap{})
-	watchers.OnCreate(configure)
-	watchers.OnUpdate(configure, setpoint.Field("spec.configData", "spec.configBinaryData", "spec.podSelector"))
-	watchers.OnDrift(configure)
+	watchers.OnCreate("configure", configure)
+	watchers.OnUpdate("configure", configure, setpoint.Field("spec.configData", "spec.configBinaryData", "spec.podSelector"))
+	watchers.OnDrift("configure", configure)
 
 	i := injector{setpoint.NewIndex(watchers, func(w *v1alpha1.Watcher) []string { return []string{w.Namespace} })}
 	pods := setpoint.For[corev1.Pod](app)
 	// What the kubelet shows of its static pods is not for others to change.
 	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
-	pods.Mutate(i.inject, setpoint.Reinvoke(), notMirrored)
-	pods.Validate(i.complete, setpoint.On(setpoint.OperationCreate), notMirrored, setpoint.Match("required",
+	pods.Mutate("inject", i.inject, setpoint.Reinvoke(), notMirrored)
+	pods.Validate("complete", i.complete, setpoint.On(setpoint.OperationCreate), notMirrored, setpoint.Match("required",
 		annotated+"'"+requiredAnnotation+"' in object.metadata.annotations && object.metadata.annotations['"+requiredAnnotation+"'] == 'true'"))
-	pods.Validate(i.complete, setpoint.On(setpoint.OperationCreate), notMirrored,
-		setpoint.NamespaceLabels(requiredAnnotation+"=true"), setpoint.Name("complete-here"))
+	pods.Validate("complete-here", i.complete, setpoint.On(setpoint.OperationCreate), notMirrored,
+		setpoint.NamespaceLabels(requiredAnnotation+"=true"))
 	return app
 }
 

@@ -115,9 +115,9 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	}
 	if spec.Validate {
 		objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
-		objects.Validate(func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
+		objects.Validate("validate", func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
 			return execute(r.Object, strings.Fields(readInstructions("validate")))
-		}, setpoint.Name("validate"))
+		})
 		return app, spec.handle(replica, objects)
 	}
 	if len(spec.Handlers) == 0 {
@@ -128,7 +128,7 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 
 // handle registers the handlers.
 func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[setpoint.Unstructured]) error {
-	register := map[setpoint.Reason]func(setpoint.HandlerFunc[setpoint.Unstructured], ...setpoint.HandlerOption){
+	register := map[setpoint.Reason]func(string, setpoint.HandlerFunc[setpoint.Unstructured], ...setpoint.HandlerOption){
 		setpoint.ReasonCreate: handlers.OnCreate,
 		setpoint.ReasonUpdate: handlers.OnUpdate,
 		setpoint.ReasonDelete: handlers.OnDelete,
@@ -141,15 +141,15 @@ func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[set
 			return err
 		}
 		if h.Daemon {
-			handlers.Daemon((&scriptedHandler{replica: replica, handler: h.Name}).runDaemon, options...)
+			handlers.Daemon(h.Name, (&scriptedHandler{replica: replica, handler: h.Name}).runDaemon, options...)
 			continue
 		}
 		do := (&scriptedHandler{replica: replica, handler: h.Name}).run
 		for _, reason := range h.Reasons {
-			register[reason](do, options...)
+			register[reason](h.Name, do, options...)
 		}
 		if h.Schedule != "" {
-			handlers.Schedule(h.Schedule, do, options...)
+			handlers.Schedule(h.Name, h.Schedule, do, options...)
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (spec *operatorSpec) compose(app *setpoint.App) {
 }
 
 func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
-	options := []setpoint.HandlerOption{setpoint.Name(h.Name)}
+	var options []setpoint.HandlerOption
 	if h.Labels != "" {
 		options = append(options, setpoint.Labels(h.Labels))
 	}

@@ -20,10 +20,10 @@ import (
 // runProgram is a Go program with the SDK.
 func runProgram(ctx context.Context, kubeconfig string) error {
 	app := setpoint.New("bench")
-	setpoint.For[corev1.Pod](app).Mutate(func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
+	setpoint.For[corev1.Pod](app).Mutate("inject", func(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 		inject(r.Object)
 		return nil
-	}, setpoint.Name("inject"), setpoint.FailurePolicy(setpoint.Fail), setpoint.IncludeSystemNamespaces())
+	}, setpoint.FailurePolicy(setpoint.Fail), setpoint.IncludeSystemNamespaces())
 	return app.Run(ctx, setpoint.Options{Kubeconfig: kubeconfig, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 }
 

@@ -24,11 +24,11 @@ func (w *worker) handlers(o *options) *setpoint.App {
 	app.InstallCRDs(thing.CRD)
 	things := setpoint.For[thing.Thing](app, setpoint.Kind(apiVersion, thing.Kind))
 	things.Owns(&corev1.ConfigMap{})
-	things.OnCreate(w.publish)
-	things.OnUpdate(w.publish, setpoint.Field("spec"))
-	things.OnDrift(w.publish)
+	things.OnCreate("publish", w.publish)
+	things.OnUpdate("publish", w.publish, setpoint.Field("spec"))
+	things.OnDrift("publish", w.publish)
 	if o.resync > 0 {
-		things.Every(o.resync, w.publish)
+		things.Every("publish", o.resync, w.publish)
 	}
 	return app
 }
