@@ -32,6 +32,7 @@ func TestTutorial(t *testing.T) {
 			maps.Copy(files, page.files(heading))
 		}
 		t.Run(name, func(t *testing.T) {
+			runInParallel(t)
 			c := startTutorial(t, files)
 			for _, shown := range page.commands("## Run it", "kubectl") {
 				if name != "Go" || !strings.Contains(shown.command, "compositecontrollers") {
@@ -55,12 +56,20 @@ func TestPages(t *testing.T) {
 		{"docs/plan.md", "# Plan: what a controller would do", []string{"blue-green"}, []string{"setpoint"}},
 	} {
 		t.Run(each.page, func(t *testing.T) {
+			runInParallel(t)
 			c := startExamples(t, each.examples...)
 			c.writeShop()
 			for _, shown := range readPage(t, each.page).commands(each.heading, each.commands...) {
 				c.expect(shown)
 			}
 		})
+	}
+}
+
+// runInParallel is for tests that write into no page.
+func runInParallel(t *testing.T) {
+	if !*updatePages {
+		t.Parallel()
 	}
 }
 
@@ -188,7 +197,7 @@ func (c *pageCluster) expect(shown shownCommand) {
 	limit := time.Minute
 	switch {
 	case *updatePages:
-		time.Sleep(5 * time.Second) // long enough for a person to look
+		<-time.After(5 * time.Second) // long enough for a person to look
 		if check() != nil {
 			shown.update(c.t, got)
 		}
@@ -208,7 +217,8 @@ func (c *pageCluster) print(command string) string {
 	if strings.Contains(command, "shop.yaml") {
 		cmd.Dir = c.dir
 	}
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	// Processes are found by the kubeconfig, and not by the variable of the dev loop around the tests.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "SETPOINT_INSPECT_DIR=")
 	out, _ := cmd.CombinedOutput()
 	return string(out)
 }
@@ -265,7 +275,7 @@ func readPage(t *testing.T, name string) page {
 
 // files are the code blocks of a section whose names stand before them: **`crd.yaml`**.
 func (p page) files(heading string) map[string]string {
-	block := regexp.MustCompile("(?ms)^\\*\\*`([\\w.]+)`\\*\\*[^`]*?^```\\w+\n(.*?)^```$")
+	block := regexp.MustCompile("(?ms)^\\*\\*`([\\w.]+)`\\*\\*[^`]*?\n```\\w+\n(.*?\n)```$")
 	files := map[string]string{}
 	for _, found := range block.FindAllStringSubmatch(p.sections[heading], -1) {
 		files[found[1]] = found[2]
