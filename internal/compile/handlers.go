@@ -11,14 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
-// handler is one handler, and where it is told.
+// handler is a handler with its hook.
 type handler struct {
 	handle.Handler
 
 	hookConfig *hookConfig
 }
 
-// handlerHooks are where the handlers are told.
 func handlerHooks(handlers []handler) hookConfigs {
 	var all hookConfigs
 	for _, h := range handlers {
@@ -95,8 +94,7 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, erro
 	return readSetpointWebhook(field, declared), nil
 }
 
-// checkTriggers refuses a handler that would never be told, or by two clocks, and one
-// that is to hold back what it is not told of, or to know it later.
+// checkTriggers rejects a handler without triggers or with conflicting ones.
 func checkTriggers(field string, h *handle.Handler) error {
 	switch {
 	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
@@ -111,7 +109,7 @@ func checkTriggers(field string, h *handle.Handler) error {
 	return nil
 }
 
-// checkPreviousState refuses to keep what is not for others to read.
+// checkPreviousState rejects kinds whose previous state must not be stored.
 func checkPreviousState(handlers []handler, of object.Resource) error {
 	for i := range handlers {
 		if !handlers[i].KeepPreviousState {
@@ -124,8 +122,7 @@ func checkPreviousState(handlers []handler, of object.Resource) error {
 	return nil
 }
 
-// retries turns a limit, of which zero is one, into that of a program, where zero
-// is none.
+// retries converts a limit: in the spec 0 means no retries, in a program it means no limit.
 func retries(declared *int32) int {
 	switch {
 	case declared == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// describeHandlers is what a controller with handlers compiles to, as text.
+// describeHandlers prints a controller with handlers.
 func describeHandlers(c *Compiled) string {
 	var text strings.Builder
 	line := lineOf(&text)

@@ -15,15 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// setpointAdmission is the AdmissionController of our own group.
+// setpointAdmission is the AdmissionController of setpoint.dev.
 func setpointAdmission() Kind {
 	k := kindOf(api.GroupVersion, api.AdmissionControllerResource, api.AdmissionControllerKind)
 	k.conventions, k.compile = setpointConventions("admissioncontroller"), Kind.compileAdmission
 	return k
 }
 
-// compileAdmission makes the program of a controller that is asked before objects
-// are stored.
+// compileAdmission compiles an AdmissionController.
 func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.AdmissionController
 	if err := readSpec(o, &controller); err != nil {
@@ -65,17 +64,16 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	}, nil
 }
 
-// maxConfigurationName is the longest name of an object.
+// maxConfigurationName is the maximum length of an object name.
 const maxConfigurationName = 253
 
-// review is one question, and where it is asked.
+// review is an admission webhook with its hook.
 type review struct {
 	admission.Webhook
 
 	hookConfig *hookConfig
 }
 
-// reviewHooks are where the questions are asked.
 func reviewHooks(reviews []review) hookConfigs {
 	var all hookConfigs
 	for _, r := range reviews {
@@ -133,7 +131,7 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	return review{w, config}, nil
 }
 
-// ExemptNamespaces are the namespaces without which nothing works, Setpoint's own among them.
+// ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.
 func (env *Environment) ExemptNamespaces() []string {
 	all := []string{metav1.NamespaceSystem, "kube-node-lease"}
 	if env.PodNamespace != "" && !slices.Contains(all, env.PodNamespace) {

@@ -15,15 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// setpointHandler is the HandlerController of our own group.
+// setpointHandler is the HandlerController of setpoint.dev.
 func setpointHandler() Kind {
 	k := kindOf(api.GroupVersion, api.HandlerControllerResource, api.HandlerControllerKind)
 	k.conventions, k.compile = setpointConventions("handlercontroller"), Kind.compileHandlers
 	return k
 }
 
-// compileHandlers makes the program of a controller that tells handlers what has
-// happened.
+// compileHandlers compiles a HandlerController.
 func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.HandlerController
 	if err := readSpec(o, &controller); err != nil {
@@ -74,8 +73,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	}, nil
 }
 
-// resolveHandled finds the kinds that a controller handles and writes, and reads
-// which of their objects are meant.
+// resolveHandled finds the kinds that a controller handles and writes, and parses its selectors.
 func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, p *handle.Program) error {
 	const field = "spec.resource"
 	handled := spec.Resource
@@ -109,7 +107,7 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	return nil
 }
 
-// setStatusFields has a program use what the status of its objects has a place for.
+// setStatusFields sets which status fields a program may use.
 func setStatusFields(ctx context.Context, env Environment, name string, p *handle.Program) error {
 	if env.StatusOf == nil {
 		return nil
@@ -125,7 +123,7 @@ func setStatusFields(ctx context.Context, env Environment, name string, p *handl
 	return nil
 }
 
-// resolveOwned finds the kinds of what is made for the handled objects.
+// resolveOwned finds the kinds that handlers create for their objects.
 func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, p *handle.Program) error {
 	for i, rule := range owns {
 		field := index("spec.owns", i)
@@ -162,7 +160,7 @@ func resolveWrite(ctx context.Context, env Environment, field string, permission
 	}, err
 }
 
-// labelSelectorText is a selector as the API server takes it.
+// labelSelectorText returns a selector for the API server.
 func labelSelectorText(field string, selector *metav1.LabelSelector) (string, error) {
 	read, err := metav1.LabelSelectorAsSelector(cmp.Or(selector, &metav1.LabelSelector{}))
 	if err != nil {
@@ -179,10 +177,11 @@ func fieldSelectorText(field, text string) (string, error) {
 	return read.String(), nil
 }
 
-// annotationMatcher is what the API server cannot select by; nil where that is nothing.
+// annotationMatcher returns a function for a selector that the API server cannot evaluate; nil for
+// none.
 func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
 	if declared == nil {
-		return nil, nil //nolint:nilnil // No selector selects all.
+		return nil, nil // No selector selects all.
 	}
 	by := annotationSelector{declared.MatchAnnotations, declared.MatchExpressions}
 	selector, err := by.selector()
@@ -194,6 +193,6 @@ func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*ob
 
 func annotationsOf(o *object.Object) labels.Set {
 	var all labels.Set
-	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without any has none that match.
+	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without annotations matches nothing.
 	return all
 }

@@ -14,45 +14,43 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Call is one call of a handler, and what would come of it.
+// Call is one call of a handler and its result.
 type Call struct {
 	Handler string `json:"handler"`
-	// Reason is what the handler would be told, such as "update".
+	// Reason is why the handler is called, such as "Update".
 	Reason string `json:"reason"`
-	// Since is since when it is due, where the object says so.
+	// Since is when the call became due, if the object says so.
 	Since *time.Time `json:"since,omitempty"`
-	// DebounceSeconds is for how long nothing may have changed before.
+	// DebounceSeconds is how long the object must be unchanged before the call.
 	DebounceSeconds float64 `json:"debounceSeconds,omitempty"`
-	// Attempt counts the calls that failed already.
+	// Attempt is the number of failed calls so far.
 	Attempt int `json:"attempt,omitempty"`
-	// ChangedFields are the fields that have changed, as far as that is known.
+	// ChangedFields are the changed fields in the request, if known.
 	ChangedFields []FieldChange `json:"changedFields,omitempty"`
-	// Called says that the handler was asked: what follows is by its answer.
+	// Called means that the handler was called: the rest is its response.
 	Called bool `json:"called"`
-	// Changes are those of other objects, in the order in which they would be made;
-	// Same are objects to apply that are as they are to be.
+	// Changes are changes of other objects, in order. Unchanged are applied objects that would not
+	// change.
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged []Ref    `json:"unchanged,omitempty"`
-	// Events would be told at the object.
-	Events []Event `json:"events,omitempty"`
-	// RetryAfterSeconds is when the handler wants to be told the same again.
+	Events    []Event  `json:"events,omitempty"`
+	// RetryAfterSeconds is the delay of the next retry that the handler chose.
 	RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
-	// Error is why nothing would be written; GaveUp says that it is not called again
-	// before the object changes.
+	// Error is why nothing would be written. GaveUp means that there is no retry until the object
+	// changes.
 	Error  *Problem `json:"error,omitempty"`
 	GaveUp bool     `json:"gaveUp,omitempty"`
 }
 
-// Timer is when the clock has a handler told.
+// Timer is a scheduled call of a handler.
 type Timer struct {
 	Handler string    `json:"handler"`
 	At      time.Time `json:"at"`
-	// IdleSeconds is for how long nothing may have changed before.
+	// IdleSeconds is how long the object must be unchanged before the call.
 	IdleSeconds float64 `json:"idleSeconds,omitempty"`
 }
 
-// planHandlers finds out who would be told of the object, and has the API server try
-// what they answer.
+// planHandlers calls the handlers of the object and sends their writes as dry runs.
 func (s target) planHandlers(ctx context.Context, r *manager.DryRun, into *Object) {
 	preview, err := r.RunHandlers(ctx, s.program, handle.DryRunRequest{Key: s.key, Object: s.manifest, SkipCalls: s.callsOnly})
 	if err != nil {
@@ -75,7 +73,7 @@ func (s target) planHandlers(ctx context.Context, r *manager.DryRun, into *Objec
 	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool { return f.Path == record })
 }
 
-// callOf is a call in the words of the report.
+// callOf converts a call.
 func callOf(of *object.Object, f handle.DryRunCall) Call {
 	c := Call{
 		Handler: f.Handler, Reason: string(f.Reason), DebounceSeconds: f.Debounce.Seconds(), Attempt: f.Attempt,
@@ -102,8 +100,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 	return c
 }
 
-// dryRun has the API server say what would come of an answer's writes, one after the
-// other.
+// dryRun sends the writes of a response as dry runs.
 func (c *Call) dryRun(ctx context.Context, r *manager.DryRun, writes []handle.DryRunWrite) {
 	var p plan.Plan
 	for _, w := range writes {
@@ -126,15 +123,15 @@ func (c *Call) dryRun(ctx context.Context, r *manager.DryRun, writes []handle.Dr
 	}
 }
 
-// evictionOf is an eviction as the API server has it.
+// evictionOf returns the result of an eviction.
 func evictionOf(a plan.Action, err error) Change {
 	c := changeOf(a)
 	c.Action = "evict"
 	switch {
 	case apply.TooManyRequests(err):
-		c.Reason = strings.TrimPrefix(c.Reason+"; not now: its PodDisruptionBudget does not allow it", "; ")
+		c.Reason = strings.TrimPrefix(c.Reason+"; blocked by its PodDisruptionBudget", "; ")
 	case err != nil:
-		c.Error = newProblem(fmt.Errorf("the API server refuses it: %w", err))
+		c.Error = newProblem(fmt.Errorf("rejected by the API server: %w", err))
 	}
 	return c
 }

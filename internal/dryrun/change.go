@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// dryRunPlan has the API server say what would come of a plan. What turns out to change
-// nothing is left out. desired are the children of the reply.
+// dryRunPlan sends a plan as dry runs and returns the changes. It leaves out writes that change
+// nothing. desired are the children in the response.
 func dryRunPlan(ctx context.Context, r *manager.DryRun, p plan.Plan, desired []*object.Object) []Change {
 	created := createdNamespaces(p)
 	inNewNamespace := func(a plan.Action) bool { return a.Before == nil && created[a.Ref.Namespace] }
@@ -45,14 +45,14 @@ func dryRunPlan(ctx context.Context, r *manager.DryRun, p plan.Plan, desired []*
 	return all
 }
 
-// waitingForNamespace is a change that waits for a namespace that cannot be created.
+// waitingForNamespace returns a change that waits for a namespace that cannot be created.
 func waitingForNamespace(a plan.Action) Change {
 	c := unchecked(a, "")
-	c.Held = "it waits for Namespace " + a.Ref.Namespace + ", which the API server refuses: nothing is written into one that is another's"
+	c.Held = "it waits for Namespace " + a.Ref.Namespace + ", which the API server rejects"
 	return c
 }
 
-// createdNamespaces are the namespaces that a plan makes.
+// createdNamespaces returns the namespaces that a plan creates.
 func createdNamespaces(p plan.Plan) map[string]bool {
 	created := map[string]bool{}
 	for _, stage := range p.Stages {
@@ -72,7 +72,7 @@ func changeOf(a plan.Action) Change {
 	}
 }
 
-// verb is what an action does, in the words of the report.
+// verb returns the action of a report.
 func verb(a plan.Action) string {
 	switch {
 	case a.Verb == plan.Apply && a.Before == nil:
@@ -83,7 +83,7 @@ func verb(a plan.Action) string {
 	return string(a.Verb)
 }
 
-// unchecked is a change as it is planned.
+// unchecked returns a change as planned, without a dry run.
 func unchecked(a plan.Action, why string) Change {
 	c := changeOf(a)
 	c.Unchecked = why
@@ -98,12 +98,12 @@ func unchecked(a plan.Action, why string) Change {
 	return c
 }
 
-// dryRunChange is a change as the API server has it, and whether it is one.
+// dryRunChange returns the change in a dry run, and whether there is one.
 func dryRunChange(result apply.Result) (Change, bool) {
 	a := result.Action
 	if result.Err != nil {
 		c := unchecked(a, "")
-		c.Error = newProblem(fmt.Errorf("the API server refuses it: %w", result.Err))
+		c.Error = newProblem(fmt.Errorf("rejected by the API server: %w", result.Err))
 		return c, true
 	}
 	c := changeOf(a)
@@ -128,11 +128,11 @@ func dryRunChange(result apply.Result) (Change, bool) {
 	return c, true
 }
 
-// onlyAnnotationsDiffer is why an object is written where no field that users read differs.
-const onlyAnnotationsDiffer = "only what Setpoint remembers in annotations differs"
+// onlyAnnotationsDiffer is the reason of a write that changes no field users read.
+const onlyAnnotationsDiffer = "only Setpoint's annotations differ"
 
-// correctReason has the reason of an update name a field that the API server would change. That
-// of the plan may be one that is only written in another way, such as a quantity.
+// correctReason replaces the reason of an update by a field that the API server would change. The
+// planned one may only differ in notation, such as a quantity.
 func (c *Change) correctReason() {
 	planned, differs := strings.CutSuffix(c.Reason, " differs")
 	switch {
@@ -144,8 +144,8 @@ func (c *Change) correctReason() {
 	}
 }
 
-// recreateNeeded says whether an object that was to be deleted and made anew would be,
-// after it was tried: it may be left alone, or be changed in place.
+// recreateNeeded reports whether the dry run shows that an object is recreated, and not left alone
+// or updated.
 func recreateNeeded(c *Change, result apply.Result) bool {
 	a := result.Action
 	if a.DryRunVerb == "" || result.Stored == nil || result.Stored.Deleting() {
@@ -155,8 +155,8 @@ func recreateNeeded(c *Change, result apply.Result) bool {
 	return result.Stored.Digest() != a.Before.Digest()
 }
 
-// markRecreated tells an object that is deleted to be created anew from one that is
-// not desired any more, and says why it is.
+// markRecreated marks a deletion of an object that is still desired, and adds the fields that
+// differ.
 func (c *Change) markRecreated(a plan.Action, desired []*object.Object) {
 	if c.Action != string(plan.Delete) {
 		return
@@ -176,8 +176,7 @@ func (c *Change) markRecreated(a plan.Action, desired []*object.Object) {
 	c.Fields = fields(planned)
 }
 
-// markDefaults tells the fields that are desired from those that the API server
-// adds.
+// markDefaults marks fields that are not desired but set by the API server.
 func (c *Change) markDefaults(a plan.Action) {
 	planned, err := plan.Diff(a)
 	if err != nil {

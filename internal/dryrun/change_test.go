@@ -32,7 +32,7 @@ func parsed(t *testing.T, text string) *object.Object {
 	return o
 }
 
-// configMap is one with data such as `"a":"1"`, and the rest of its metadata.
+// configMap returns a ConfigMap with data such as `"a":"1"` and more metadata.
 func configMap(t *testing.T, version int, data, metadata string) *object.Object {
 	t.Helper()
 	return parsed(t, fmt.Sprintf(
@@ -60,10 +60,10 @@ func TestDryRunChange(t *testing.T) {
 		"apply":                   {plan.Action{Verb: plan.Apply, Before: one, After: other}, other, nil, `update ConfigMap n/c  [data.a data.b]`},
 		"update of nothing":       {plan.Action{Verb: plan.Update, Before: one, After: other}, again, nil, ``},
 		"update of what is noted": {plan.Action{Verb: plan.Update, Before: one, After: remembered, Reason: "memory"}, remembered, nil, `update ConfigMap n/c memory []`},
-		// Fault M7: the plan knows the field that is written in another way, the API server
-		// what would change.
+		// Fault M7: the plan names a field with another notation, the API server the field that
+		// would change.
 		"apply of another notation": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.cpu differs"}, remembered, nil,
-			`update ConfigMap n/c only what Setpoint remembers in annotations differs []`},
+			`update ConfigMap n/c only Setpoint's annotations differ []`},
 		"apply of another notation beside a change": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.cpu differs"}, other, nil,
 			`update ConfigMap n/c data.a differs [data.a data.b]`},
 		"apply of a change": {plan.Action{Verb: plan.Apply, Before: one, After: other, Reason: "data.b differs"}, other, nil,
@@ -73,11 +73,11 @@ func TestDryRunChange(t *testing.T) {
 		"delete that takes time": {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, deleting, nil, `delete ConfigMap n/c  []`},
 		"delete not needed":      {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, again, nil, ``},
 		"noted instead of deleted": {plan.Action{Verb: plan.Delete, Before: one, DryRunVerb: plan.Update}, remembered, nil,
-			`update ConfigMap n/c only what Setpoint remembers in annotations differs []`},
+			`update ConfigMap n/c only Setpoint's annotations differ []`},
 		"refused": {plan.Action{Verb: plan.Update, Before: one, After: other}, nil, errors.New("no"),
-			`update ConfigMap n/c  [data.a data.b] error: the API server refuses it: no`},
+			`update ConfigMap n/c  [data.a data.b] error: rejected by the API server: no`},
 		"refused deletion": {plan.Action{Verb: plan.Delete, Before: one}, nil, errors.New("no"),
-			`delete ConfigMap n/c  [] error: the API server refuses it: no`},
+			`delete ConfigMap n/c  [] error: rejected by the API server: no`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.action.Resource, c.action.Ref = configMaps, one.Ref()
@@ -145,7 +145,7 @@ func TestHints(t *testing.T) {
 	for want, err := range map[string]error{
 		"behind a Service of the cluster": &webhook.Error{Err: &net.DNSError{IsNotFound: true, Name: "hook.shop"}},
 		"correct the reply":               &hook.MalformedError{Path: "children", Err: errors.New("required")},
-		"not accepted as it is":           &compile.Refusal{Err: errors.New("no")},
+		"not accepted, so it does":        &compile.Refusal{Err: errors.New("no")},
 		"nothing listens there":           &webhook.Error{Err: syscall.ECONNREFUSED},
 		"same permissions":                apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
 		"run the command again":           apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
@@ -164,7 +164,7 @@ func TestHints(t *testing.T) {
 	if whatever.Hint != "" {
 		t.Errorf("%+v", whatever)
 	}
-	// Who looks at a page has no command line to say it at.
+	// Users of the dashboard have no command line.
 	for _, err := range []error{&net.DNSError{}, syscall.ECONNREFUSED, context.DeadlineExceeded} {
 		report := Report{Controllers: []Controller{{Objects: []Object{{
 			Error: newProblem(&webhook.Error{Err: err}), Calls: []Call{{Changes: []Change{{Error: newProblem(&webhook.Error{Err: err})}}}},
@@ -191,8 +191,8 @@ func TestProgramOf(t *testing.T) {
 		{one, "", 0, ""},
 		{two, "", 0, "the controller manages several kinds; write KIND/NAME, the kind being one of configmaps, deployments.apps"},
 		{two, "deployments.apps", 1, ""},
-		{two, "deployments.other", 0, "the controller does not manage that kind, but configmaps, deployments.apps"},
-		{two, "deployments", 0, "the controller does not manage that kind, but configmaps, deployments.apps"},
+		{two, "deployments.other", 0, "the controller does not manage that kind, only configmaps, deployments.apps"},
+		{two, "deployments", 0, "the controller does not manage that kind, only configmaps, deployments.apps"},
 		{two, "configmaps", 0, ""},
 	} {
 		got, err := programOf(c.of, c.kind)

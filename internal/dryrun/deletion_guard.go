@@ -7,10 +7,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// heldReason is why deletions would not be made.
-const heldReason = "the deletion guard holds it, with the others that were looked at, until a person confirms"
+// heldReason says why deletions would be held.
+const heldReason = "held by the deletion guard with the other deletions until a user confirms them"
 
-// markRemovals marks the changes that the deletion guard counts.
+// markRemovals marks the deletions that count for the deletion guard.
 func (o *Object) markRemovals(removals []plan.Action) {
 	for i := range o.Changes {
 		c := &o.Changes[i]
@@ -20,8 +20,7 @@ func (o *Object) markRemovals(removals []plan.Action) {
 	}
 }
 
-// holdDeletions says of deletions that they would be held, if all that were looked at are too
-// many.
+// holdDeletions marks deletions as held if there are too many in total.
 func (c *Controller) holdDeletions(r *manager.DryRun) {
 	all := 0
 	for i := range c.Objects {
@@ -37,7 +36,7 @@ func (c *Controller) holdDeletions(r *manager.DryRun) {
 	}
 }
 
-// holdDeletions says of the object that its deletions are held, which its conditions say, too.
+// holdDeletions marks the deletions of the object as held, and shows its status for that case.
 func (o *Object) holdDeletions() {
 	for i := range o.Changes {
 		if change := &o.Changes[i]; change.removal {

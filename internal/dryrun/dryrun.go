@@ -1,10 +1,8 @@
-// Package dryrun says what controllers would do about objects, in words for
-// people and for programs, and changes nothing.
+// Package dryrun reports what controllers would do to objects, as text and JSON, and changes
+// nothing.
 //
-// Here live choosing the objects, asking for each what would be done, having the
-// API server try that, and the two forms of the answer: text and JSON. What would
-// be done is decided where it is decided for good, in the rooms engine and plan;
-// the wiring is the host's. The command line calls, and who inspects a process.
+// It selects the objects, runs their controllers with the package manager, and sends the planned
+// writes to the API server as dry runs. The command line and the dashboard call it.
 package dryrun
 
 import (
@@ -20,26 +18,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// parallel is how many objects are looked at side by side.
+// parallel is the number of concurrent objects.
 const parallel = 8
 
-// Options say what to look at. Host is needed.
+// Options select what to run. Manager is required.
 type Options struct {
-	// Manager reaches the cluster and the hooks. It need not run.
+	// Manager connects to the cluster and the hooks. It need not run.
 	Manager *manager.Manager
-	// Controllers are controller objects that are stored, Declared those of files,
-	// which are looked at as if they were.
+	// Controllers are stored controller objects. Declared are those in files, which need not be
+	// stored.
 	Controllers, Declared []*object.Object
 	Selection             Selection
-	// CallsOnly leaves handlers alone: who would be told is all there is to say.
+	// CallsOnly reports which handlers would be called, without calling them.
 	CallsOnly bool
-	// Timeout bounds the work on one object, and the listing before it; a minute
-	// if zero.
+	// Timeout limits the time for one object, and for the lists before it; a minute if zero.
 	Timeout time.Duration
 }
 
-// Run looks at all that is chosen. What goes wrong with a controller or an object
-// is told in its place of the report.
+// Run runs the selected controllers for the selected objects. Errors of a controller or an object
+// are in the report.
 func Run(ctx context.Context, o Options) Report {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
@@ -60,7 +57,7 @@ func Run(ctx context.Context, o Options) Report {
 	return report
 }
 
-// nameOf is such as "compositecontroller.setpoint.dev/teams".
+// nameOf returns text such as "compositecontroller.setpoint.dev/teams".
 func nameOf(declared *object.Object) string {
 	if kind, known := manager.KindOf(declared); known {
 		return kind.Name + "/" + declared.Name()
@@ -68,12 +65,11 @@ func nameOf(declared *object.Object) string {
 	return declared.Ref().String()
 }
 
-// planManifest looks at those of a controller of a file, completed and checked
-// by the API server.
+// planManifest runs a controller in a file, as the API server would store it.
 func (o Options) planManifest(ctx context.Context, declared *object.Object, into *Controller) error {
 	kind, known := manager.KindOf(declared)
 	if !known {
-		return fmt.Errorf("%s of %s is no kind of controller", declared.Kind(), declared.APIVersion())
+		return fmt.Errorf("%s of %s is not a controller kind", declared.Kind(), declared.APIVersion())
 	}
 	completed, note, err := o.Manager.DryRunApply(ctx, kind.Resource, declared)
 	if err != nil {
@@ -85,7 +81,7 @@ func (o Options) planManifest(ctx context.Context, declared *object.Object, into
 	return o.planController(ctx, completed, into)
 }
 
-// planController looks at the objects of one controller.
+// planController runs one controller.
 func (o Options) planController(ctx context.Context, declared *object.Object, into *Controller) error {
 	r, err := o.Manager.DryRun(ctx, declared, o.Selection.listNamespace())
 	if err != nil {
@@ -94,7 +90,7 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 	defer r.Close()
 	into.setController(r)
 	if o.CallsOnly && len(r.Programs) > 0 {
-		return fmt.Errorf("--calls-only is for handlers: a %s has a hook that is asked what should be, and nothing else is known of it", declared.Kind())
+		return fmt.Errorf("--calls-only is for handlers; a %s has none", declared.Kind())
 	}
 	if err := waitForSync(ctx, r, o.Timeout); err != nil {
 		return err
@@ -115,13 +111,13 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 			return nil
 		})
 	}
-	_ = group.Wait() // The errors are in the objects.
+	_ = group.Wait() // The objects contain the errors.
 	into.holdDeletions(r)
 	return nil
 }
 
-// suspended is the note at a controller that is.
-const suspended = "suspended: nothing of this is done before it is no longer"
+// suspended is the note of a suspended controller.
+const suspended = "suspended: nothing happens until it is resumed"
 
 func waitForSync(ctx context.Context, r *manager.DryRun, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -129,20 +125,19 @@ func waitForSync(ctx context.Context, r *manager.DryRun, limit time.Duration) er
 	return r.WaitForSync(ctx)
 }
 
-// target is one object to look at.
+// target is an object to run.
 type target struct {
 	program int
 	key     queue.Key
-	// manifest is an object that is not, or not so, stored.
-	manifest *object.Object
-	// callsOnly leaves handlers alone.
+	// manifest is the object in a file; nil for the stored one.
+	manifest  *object.Object
 	callsOnly bool
 	notes     []string
-	// err is why it cannot be looked at.
+	// err is why it cannot be run.
 	err error
 }
 
-// plan asks what would be done about the object, and has that tried.
+// plan runs the controller for the object.
 func (s target) plan(ctx context.Context, r *manager.DryRun) Object {
 	resource := r.Kinds()[s.program]
 	seen := Object{Ref: Ref{APIVersion: resource.APIVersion(), Kind: resource.Kind, Namespace: s.key.Namespace, Name: s.key.Name}, Notes: s.notes}
@@ -158,7 +153,7 @@ func (s target) plan(ctx context.Context, r *manager.DryRun) Object {
 	return seen
 }
 
-// planCompose asks the hook what should be, and has that tried.
+// planCompose calls the hook and sends its plan as dry runs.
 func (s target) planCompose(ctx context.Context, r *manager.DryRun, into *Object) {
 	preview, err := r.Run(ctx, s.program, s.key, s.manifest)
 	if err != nil {
@@ -183,14 +178,14 @@ func (s target) planCompose(ctx context.Context, r *manager.DryRun, into *Object
 	}
 }
 
-// diffObject finds what would change in the object itself.
+// diffObject returns the changes of the object itself.
 func (o *Object) diffObject(ctx context.Context, r *manager.DryRun, resource object.Resource, stored, wanted *object.Object) error {
 	if wanted.Digest() == stored.Digest() {
 		return nil
 	}
 	tried, err := r.UpdateParent(ctx, resource, stored, wanted)
 	if err != nil {
-		return fmt.Errorf("the API server refuses what would be stored of %s: %w", stored.Ref(), err)
+		return fmt.Errorf("the API server rejects the update of %s: %w", stored.Ref(), err)
 	}
 	changes, err := plan.Compare(stored, tried)
 	o.Fields = fields(changes)

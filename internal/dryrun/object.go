@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ForObject is what a controller of a process would do about an object now: the same as Run
-// says of one that is named. It is the Plan of host.Options.
+// ForObject returns what a controller of a running process would do to an object now. It is the
+// Plan of manager.Options.
 func ForObject(ctx context.Context, h *manager.Manager, controller string, ref model.Ref) (model.Plan, error) {
 	r, err := h.DryRunNamed(ctx, controller)
 	if err != nil {
@@ -27,7 +27,7 @@ func ForObject(ctx context.Context, h *manager.Manager, controller string, ref m
 	}
 	i := programFor(r, ref)
 	if i < 0 {
-		return model.Plan{}, fmt.Errorf("%s does not care for a %s of that place: %w", controller, ref.Kind.Kind, model.ErrNotFound)
+		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, model.ErrNotFound)
 	}
 	s := target{program: i, key: objectKey(r.Kinds()[i], ref.Namespace, ref.Name)}
 	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}
@@ -39,7 +39,7 @@ func ForObject(ctx context.Context, h *manager.Manager, controller string, ref m
 	return report.model()
 }
 
-// programFor finds the program that an object is for; less than 0 for none.
+// programFor returns the program for an object; less than 0 for none.
 func programFor(r *manager.DryRun, ref model.Ref) int {
 	for i, resource := range r.Kinds() {
 		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.IncludesNamespace(i, ref.Namespace) {
@@ -49,7 +49,7 @@ func programFor(r *manager.DryRun, ref model.Ref) int {
 	return -1
 }
 
-// model is a report in its two forms.
+// model returns the report as text and JSON.
 func (r Report) model() (model.Plan, error) {
 	var text bytes.Buffer
 	if err := r.WriteText(&text, Style{Idle: true}); err != nil {
@@ -59,7 +59,7 @@ func (r Report) model() (model.Plan, error) {
 	return model.Plan{Text: text.String(), Report: data, Refs: r.refs()}, err
 }
 
-// refs are all objects that a report says something of, each once.
+// refs returns all objects in the report without duplicates.
 func (r Report) refs() []model.Ref {
 	var all []model.Ref
 	seen := map[Ref]bool{}
@@ -77,7 +77,7 @@ func (r Report) refs() []model.Ref {
 	return all
 }
 
-// visitRefs names the object, and all that is said of others beside it.
+// visitRefs visits the object and the others it mentions.
 func (o *Object) visitRefs(note func(Ref)) {
 	note(o.Ref)
 	changes := o.Changes

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A plan names whatever it shows something of, wherever in the report that stands.
+// A report lists every object that it shows.
 func TestRefsOfAReport(t *testing.T) {
 	pod := func(namespace, name string) Ref {
 		return Ref{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}

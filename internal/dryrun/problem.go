@@ -10,33 +10,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// newProblem puts an error into the report. What to do about it follows when it is known
-// who asks: see hint.
+// newProblem returns the problem of an error. hint adds what to do.
 func newProblem(err error) *Problem {
 	p := &Problem{Message: err.Error(), fault: model.FaultOf(err)}
 	if response, ok := errors.AsType[*hook.MalformedError](err); ok {
 		p.Path = response.Path
 	}
 	if _, ok := errors.AsType[*compile.Refusal](err); ok {
-		p.Hint = "the controller is not accepted as it is, and would do nothing"
+		p.Hint = "the controller is not accepted, so it does nothing"
 	}
 	return p
 }
 
-// delayOf is after which time a handler that failed wants to be told again; 0 where
-// it does not say.
+// delayOf returns the retry delay that a handler chose; 0 for none.
 func delayOf(err error) time.Duration {
 	after, _ := hook.RetryDelay(err)
 	return after
 }
 
-// cliHint is what to do about a fault for a user who asks with a machine of their own,
-// running what helps for a process.
+// cliHint returns a hint for the command line, which runs on the user's machine; running returns
+// one for a process.
 func cliHint(a model.Advice) string { return cmp.Or(a.LocalHelp, a.Help) }
 
 func processHint(a model.Advice) string { return a.Help }
 
-// hint has each problem of the report say what to do about it.
+// hint adds a hint to each problem of the report.
 func (r *Report) hint(words func(model.Advice) string) {
 	for _, c := range r.Controllers {
 		c.Error.hint(words)

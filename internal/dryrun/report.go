@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Report is what the controllers would do. Its JSON form is what programs read.
+// Report is what the controllers would do.
 type Report struct {
 	Controllers []Controller `json:"controllers"`
 	Summary     Summary      `json:"summary"`
@@ -19,23 +19,22 @@ type Report struct {
 type Controller struct {
 	// Name is such as "compositecontroller.setpoint.dev/teams".
 	Name string `json:"name"`
-	// Refused is why nothing of this is done before the controller is accepted.
+	// Refused is why the controller is not accepted, so that nothing happens.
 	Refused *Refused `json:"refused,omitempty"`
-	// Notes are what a user should know although all is well.
+	// Notes are warnings.
 	Notes   []string `json:"notes,omitempty"`
 	Objects []Object `json:"objects"`
-	// Error is why nothing can be said about its objects.
+	// Error is why its objects could not be run.
 	Error *Problem `json:"error,omitempty"`
 }
 
-// Refused is what the condition Accepted of a controller says when it is False, or
-// would say.
+// Refused has the reason and message of the condition Accepted.
 type Refused struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// setController takes over what is known of the controller itself.
+// setController copies what is known about the controller.
 func (c *Controller) setController(r *manager.DryRun) {
 	c.Notes = append(c.Notes, r.Notes...)
 	if r.Suspended {
@@ -46,45 +45,41 @@ func (c *Controller) setController(r *manager.DryRun) {
 	}
 }
 
-// setError notes why nothing can be said, if there is an error.
+// setError sets the error if there is one.
 func (c *Controller) setError(err error) {
 	if err != nil {
 		c.Error = newProblem(err)
 	}
 }
 
-// Object is what would be done about one object.
+// Object is what would be done to one object.
 type Object struct {
 	Ref
-	// Hook is the hook that was asked, "sync" or "finalize".
+	// Hook is the hook that was called, "sync" or "finalize".
 	Hook string `json:"hook,omitempty"`
 	// Skipped says why the object would be left alone.
 	Skipped string   `json:"skipped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
-	// Calls are those of handlers that would be made now, in their order; Timers are
-	// when the clock has others called, GivenUp those that failed for good with the
-	// object as it is.
+	// Calls are the calls of handlers, in order. Timers are scheduled calls, and GivenUp the
+	// handlers that failed permanently for this version of the object.
 	Calls   []Call   `json:"calls,omitempty"`
 	Timers  []Timer  `json:"timers,omitempty"`
 	GivenUp []string `json:"givenUp,omitempty"`
-	// RecordChanged says that the record of what its handlers have dealt with would be
-	// written. It is not among the Fields.
+	// RecordChanged means that the state of its handlers would be stored. It is not in Fields.
 	RecordChanged bool `json:"recordChanged,omitempty"`
-	// Changes are those of other objects, in the order in which they would be
-	// made.
+	// Changes are changes of other objects, in order.
 	Changes []Change `json:"changes,omitempty"`
-	// Fields are those of the object itself that would change.
+	// Fields are changes of the object itself.
 	Fields []FieldChange `json:"fields,omitempty"`
-	// held takes the place of Fields if deletions are held.
-	held []FieldChange
-	// Events would be told at the object, or at each of them that are the same.
+	// held replaces Fields if deletions are held.
+	held   []FieldChange
 	Events []Event `json:"events,omitempty"`
-	// ResyncAfterSeconds is when the hook wants to be asked again; 0 for never.
+	// ResyncAfterSeconds is the delay of the next call that the hook chose; 0 for none.
 	ResyncAfterSeconds float64  `json:"resyncAfterSeconds,omitempty"`
 	Error              *Problem `json:"error,omitempty"`
 }
 
-// Ref names an object.
+// Ref identifies an object.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -92,7 +87,7 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
-// String is "Pod default/web", or "Namespace web".
+// String returns "Pod default/web" or "Namespace web".
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -102,22 +97,21 @@ func (r Ref) String() string {
 
 // Change is one write.
 type Change struct {
-	// Action is create, update, recreate, delete, evict, adopt or release. What is
-	// recreated is deleted first, and created when it is gone.
+	// Action is create, update, recreate, delete, evict, adopt or release. An object is recreated
+	// by deleting it first.
 	Action string `json:"action"`
 	Ref
 	// Reason says why, such as "spec.image differs".
 	Reason string `json:"reason,omitempty"`
-	// Fields are what the write would change, as the API server has it; as it is
-	// desired where the server is not asked. None for a deletion.
+	// Fields are the changed fields in a dry run, or as planned without one; none for deletions.
 	Fields []FieldChange `json:"fields,omitempty"`
-	// Unchecked says why the API server was not asked.
+	// Unchecked says why there was no dry run.
 	Unchecked string `json:"unchecked,omitempty"`
-	// Held says why it would not be made for now.
+	// Held says why the write would wait.
 	Held string `json:"held,omitempty"`
-	// Error is why it refuses.
+	// Error is why the API server rejects it.
 	Error *Problem `json:"error,omitempty"`
-	// removal says that the deletion guard counts it.
+	// removal means that it counts for the deletion guard.
 	removal bool
 }
 
@@ -128,50 +122,47 @@ type FieldChange struct {
 	Default bool `json:"default,omitempty"`
 }
 
-// Event would be told at an object.
+// Event is an event of an object.
 type Event struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// Problem is what went wrong, and what to do next.
+// Problem is an error and what to do about it.
 type Problem struct {
 	Message string `json:"message"`
-	// Path is the field of the hook's reply that is wrong, if that is it.
+	// Path is the invalid field of the hook response, if any.
 	Path string `json:"path,omitempty"`
 	Hint string `json:"hint,omitempty"`
-	// fault is what the hint is about.
+	// fault selects the hint.
 	fault *model.Fault
 }
 
-// Summary counts.
+// Summary counts objects and changes.
 type Summary struct {
-	// Objects were looked at; Unchanged are those about which there is nothing to
-	// do.
+	// Objects is the number of objects. Unchanged are those without changes.
 	Objects   int `json:"objects"`
 	Unchanged int `json:"unchanged"`
-	// Calls are those of handlers.
-	Calls int `json:"calls"`
-	// Create, Update, Recreate and Delete count other objects: adopting and
-	// releasing is updating, evicting is deleting. Own counts those looked at that would be written
-	// themselves: their status, labels, annotations, finalizers.
+	Calls     int `json:"calls"`
+	// Create, Update, Recreate and Delete count changes of other objects. Adopt and release count
+	// as updates, evictions as deletions. SelfUpdate counts objects whose own status, labels,
+	// annotations or finalizers would change.
 	Create     int `json:"create"`
 	Update     int `json:"update"`
 	Recreate   int `json:"recreate"`
 	Delete     int `json:"delete"`
 	SelfUpdate int `json:"selfUpdate"`
-	// Held would not be made for now, and are not among the others.
+	// Held counts changes that would wait. They are not in the other counts.
 	Held   int `json:"held"`
 	Errors int `json:"errors"`
 }
 
-// Changes says whether there is anything to do.
+// Changes reports whether there is anything to do.
 func (s Summary) Changes() bool {
 	return s.Calls+s.Create+s.Update+s.Recreate+s.Delete+s.SelfUpdate+s.Held > 0
 }
 
-// summarize counts.
 func (r *Report) summarize() {
 	for _, c := range r.Controllers {
 		r.Summary.Errors += countIf(c.Error != nil)
@@ -212,7 +203,7 @@ func (s *Summary) addChanges(changes []Change) {
 	}
 }
 
-// idle says that there is nothing to do.
+// idle reports whether there is nothing to do.
 func (o Object) idle() bool {
 	return o.Error == nil && len(o.Calls)+len(o.Changes)+len(o.Fields) == 0 && !o.RecordChanged
 }
@@ -224,7 +215,7 @@ func countIf(b bool) int {
 	return 0
 }
 
-// setResponse notes what of a reply is no change, and returns the children it wants.
+// setResponse copies the events and the resync delay of a response and returns its children.
 func (o *Object) setResponse(response *hook.Response) []*object.Object {
 	if response == nil {
 		return nil
@@ -233,7 +224,7 @@ func (o *Object) setResponse(response *hook.Response) []*object.Object {
 	o.Events = eventsOf(response.Events)
 	var desired []*object.Object
 	for _, child := range response.Children {
-		if parsed, err := object.Parse(child); err == nil { // The plan would have failed, too.
+		if parsed, err := object.Parse(child); err == nil { // The plan failed for the same reason.
 			desired = append(desired, parsed)
 		}
 	}

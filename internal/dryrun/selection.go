@@ -12,22 +12,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Selection says which objects of a controller to look at. They add up.
+// Selection selects objects of a controller. The fields add up.
 type Selection struct {
 	// Names are stored objects.
 	Names []ObjectName
-	// Manifests are objects of files, stored or not. Those of kinds that a controller
-	// does not care for are passed over.
+	// Manifests are objects in files, stored or not. Those of other kinds are ignored.
 	Manifests []*object.Object
-	// All takes all that are stored.
+	// All selects all stored objects.
 	All bool
-	// Namespace is the namespace of those that say none, and where to look unless
-	// Everywhere says so.
+	// Namespace is the default namespace. Lists are limited to it unless AllNamespaces is set.
 	Namespace     string
 	AllNamespaces bool
 }
 
-// listNamespace is where to look; everywhere if empty.
+// listNamespace returns the namespace to list; empty for all.
 func (c Selection) listNamespace() string {
 	if c.AllNamespaces {
 		return ""
@@ -35,11 +33,11 @@ func (c Selection) listNamespace() string {
 	return c.Namespace
 }
 
-// ObjectName is an object by its name, in the home namespace. Kind is the plural with its group,
-// "deployments.apps"; it may be left out where a controller manages one kind only.
+// ObjectName is the name of an object in the default namespace. Kind is the plural with its group,
+// such as "deployments.apps", and optional if the controller has one kind.
 type ObjectName struct{ Kind, ObjectName string }
 
-// String is "kind/name", or "name".
+// String returns "kind/name", or "name".
 func (n ObjectName) String() string {
 	if n.Kind == "" {
 		return n.ObjectName
@@ -47,7 +45,7 @@ func (n ObjectName) String() string {
 	return n.Kind + "/" + n.ObjectName
 }
 
-// targets are the objects that are chosen.
+// targets returns the selected objects.
 func (o Options) targets(ctx context.Context, r *manager.DryRun) ([]target, error) {
 	var all []target
 	for _, name := range o.Selection.Names {
@@ -75,8 +73,7 @@ func (o Options) targets(ctx context.Context, r *manager.DryRun) ([]target, erro
 	return dedupe(all), nil
 }
 
-// dedupe leaves out what is chosen a second time. What a file says of an object
-// counts before what is stored.
+// dedupe removes duplicates. A manifest goes before a stored object.
 func dedupe(all []target) []target {
 	type place struct {
 		program int
@@ -97,7 +94,7 @@ func dedupe(all []target) []target {
 	})
 }
 
-// fromManifest is an object of a file as it would be once stored.
+// fromManifest returns an object in a file as it would be stored.
 func (o Options) fromManifest(ctx context.Context, r *manager.DryRun, one *object.Object) (target, bool) {
 	for i, resource := range r.Kinds() {
 		if resource.GroupKind() == one.GroupKind() {
@@ -129,7 +126,7 @@ func objectKey(resource object.Resource, namespace, name string) queue.Key {
 	return queue.Key{Namespace: namespace, Name: name}
 }
 
-// programOf finds the program for a kind: "deployments.apps".
+// programOf returns the program for a kind, such as "deployments.apps".
 func programOf(r *manager.DryRun, kind string) (int, error) {
 	var kinds []string
 	for i, resource := range r.Kinds() {
@@ -145,5 +142,5 @@ func programOf(r *manager.DryRun, kind string) (int, error) {
 	if kind == "" {
 		return 0, fmt.Errorf("the controller manages several kinds; write KIND/NAME, the kind being one of %s", strings.Join(kinds, ", "))
 	}
-	return 0, fmt.Errorf("the controller does not manage that kind, but %s", strings.Join(kinds, ", "))
+	return 0, fmt.Errorf("the controller does not manage that kind, only %s", strings.Join(kinds, ", "))
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Style is how a report is written for people. The zero value is plain.
+// Style is the style of the text. The zero value is plain.
 type Style struct {
-	// Color takes a terminal that shows colours.
+	// Color adds colors for a terminal.
 	Color bool
-	// Idle names the objects about which there is nothing to do, too.
+	// Idle also lists objects without changes.
 	Idle bool
 }
 
-// Codes that terminals understand.
+// ANSI codes.
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"
@@ -25,8 +25,7 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// WriteText writes the report for people: a line for each object and each of its
-// changes, and one for each field that changes.
+// WriteText writes the report as text: a line for each object, change and changed field.
 func (r Report) WriteText(w io.Writer, style Style) error {
 	p := &printer{style: style}
 	for _, c := range r.Controllers {
@@ -37,18 +36,18 @@ func (r Report) WriteText(w io.Writer, style Style) error {
 	return err
 }
 
-// String is such as "2 objects: 1 to create, 1 to change. Nothing was written."
+// String returns text such as "2 objects: 1 to create, 1 to update. Nothing was written."
 func (s Summary) String() string {
 	var parts []string
 	if s.Calls > 0 {
-		parts = append(parts, plural(s.Calls, "handler")+" to tell")
+		parts = append(parts, plural(s.Calls, "handler call"))
 	}
 	for _, part := range []struct {
 		n    int
 		what string
 	}{
-		{s.Create, "to create"}, {s.Update, "to change"}, {s.Recreate, "to recreate"}, {s.Delete, "to delete"}, {s.Held, "held"},
-		{s.SelfUpdate, "with a status or metadata to store"}, {s.Unchanged, "with nothing to do"}, {s.Errors, "in error"},
+		{s.Create, "to create"}, {s.Update, "to update"}, {s.Recreate, "to recreate"}, {s.Delete, "to delete"}, {s.Held, "held"},
+		{s.SelfUpdate, "with status or metadata to update"}, {s.Unchanged, "unchanged"}, {s.Errors, "failed"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
@@ -61,7 +60,7 @@ func (s Summary) String() string {
 	return objects + ". Nothing was written."
 }
 
-// plural is such as "1 object" or "2 objects".
+// plural returns "1 object" or "2 objects".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -73,13 +72,13 @@ func plural(n int, what string) string {
 type printer struct {
 	style Style
 	text  strings.Builder
-	// level is how deep the lines are that stand below others.
+	// level is the indentation of nested lines.
 	level int
-	// compact says that the last object took one line.
+	// compact means that the last object took one line.
 	compact bool
 }
 
-// line writes one line, indented by two spaces a level.
+// line writes a line, indented by two spaces for each level.
 func (p *printer) line(level int, color, format string, args ...any) {
 	text := strings.TrimRight(strings.Repeat("  ", p.level+level)+fmt.Sprintf(format, args...), " ")
 	if color != "" && p.style.Color {
@@ -91,8 +90,8 @@ func (p *printer) line(level int, color, format string, args ...any) {
 func (p *printer) controller(c Controller) {
 	p.line(0, bold, "%s", c.Name)
 	if c.Refused != nil {
-		p.line(0, red, "refused: %s: %s", c.Refused.Reason, indent(c.Refused.Message, 0))
-		p.line(0, red, "Setpoint does nothing of this before the controller is accepted.")
+		p.line(0, red, "not accepted: %s: %s", c.Refused.Reason, indent(c.Refused.Message, 0))
+		p.line(0, red, "Nothing happens until the controller is accepted.")
 	}
 	for _, note := range c.Notes {
 		p.line(0, yellow, "note: %s", note)
@@ -114,7 +113,7 @@ func (p *printer) problem(level int, problem *Problem) {
 	}
 }
 
-// indent keeps the lines of a message together.
+// indent indents the lines of a message.
 func indent(message string, level int) string {
 	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat("  ", level+1))
 }
@@ -128,7 +127,7 @@ func (p *printer) object(o Object) {
 	case o.Skipped != "":
 		state = ": " + o.Skipped
 	case o.idle():
-		state = ": nothing to do"
+		state = ": no changes"
 	case o.Hook != "sync" && o.Hook != "":
 		state = ": by its " + o.Hook + " hook"
 	}
@@ -151,7 +150,7 @@ func (p *printer) object(o Object) {
 	p.problem(1, o.Error)
 }
 
-// ownChanges writes what changes in the object itself, and what is told of it.
+// ownChanges writes the changes of the object itself and its events.
 func (p *printer) ownChanges(o Object) {
 	if len(o.Fields) > 0 {
 		p.header("~", yellow, "itself", o.Fields)
@@ -171,7 +170,7 @@ func (p *printer) change(c Change) {
 		p.line(3, yellow, "held: %s", c.Held)
 	}
 	if c.Unchecked != "" {
-		p.line(3, yellow, "not tried by the API server: %s", c.Unchecked)
+		p.line(3, yellow, "no dry run: %s", c.Unchecked)
 	}
 	p.problem(3, c.Error)
 }
@@ -197,7 +196,7 @@ func (p *printer) changeHeader(c Change) {
 	}
 }
 
-// parenthesize is why something is done, if that is known.
+// parenthesize returns a reason in parentheses.
 func parenthesize(reason string) string {
 	if reason == "" {
 		return ""
@@ -205,10 +204,10 @@ func parenthesize(reason string) string {
 	return " (" + reason + ")"
 }
 
-// maxInlineWidth is how long a line may get by the field of a change with one alone.
+// maxInlineWidth is the maximum width of a change with its only field in one line.
 const maxInlineWidth = 100
 
-// header writes a change and its fields: the only one in the same line.
+// header writes a change and its fields. A single field may be in the same line.
 func (p *printer) header(sign, color, title string, fields []FieldChange) {
 	if len(fields) == 1 && !fields[0].multiline() && sign != "+" {
 		line := fmt.Sprintf("%s %s (%s)", sign, title, fields[0].withSign())
@@ -223,8 +222,8 @@ func (p *printer) header(sign, color, title string, fields []FieldChange) {
 	}
 }
 
-// desired are the fields of a new object that are worth reading: not what says
-// its name again or who owns it, nor what the API server adds. Those are counted.
+// desired returns the fields of a new object that are worth reading, and the number of defaults. It
+// leaves out names and owners.
 func desired(fields []FieldChange) (shown []FieldChange, defaults int) {
 	for _, f := range fields {
 		switch {
@@ -259,7 +258,7 @@ func (f FieldChange) sign() (sign, color string) {
 	return "~", yellow
 }
 
-// withSign is the field in one line with others.
+// withSign returns the change in one line.
 func (f FieldChange) withSign() string {
 	if sign, _ := f.sign(); sign != "~" {
 		return sign + " " + f.String()
@@ -267,7 +266,7 @@ func (f FieldChange) withSign() string {
 	return f.String()
 }
 
-// String is "path: before -> after", as far as there are both.
+// String returns "path: from -> to", or one of both.
 func (f FieldChange) String() string {
 	switch {
 	case f.From == nil:

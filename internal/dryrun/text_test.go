@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is got into the files")
 
-// TestText reads report.json and wants plain.txt; where there is a color.txt, that
-// too, with \<31m for the code of red.
+// TestText reads report.json and compares the text with plain.txt and color.txt, with \<31m for the
+// code of red.
 func TestText(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -50,7 +50,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// reportOf reads a report; its sums are made anew.
+// reportOf reads a report and recomputes its summary.
 func reportOf(t *testing.T, text []byte) Report {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))
