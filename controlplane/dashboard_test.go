@@ -25,8 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// What the window asks of an API server is asked of a real one here: what a table, a
-// refusal or a right looks like is for the server to say.
+// TestDashboard tests package userclient with a real API server.
 func TestDashboard(t *testing.T) {
 	c := start(t, controlplane.Options{})
 	c.apply(dashboardManifest)
@@ -121,7 +120,7 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: Group, name: readers}
 `
 
-// dashboardTest is the API server as users of the window see it.
+// dashboardTest is an API server as users of the dashboard see it.
 type dashboardTest struct {
 	cluster
 	api   *userclient.Cluster
@@ -158,7 +157,7 @@ func (w *dashboardTest) as(u userclient.User) *userclient.Client {
 	return client
 }
 
-// admin may do everything.
+// admin returns a client that may do everything.
 func (w *dashboardTest) admin() *userclient.Client {
 	return w.as(userclient.User{Name: "dev", OwnCredentials: true})
 }
@@ -172,8 +171,7 @@ func (w *dashboardTest) kind(name string) model.Kind {
 	return kind
 }
 
-// served waits until the API server tells of kinds: it does so a moment after they are
-// established.
+// served waits until the API server serves kinds.
 func (w *dashboardTest) served(names ...string) {
 	w.t.Helper()
 	proctest.Eventually(w.t, waitTimeout, func() error {
@@ -410,7 +408,7 @@ func usesDryRun(w *dashboardTest) {
 
 type right struct{ verb, namespace, name string }
 
-// may checks what the API server says of a right on guitars.
+// may checks an access review for guitars.
 func (w *dashboardTest) may(who string, client *userclient.Client, r right, want bool) {
 	w.t.Helper()
 	got, err := client.CanI(w.ctx(), r.verb, w.kind("guitars"), r.namespace, r.name)
@@ -419,8 +417,7 @@ func (w *dashboardTest) may(who string, client *userclient.Client, r right, want
 	}
 }
 
-// watches is how a watch ends for somebody: by what is refused, or with nil when a change
-// has been noticed.
+// watches returns how a watch ends: with an error, or nil after a change.
 func (w *dashboardTest) watches(client *userclient.Client) error {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx(), waitTimeout)
@@ -430,7 +427,7 @@ func (w *dashboardTest) watches(client *userclient.Client) error {
 	go func() {
 		ended <- client.Watch(ctx, ref.Kind, "default", "", func() { noticed <- struct{}{} })
 	}()
-	for heard := 0; heard < 2; { // The first is what was before.
+	for heard := 0; heard < 2; { // The first is the initial notification.
 		select {
 		case err := <-ended:
 			return err
@@ -443,7 +440,7 @@ func (w *dashboardTest) watches(client *userclient.Client) error {
 	return nil
 }
 
-// pollInterval is how often something is changed for somebody to notice.
+// pollInterval is how often an object is changed.
 const pollInterval = 100 * time.Millisecond
 
 // touch changes an object.
@@ -470,7 +467,7 @@ func codeOf(err error) int {
 	return int(status.ErrStatus.Code)
 }
 
-// versionOf is the resource version of an object.
+// versionOf returns the resource version of an object.
 func versionOf(w *dashboardTest, stored []byte) string {
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(stored, &o); err != nil {
@@ -586,7 +583,7 @@ func watchesChanges(w *dashboardTest) {
 	}
 }
 
-// watched is a watch that works.
+// watched is a running watch.
 type watched struct {
 	ref     model.Ref
 	changes atomic.Int32
@@ -594,7 +591,7 @@ type watched struct {
 	done    chan error
 }
 
-// watch has somebody watch guitars, until something was noticed.
+// watch watches guitars until a change.
 func (w *dashboardTest) watch(client *userclient.Client) *watched {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx())
@@ -606,8 +603,7 @@ func (w *dashboardTest) watch(client *userclient.Client) *watched {
 	return watched
 }
 
-// expectChange waits until a change that is made now is noticed: beside it, what was before
-// a watch began may be.
+// expectChange waits for a change that is made now, besides the initial notification.
 func (w *dashboardTest) expectChange(watched *watched) {
 	w.t.Helper()
 	watched.changes.Store(0)

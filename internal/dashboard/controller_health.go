@@ -98,13 +98,7 @@ func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
 }
 
 // shortName returns the name that the user gave a controller.
-func shortName(name string) string {
-	_, short, named := strings.Cut(name, "/")
-	if !named {
-		return name
-	}
-	return short
-}
+func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // typeLabel returns a label such as "CompositeController · setpoint.dev" or "Go program
 // guitar".

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -63,7 +62,7 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 }
 
 func (req *request) fetchObjects(list *objectList, source model.Source, c *model.Controller) (err error) {
-	list.Page, err = model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+	list.Page, err = model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
 		return s.Objects(ctx, c.Name, list.Query)
 	})
 	return err
@@ -257,10 +256,4 @@ func (l *objectList) NextURL() string {
 		return ""
 	}
 	return l.urlFor(q)
-}
-
-// Filtered reports whether a filter is set.
-func (l *objectList) Filtered() bool {
-	q := l.Query
-	return cmp.Or(q.Text, q.Namespace, q.Kind, string(q.State)) != ""
 }

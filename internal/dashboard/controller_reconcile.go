@@ -59,7 +59,7 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
 func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState, error) {
 	objects := func(query model.Query) (model.Page, error) {
-		return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+		return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
 			return s.Objects(ctx, controller, query)
 		})
 	}

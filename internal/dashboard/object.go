@@ -141,20 +141,14 @@ func (p *objectPage) addWarnings(why ...string) {
 // loadObject loads the object of the URL. A deleted object shows its history to users who could
 // get it.
 func (req *request) loadObject() (*pageObject, error) {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	ref, err := req.refFromURL()
 	if err != nil {
 		return nil, err
 	}
-	s := &pageObject{Ref: model.Ref{Kind: kind, Namespace: req.path("namespace"), Name: req.path("name")}}
-	if s.Namespace == noNamespace {
-		s.Namespace = ""
-	}
-	if kind.Namespaced == (s.Namespace == "") {
-		return nil, notFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
-	}
-	raw, err := req.api.Get(req.context(), kind, s.Namespace, s.Name)
+	s := &pageObject{Ref: ref}
+	raw, err := req.api.Get(req.context(), s.Kind, s.Namespace, s.Name)
 	switch {
-	case errors.Is(err, model.ErrNotFound) && req.can("get", kind, s.Namespace, s.Name):
+	case errors.Is(err, model.ErrNotFound) && req.can("get", s.Kind, s.Namespace, s.Name):
 		s.Deleted = true
 		return s, nil
 	case req.accessErrors.first() != nil:

@@ -63,7 +63,7 @@ func (req *request) annotationActions(s *pageObject) []action {
 func planAction(s *pageObject, state model.ObjectState, several bool) action {
 	label := "Plan"
 	if several {
-		label += " of " + shortControllerName(state.Controller)
+		label += " of " + shortName(state.Controller)
 	}
 	return action{
 		Label: label, Icon: "wait", URL: s.URL("plan"), Post: true, Target: "#plan",
@@ -76,11 +76,7 @@ func (req *request) missingPermission(verb string, s *pageObject) string {
 	if req.can(verb, s.Kind, s.Namespace, s.Name) {
 		return ""
 	}
-	text := "You do not have permission to " + verb + " " + s.Resource()
-	if s.Namespace != "" {
-		text += " in namespace " + s.Namespace
-	}
-	return text + "."
+	return "You do not have permission to " + describePermission(verb, s.Kind, s.Namespace) + "."
 }
 
 // MissingPermissions returns the distinct messages of all actions.
@@ -215,7 +211,7 @@ func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, str
 	for _, ref := range refs {
 		same := sameKind(ref.Kind, itself.Kind) && ref.Namespace == itself.Namespace && ref.Name == itself.Name
 		if !same && !reads(ref.Kind, ref.Namespace) {
-			return "The plan includes objects that you may not read. Missing permission: " + shortPermission("get", ref.Kind, ref.Namespace) + "."
+			return "The plan includes objects that you may not read. Missing permission: " + describePermission("get", ref.Kind, ref.Namespace) + "."
 		}
 	}
 	return ""

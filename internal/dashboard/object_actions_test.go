@@ -23,9 +23,9 @@ func TestPlanPermissions(t *testing.T) {
 	}{
 		{"all may be read", all, false, []string{"Pod in shop", "Pod in bank"}, ""},
 		{"the object itself was read", []model.Ref{web.Ref}, false, nil, ""},
-		{"another of its kind was not", []model.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in shop"},
-		{"a kind may not", all, false, nil, "get pods in shop"},
-		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in bank"},
+		{"another of its kind was not", []model.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in namespace shop"},
+		{"a kind may not", all, false, nil, "get pods in namespace shop"},
+		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in namespace bank"},
 		{"the process itself", all, true, nil, ""},
 		{"another version", nil, false, []string{"Pod in shop", "Pod in bank"}, "runs a version"},
 		{"another version, the process itself", nil, true, nil, ""},

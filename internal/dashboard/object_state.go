@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -86,6 +85,4 @@ func lastFailure(entries []entry, state model.ObjectState) *entry {
 }
 
 // ControllerName returns the last part of the controller's name.
-func (c stateView) ControllerName() string { return shortControllerName(c.Controller) }
-
-func shortControllerName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+func (c stateView) ControllerName() string { return shortName(c.Controller) }

@@ -31,7 +31,7 @@ const (
 func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error) {
 	states, err := req.addSuspendedChildren(s.Ref, states)
 	t, failed := buildTree(req.context(), s.Ref, states, &ownertree.Builder{
-		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.patience, req.listControllers),
+		API: req.api, May: req.canRead, Processes: ownertree.NewProcesses(req.timeouts, req.listControllers),
 	})
 	if err != nil {
 		t.Warnings = append(t.Warnings, incompleteMessage(err))
@@ -63,7 +63,7 @@ func (req *request) addSuspendedChildren(ref model.Ref, states []model.ObjectSta
 
 // listControllers returns the controllers of all processes.
 func (req *request) listControllers() []model.Result[[]model.Controller] {
-	return model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+	return model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }

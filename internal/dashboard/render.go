@@ -53,7 +53,7 @@ func (req *request) render(p page) error {
 		shown.EventsURL = liveURL(req.r.URL.Path, &p)
 	}
 	block := "content"
-	if req.r.Header.Get("Hx-Request") == "" || req.r.Header.Get("Hx-History-Restore-Request") != "" {
+	if !req.isFragment() {
 		block, shown.Flash = "layout", req.takeFlash()
 	}
 	return req.renderBlock(p, block, shown)

@@ -130,9 +130,17 @@ func (req *request) can(verb string, kind model.Kind, namespace, name string) bo
 	return allowed
 }
 
+// isHTMX reports whether a script of the page made the request.
+func (req *request) isHTMX() bool { return req.r.Header.Get("Hx-Request") != "" }
+
+// isFragment reports whether htmx requests a part of the page.
+func (req *request) isFragment() bool {
+	return req.isHTMX() && req.r.Header.Get("Hx-History-Restore-Request") == ""
+}
+
 // targets reports whether htmx replaces only the element with the ID.
 func (req *request) targets(id string) bool {
-	return req.r.Header.Get("Hx-Request") != "" && req.r.Header.Get("Hx-Target") == id && req.r.Header.Get("Hx-History-Restore-Request") == ""
+	return req.isFragment() && req.r.Header.Get("Hx-Target") == id
 }
 
 // isLiveRefresh reports whether the page refreshes itself.
@@ -140,7 +148,7 @@ func (req *request) isLiveRefresh() bool { return req.r.Header.Get("X-Live") != 
 
 // staysOnPage reports whether a script sent the form and the page stays open.
 func (req *request) staysOnPage() bool {
-	return req.r.Header.Get("Hx-Request") != "" && req.field("stay") != ""
+	return req.isHTMX() && req.field("stay") != ""
 }
 
 // redirect leads to another page after a form.

@@ -89,7 +89,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 		Propagation: string(metav1.DeletePropagationBackground), BackURL: objectURL(ref),
 	}
 	if !req.can("delete", ref.Kind, ref.Namespace, ref.Name) {
-		data.MissingPermission = shortPermission("delete", ref.Kind, ref.Namespace)
+		data.MissingPermission = describePermission("delete", ref.Kind, ref.Namespace)
 	}
 	req.findDependents(data)
 	if err := req.addContents(data, stored); err != nil {

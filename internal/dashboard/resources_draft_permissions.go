@@ -16,11 +16,17 @@ import (
 
 // checkEditAccess rejects users who may not patch the object.
 func checkEditAccess(req *request) error {
+	_, err := req.editableRef()
+	return err
+}
+
+// editableRef returns the object in the URL if the user may patch it.
+func (req *request) editableRef() (model.Ref, error) {
 	ref, err := req.refFromURL()
 	if err != nil {
-		return err
+		return ref, err
 	}
-	return req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
+	return ref, req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
 }
 
 // checkCreateAccess rejects users who may not create cluster-scoped objects. For namespaced

@@ -17,11 +17,8 @@ import (
 
 // showEdit shows the form of an object.
 func showEdit(req *request) error {
-	ref, err := req.refFromURL()
+	ref, err := req.editableRef()
 	if err != nil {
-		return err
-	}
-	if err := req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
 		return err
 	}
 	stored, err := req.api.Get(req.context(), ref.Kind, ref.Namespace, ref.Name)
@@ -42,11 +39,8 @@ func showEdit(req *request) error {
 // saveObject saves the changes, or updates the form. It patches only what changed, so that
 // hidden fields stay.
 func saveObject(req *request) error {
-	ref, err := req.refFromURL()
+	ref, err := req.editableRef()
 	if err != nil {
-		return err
-	}
-	if err := req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name); err != nil {
 		return err
 	}
 	done, err := req.acquireDraftSlot(req.context())

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 // kindPage is the data of the page of a kind.
 type kindPage struct {
 	model.Kind
-	Resource string
 	// Namespace, Name and Labels are the filters.
 	Namespace, Name, Labels string
 	Namespaces              []string
@@ -88,8 +86,7 @@ func showKind(req *request) error {
 		return err
 	}
 	data := &kindPage{
-		Kind: kind, Resource: kind.Resource(),
-		Namespace: req.query("namespace"), Name: strings.ToLower(req.query("name")), Labels: req.query("labels"),
+		Kind: kind, Namespace: req.query("namespace"), Name: strings.ToLower(req.query("name")), Labels: req.query("labels"),
 	}
 	switch {
 	case !kind.Namespaced:
@@ -103,7 +100,7 @@ func showKind(req *request) error {
 	data.Controllers = managingControllers(processes, kind)
 	req.setActions(data)
 	if err := req.listRows(data, processes); err != nil {
-		if isUnreachable(err) && req.r.Header.Get("Hx-Request") != "" {
+		if isUnreachable(err) && req.isHTMX() {
 			return err // htmx keeps the current list.
 		}
 		data.Problem = problemOf(err)
@@ -112,9 +109,9 @@ func showKind(req *request) error {
 	data.NamespaceNotFound = data.Problem == nil && len(data.Rows) == 0 && req.namespaceMissing(data.Namespace)
 	shown := page{
 		Name: "resource_kind", Title: data.Heading(), Section: "resources",
-		Watch: data.Resource, Namespace: data.Namespace, Data: data,
+		Watch: kind.Resource(), Namespace: data.Namespace, Data: data,
 	}
-	if data.Problem != nil && req.r.Header.Get("Hx-Request") == "" {
+	if data.Problem != nil && !req.isHTMX() {
 		shown.Status = data.Problem.Status
 	}
 	return req.render(shown)
@@ -135,22 +132,13 @@ func (req *request) setActions(data *kindPage) {
 	data.CanEdit = req.can("patch", data.Kind, data.Namespace, "")
 	data.CanDelete = req.can("delete", data.Kind, data.Namespace, "")
 	if !req.can("create", data.Kind, data.Namespace, "") {
-		data.MissingPermission = shortPermission("create", data.Kind, data.Namespace)
+		data.MissingPermission = describePermission("create", data.Kind, data.Namespace)
 		return
 	}
 	data.NewURL = resourceURL(data.Kind) + "/new"
 	if data.Namespace != "" {
 		data.NewURL += "?" + url.Values{"namespace": {data.Namespace}}.Encode()
 	}
-}
-
-// shortPermission describes a permission in a few words.
-func shortPermission(verb string, kind model.Kind, namespace string) string {
-	text := verb + " " + kind.Resource()
-	if namespace != "" {
-		text += " in " + namespace
-	}
-	return text
 }
 
 // pageRows is the number of rows on a page.
@@ -322,7 +310,7 @@ func (req *request) refFromURL() (model.Ref, error) {
 		ref.Namespace = ""
 	}
 	if kind.Namespaced != (ref.Namespace != "") {
-		return ref, &problem{Status: http.StatusNotFound, Title: "Not found", Text: "Not found: " + kind.Kind + " " + ref.Name + "."}
+		return ref, notFound("%s are %s.", kind.Plural, map[bool]string{true: "namespaced", false: "cluster-scoped"}[kind.Namespaced])
 	}
 	return ref, nil
 }

@@ -38,8 +38,8 @@ type Server struct {
 	now           func() time.Time
 	authenticator *access.Authenticator
 	probe         *apiProbe
-	// patience limits how long to wait for processes.
-	patience *model.Timeouts
+	// timeouts limits how long to wait for processes.
+	timeouts *model.Timeouts
 	digester *secretDigester
 	streams  limiter
 	plans    limiter
@@ -65,7 +65,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.patience = model.NewTimeouts(sourceTimeout)
+	s.timeouts = model.NewTimeouts(sourceTimeout)
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: s.now}, newSecretDigester()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {

@@ -70,7 +70,7 @@ func (req *request) redirectToSignIn(expired, unknown bool) {
 		query.Set("lost", "yes")
 	}
 	to := "/signin?" + query.Encode()
-	if req.r.Header.Get("Hx-Request") != "" {
+	if req.isHTMX() {
 		req.w.Header().Set("Hx-Redirect", to)
 		req.w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -87,7 +87,7 @@ func (req *request) redirectToSignIn(expired, unknown bool) {
 func (req *request) returnURL() string {
 	from, err := url.Parse(cmp.Or(req.r.Header.Get("Hx-Current-Url"), req.r.Referer()))
 	switch {
-	case req.r.Method == http.MethodGet && req.r.Header.Get("Hx-Request") == "":
+	case req.r.Method == http.MethodGet && !req.isHTMX():
 		return req.requestURI()
 	case err != nil || from.Host != req.r.Host:
 		return "/"

@@ -43,7 +43,7 @@ func unavailableMessage(of model.Source, err error) string {
 
 // fetchProcesses fetches all processes in parallel.
 func (req *request) fetchProcesses() []processInfo {
-	results := model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), fetchProcess)
+	results := model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), fetchProcess)
 	all := make([]processInfo, len(results))
 	for i, a := range results {
 		all[i] = a.Value
@@ -73,7 +73,7 @@ func (req *request) source(process string) (model.Source, error) {
 // fetchAll calls all processes in parallel, and returns messages for those that are
 // unavailable.
 func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, error)) (found []T, missing []string) {
-	for _, a := range model.QueryAll(req.context(), req.patience, req.options.Sources(req.context()), call) {
+	for _, a := range model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), call) {
 		switch {
 		case a.Err == nil:
 			found = append(found, a.Value)
@@ -86,14 +86,14 @@ func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, 
 
 // processOf fetches a process.
 func (req *request) processOf(source model.Source) (model.Process, error) {
-	return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) (model.Process, error) {
+	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Process, error) {
 		return s.Process(ctx)
 	})
 }
 
 // controllersOf fetches the controllers of a process.
 func (req *request) controllersOf(source model.Source) ([]model.Controller, error) {
-	return model.QueryOne(req.context(), req.patience, source, func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) ([]model.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }

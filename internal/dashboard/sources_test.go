@@ -74,7 +74,7 @@ func TestHungProcessDoesNotBlockPages(t *testing.T) {
 	healthy.states = []model.ObjectState{{Ref: podRef("a"), Controller: teamsController().Name, Process: "setpoint", State: model.StateSynced}}
 	s := newServer(t, &hungSource{fakeSource{name: "asleep"}}, healthy)
 	s.options.Cluster = newPodCluster(t)
-	s.patience = model.NewTimeouts(20 * time.Millisecond)
+	s.timeouts = model.NewTimeouts(20 * time.Millisecond)
 	const object = "/resources/pods/shop/a"
 	for path, test := range map[string]struct {
 		code  int

@@ -122,7 +122,7 @@ func newGroupedEntry(s *pageObject, of timeline.Entry) entry {
 }
 
 // ControllerName returns the last part of the controller's name.
-func (e entry) ControllerName() string { return shortControllerName(e.Controller) }
+func (e entry) ControllerName() string { return shortName(e.Controller) }
 
 // effect is a write or an event of a run.
 type effect struct {

@@ -249,8 +249,3 @@ func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part fun
 		b.Diff, b.EmptyReason = nil, "No differences."
 	}
 }
-
-// isFragment reports whether htmx requests a part of the page.
-func (req *request) isFragment() bool {
-	return req.r.Header.Get("Hx-Request") != "" && req.r.Header.Get("Hx-History-Restore-Request") == ""
-}

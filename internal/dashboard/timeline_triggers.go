@@ -53,7 +53,7 @@ func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 	if err != nil {
 		return model.Run{}, err
 	}
-	run, err := model.QueryOne(l.context(), l.patience, source, func(ctx context.Context, s model.Source) (model.Run, error) {
+	run, err := model.QueryOne(l.context(), l.timeouts, source, func(ctx context.Context, s model.Source) (model.Run, error) {
 		return s.Run(ctx, id)
 	})
 	if err != nil {

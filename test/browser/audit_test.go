@@ -11,8 +11,7 @@ import (
 //go:embed testdata/audit.js
 var auditScript string
 
-// audit looks at how usable the page is for those who hear it, use keys, or see badly,
-// in light and in dark.
+// audit checks the accessibility of the page in light and dark mode.
 func (p *page) audit() {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -29,8 +28,8 @@ func (p *page) audit() {
 	p.expectNoOverflow()
 }
 
-// expectNoOverflow says that nothing has to be scrolled to the side, and that all can be hit: each
-// target is 24 pixels high and wide, with its label. Fault U10.
+// expectNoOverflow checks that nothing scrolls sideways and that click targets are at least 24
+// pixels. Fault U10.
 func (p *page) expectNoOverflow() {
 	p.t.Helper()
 	p.until("be easy to hit, and to read", func() error {
@@ -54,7 +53,7 @@ func (p *page) expectNoOverflow() {
 	})
 }
 
-// fitsScript finds tables that are wider than their frames, and what is hard to hit.
+// fitsScript finds tables that are wider than their frames, and small click targets.
 const fitsScript = `(() => {
 	const found = [];
 	for (const e of document.querySelectorAll(".table-frame")) {
@@ -70,8 +69,8 @@ const fitsScript = `(() => {
 	return found;
 })()`
 
-// tabTo presses the Tab key until what is focused has a name, and sees to it that one
-// can always see where that is.
+// tabTo presses Tab until an element with the name has the focus. The focus must always be
+// visible.
 func (p *page) tabTo(name string) {
 	p.t.Helper()
 	var walked []string
@@ -94,9 +93,9 @@ func (p *page) tabTo(name string) {
 	p.t.Fatalf("the Tab key does not lead to %q in %d steps, but to %q", name, most, slices.Compact(walked))
 }
 
-// focusScript is where the focus is, and whether that is marked.
+// focusScript returns the focused element, and whether the focus is visible.
 const focusScript = `(() => {
-	const e = document.activeElement ?? document.body; // none while a page is being loaded
+	const e = document.activeElement ?? document.body; // null while a page loads
 	if (!e) return {name: "", shown: true, what: "nothing"};
 	const style = getComputedStyle(e);
 	const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none";

@@ -12,11 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium is the one browser of all tests. Its windows know nothing of each other:
-// each test has a profile of its own.
+// chromium is the shared browser. Each test has its own profile.
 var chromium context.Context
 
-// startChromium starts it, and installs it before, where that can be done.
+// startChromium starts the browser, and installs it first if possible.
 func startChromium(ctx context.Context) (stop func(), err error) {
 	finder := exec.Command(filepath.Join("..", "..", "tools", "find-chromium.sh"))
 	finder.Stderr = os.Stderr
@@ -28,12 +27,12 @@ func startChromium(ctx context.Context) (stop func(), err error) {
 		chromedp.ExecPath(strings.TrimSpace(string(found))),
 		chromedp.WindowSize(desktopWidth, desktopHeight),
 		chromedp.Flag("hide-scrollbars", true),
-		// Else what is done before the first frame is drawn is dropped.
+		// Otherwise input before the first frame is dropped.
 		chromedp.Flag("allow-pre-commit-input", true),
 		chromedp.WSURLReadTimeout(2*time.Minute),
 	)
 	if os.Geteuid() == 0 {
-		// Chromium's sandbox refuses to be made by root.
+		// The sandbox of Chromium does not work as root.
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, stopAllocator := chromedp.NewExecAllocator(ctx, options...)

@@ -21,23 +21,22 @@ import (
 	"time"
 )
 
-// cluster is a control plane, as who administers it sees it.
+// cluster is a control plane as its admin sees it.
 type cluster struct {
 	t          *testing.T
 	binary     string
 	kubeconfig string
-	// data is where a control plane of a test's own keeps everything.
+	// data is the data directory of the test's own control plane.
 	data string
 	runs int
 }
 
-// sharedCluster is the control plane of all tests.
+// sharedCluster returns the control plane of all tests.
 func sharedCluster(t *testing.T) *cluster {
 	return &cluster{t: t, binary: os.Getenv("SETPOINT"), kubeconfig: os.Getenv("KUBECONFIG")}
 }
 
-// bootCluster boots one of the test's own; flags and folders are those of `setpoint
-// dev`.
+// bootCluster boots a control plane for one test. The arguments are those of `setpoint dev`.
 func bootCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +49,7 @@ func bootCluster(t *testing.T, args ...string) *cluster {
 	return c
 }
 
-// run runs Setpoint as in a cluster, with a UI, and says where that is.
+// run runs Setpoint as in a cluster and returns the URL of its dashboard.
 func (c *cluster) run(flags ...string) (ui string) {
 	c.t.Helper()
 	address, err := freeAddress()
@@ -65,7 +64,7 @@ func (c *cluster) run(flags ...string) (ui string) {
 	return ui
 }
 
-// answers waits until a UI is served.
+// answers waits until a dashboard responds.
 func answers(t *testing.T, ui string) {
 	t.Helper()
 	until(t, "be answered by "+ui, 3*time.Minute, func() error {
@@ -81,7 +80,7 @@ func answers(t *testing.T, ui string) {
 	})
 }
 
-// kubectl is run as who administers the cluster; what it prints is the result.
+// kubectl runs kubectl as admin and returns its output.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
 	out, err := c.try("", args...)
@@ -98,8 +97,8 @@ func (c *cluster) apply(text string) {
 	}
 }
 
-// established waits until a kind is served, and described, of which forms are made: the
-// API server does that a while later.
+// established waits until a kind is served and has a schema, which takes the API server a
+// moment longer.
 func (c *cluster) established(crd string) {
 	c.t.Helper()
 	until(c.t, "serve "+crd, waitTimeout, func() error {
@@ -116,7 +115,7 @@ func (c *cluster) established(crd string) {
 	})
 }
 
-// get reads an object, or what a path of it leads to.
+// get reads an object, or a part of it by JSONPath.
 func (c *cluster) get(into any, args ...string) error {
 	out, err := c.try("", append(append([]string{"get"}, args...), "-o", "json")...)
 	if err != nil {
@@ -135,7 +134,7 @@ func (c *cluster) try(stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// namespace makes one for a test.
+// namespace creates a namespace for the test.
 func (c *cluster) namespace() string {
 	c.t.Helper()
 	name := fmt.Sprintf("%s-%05x", strings.ToLower(strings.TrimPrefix(strings.NewReplacer("/", "-", "_", "-").Replace(c.t.Name()), "Test")), rand.N(1<<20))
@@ -143,7 +142,7 @@ func (c *cluster) namespace() string {
 	return name
 }
 
-// component is the process of a part of a control plane that a test booted.
+// component returns the process of a control plane component.
 func (c *cluster) component(name string) *os.Process {
 	c.t.Helper()
 	list, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
@@ -169,8 +168,7 @@ func (c *cluster) component(name string) *os.Process {
 	return nil
 }
 
-// client speaks with the API server without kubectl: for what is done thousands of
-// times.
+// client makes requests without kubectl, for thousands of objects.
 type client struct {
 	http   *http.Client
 	server string
@@ -217,8 +215,7 @@ func (c *cluster) client() *client {
 	return &client{http: &http.Client{Transport: transport}, server: config.Clusters[0].Cluster.Server}
 }
 
-// create sends an object to the path of its collection, again while the API server is
-// too busy to take it.
+// create creates an object, and retries while the API server is overloaded.
 func (c *client) create(ctx context.Context, path string, object any) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
@@ -229,7 +226,7 @@ func (c *client) create(ctx context.Context, path string, object any) error {
 	for first := true; ; first = false {
 		status, err := c.post(ctx, path, body)
 		switch busy := status == 0 || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError; {
-		case err == nil, status == http.StatusConflict && !first: // It has arrived, and the answer got lost.
+		case err == nil, status == http.StatusConflict && !first: // It was created, but the response was lost.
 			return nil
 		case !busy:
 			return err
@@ -242,7 +239,7 @@ func (c *client) create(ctx context.Context, path string, object any) error {
 	}
 }
 
-// post sends a body; the status is 0 if no answer came.
+// post sends a body. The status is 0 without a response.
 func (c *client) post(ctx context.Context, path string, body []byte) (status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server+path, bytes.NewReader(body))
 	if err != nil {

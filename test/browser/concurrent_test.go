@@ -4,8 +4,7 @@ import (
 	"testing"
 )
 
-// TestTwoBrowsers has two people look at the same guitars: what one does, the other
-// sees, without loading anything again.
+// TestTwoBrowsers checks that one user sees the changes of another without reloading.
 func TestTwoBrowsers(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -38,8 +37,7 @@ func TestTwoBrowsers(t *testing.T) {
 	ann.notSee("jazzmaster")
 }
 
-// TestPendingUpdate has something change again and again while a page is brought up to date:
-// when that has ended, the page asks once more.
+// TestPendingUpdate checks that a change during a refresh causes another refresh.
 func TestPendingUpdate(t *testing.T) {
 	t.Parallel()
 	p := newPage(t, sharedUI())

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFailing is a bad day of somebody who looks after controllers: the overview says
-// that one of them fails, the object says why, and both are mended where they are seen.
+// TestFailing shows a failing controller on the overview, the reason on the object's page, and
+// fixes both from there.
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -24,7 +24,7 @@ func TestFailing(t *testing.T) {
 		}
 		return http.StatusOK, map[string]any{"children": []any{child}}
 	})
-	// Its manifest names a port on which nobody listens.
+	// Nothing listens on this port.
 	wrong := "http://127.0.0.1:9"
 	c.kind(group, "Cabinet", wrong)
 	c.apply(fmt.Sprintf("{apiVersion: %[1]s/v1, kind: Cabinet, metadata: {name: oak, namespace: %[2]s}, spec: {size: 3}}", group, ns))
@@ -44,7 +44,7 @@ func TestFailing(t *testing.T) {
 	p.see("127.0.0.1:9", "connection refused", "Failing")
 	p.audit()
 
-	// The address is the controller's: its object is edited as YAML.
+	// Fix the address in the controller's manifest.
 	declared := "/resources/compositecontrollers.setpoint.dev/-/" + group
 	p.click("Edit the controller’s hook")
 	p.at(declared + "/edit")
@@ -60,11 +60,11 @@ func TestFailing(t *testing.T) {
 	p.seeIn("#row-Cabinet-"+ns+"-oak", "Synced")
 	p.see("13 is not a size")
 
-	// The other one has itself to blame.
+	// The other object is invalid itself.
 	p.follow(cabinets + "/pine")
 	p.see("13 is not a size", "422")
 	p.follow(cabinets + "/pine/edit")
-	p.at(cabinets + "/pine/edit") // the page of the object has a link that is called YAML, too
+	p.at(cabinets + "/pine/edit") // The object's page also has a link called YAML.
 	p.click("YAML")
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 14"))
 	p.click("Save")

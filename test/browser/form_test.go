@@ -11,7 +11,7 @@ var featuresManifest string
 
 const featuresPath = "/resources/features.forms.test"
 
-// TestForm fills in one field for everything that a schema can say, badly at first.
+// TestForm fills in a field of each schema type, with errors at first.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -53,7 +53,7 @@ func TestForm(t *testing.T) {
 	p.audit()
 	p.click("Create")
 
-	// What the API server finds wrong is said at the field, and nothing is lost.
+	// Errors of the API server are shown at the field, and the input is kept.
 	p.seeIn(".notice", "what is loud has at least size 2")
 	p.seeIn("#f-spec-size-error", "what is loud has at least size 2")
 	p.opened()

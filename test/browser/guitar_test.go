@@ -8,8 +8,7 @@ import (
 
 const guitarsPath = "/resources/guitars.kool.karmalabs.local"
 
-// TestGuitar is what the UI of the Guitar system is for: see the guitars, add one,
-// see its review appear, think better of the brand, sell it.
+// TestGuitar lists guitars, creates one, sees its review appear, edits and deletes it.
 func TestGuitar(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -34,7 +33,7 @@ func TestGuitar(t *testing.T) {
 	p.fill("brand", "Fender")
 	p.click("Create")
 
-	// Its review arrives without anybody loading the page again.
+	// The review appears without a reload.
 	object := guitarsPath + "/" + ns + "/tele"
 	p.at(object)
 	p.see("tele", "this is a great instrument")
@@ -43,7 +42,7 @@ func TestGuitar(t *testing.T) {
 	p.see("tele", "this is a great instrument")
 	p.follow(object)
 
-	// Another brand, not reviewed: it is reviewed again.
+	// Another brand without a review is reviewed again.
 	p.follow(object + "/edit")
 	p.at(object + "/edit")
 	p.audit()

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestHarnessFindsErrors shows a page on which everything is wrong to the harness: a
-// check that finds nothing anywhere would be green forever.
+// TestHarnessFindsErrors checks that the harness finds errors on a broken page.
 func TestHarnessFindsErrors(t *testing.T) {
 	t.Parallel()
 	server := serve(t, `<html><body>
@@ -41,7 +40,7 @@ func TestHarnessFindsErrors(t *testing.T) {
 	})
 }
 
-// missing is an error if a text is found nowhere.
+// missing returns an error if a text is not found.
 func missing(found []string, wanted ...string) error {
 	for _, want := range wanted {
 		if !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, want) }) {
@@ -51,7 +50,7 @@ func missing(found []string, wanted ...string) error {
 	return nil
 }
 
-// TestHarnessUsesPages walks through a page on which nothing is wrong.
+// TestHarnessUsesPages checks a correct page.
 func TestHarnessUsesPages(t *testing.T) {
 	t.Parallel()
 	server := serve(t, `<html lang="en"><head><title>Good</title><link rel="stylesheet" href="/style.css"></head><body><main>
@@ -87,7 +86,7 @@ func TestHarnessUsesPages(t *testing.T) {
 	}
 }
 
-// serve serves one page everywhere, as strict as the UI is.
+// serve serves one page with the policy of the dashboard.
 func serve(t *testing.T, page string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

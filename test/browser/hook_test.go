@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// hook serves a function as the hook of a controller, and says where.
+// hook serves a function as a hook and returns its URL.
 func hook(t *testing.T, response func(request hookRequest) (status int, response any)) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request hookRequest
@@ -30,7 +30,7 @@ func hook(t *testing.T, response func(request hookRequest) (status int, response
 	return server.URL
 }
 
-// hookRequest is what of a request these tests look at.
+// hookRequest is the part of a request that these tests use.
 type hookRequest struct {
 	Parent struct {
 		Metadata struct{ Name, Namespace string }
@@ -38,9 +38,9 @@ type hookRequest struct {
 	}
 }
 
-// kind declares a kind of a test's own: group NAME.test, version v1, any spec and
-// status; and a controller for it that asks a hook. The controller goes with the test, as
-// its hook does; objects stay, since the control plane is thrown away.
+// kind creates a CRD NAME.test/v1 with any spec and status, and a controller for it. The
+// controller is deleted with the test, like its hook; objects stay, since the control plane is
+// temporary.
 func (c *cluster) kind(group, kind, hook string) {
 	c.t.Helper()
 	plural := strings.ToLower(kind) + "s"

@@ -8,12 +8,11 @@ import (
 	"testing"
 )
 
-// hostileText is what somebody writes who wants scripts of theirs to run in the browsers of
-// others.
+// hostileText is text that tries to run scripts.
 const hostileText = `"'><img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>{{.}}</textarea></title></script><a href="javascript:window.__pwned=1">x</a><iframe src="http://evil.example/"></iframe>`
 
-// TestHostileContent shows what hostile people write in every place where they can: nothing
-// of it runs, nothing of it is fetched, and it is to be read as it was written.
+// TestHostileContent shows hostile text everywhere: nothing runs, nothing is fetched, and the
+// text is readable.
 func TestHostileContent(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -81,7 +80,7 @@ func TestHostileContent(t *testing.T) {
 	p.open(resources)
 	p.see("<script>window.__pwned=1</script>")
 
-	// Nor does it by the way of an address.
+	// The same holds for URLs.
 	p.errors.allow("status 4|status of 4")
 	for _, path := range []string{
 		"/resources?text=%22%3E%3Cscript%3Ewindow.__pwned=1%3C/script%3E", "/%3Cscript%3Ewindow.__pwned=1%3C/script%3E",
@@ -92,7 +91,7 @@ func TestHostileContent(t *testing.T) {
 	}
 }
 
-// opened unfolds all that is folded.
+// opened expands all details.
 func (p *page) opened() {
 	p.t.Helper()
 	p.until("be parsed", func() error {
@@ -105,7 +104,7 @@ func (p *page) opened() {
 	_ = must[any](p, "void document.querySelectorAll('details').forEach(d => d.open = true)")
 }
 
-// intact says that no script of others ran, and that the page is the page.
+// intact checks that no script ran and the page is unchanged.
 func (p *page) intact(path string) {
 	p.t.Helper()
 	state := must[struct {

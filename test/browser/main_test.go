@@ -1,11 +1,9 @@
-// Package browser drives the UI as a user does: in a Chromium, against the real
-// binary and a real control plane.
+// Package browser tests the dashboard as a user does: in Chromium, against the real binary
+// and a real control plane.
 //
-// What lives here: the harness (one Chromium, pages that look out for faults, a look
-// at how accessible they are), and the tests, each a story of something a user does.
-// What must not: anything that reaches behind the pages, the command line or the API.
-// Who calls: make browser. README.md says how to write a test. It is a module of its
-// own, so that nothing but it depends on what drives a browser.
+// It contains the harness and one test per user story. Tests use only pages, the command
+// line and the API. Run it with make browser; README.md explains how to write a test. It is
+// a separate module because of its dependencies.
 package browser
 
 import (
@@ -20,14 +18,12 @@ import (
 	"testing"
 )
 
-// uiVariable tells a test process that it was started by `setpoint dev`, and where
-// that serves the UI. KUBECONFIG alone proves nothing: it may name a cluster that
-// somebody loves.
+// uiVariable is set by `setpoint dev` to the URL of the dashboard. KUBECONFIG is not enough,
+// since it may name a real cluster.
 const uiVariable = "SETPOINT_BROWSER_UI"
 
-// TestMain runs the tests as the command of `setpoint dev … -- COMMAND`: this process
-// becomes setpoint, which boots one control plane with every example on it, serves
-// the UI, and starts this program again.
+// TestMain runs the tests as the command of `setpoint dev … -- COMMAND`: this process becomes
+// setpoint, which boots one control plane with all examples and starts this program again.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(uiVariable) == "" {
@@ -47,7 +43,7 @@ func runInside(m *testing.M) int {
 	return m.Run()
 }
 
-// becomeSetpointDev returns only when it cannot.
+// becomeSetpointDev returns only on error.
 func becomeSetpointDev() error {
 	binary, err := findBinary()
 	if err != nil {
@@ -85,7 +81,7 @@ func findBinary() (string, error) {
 	return filepath.Abs(path)
 }
 
-// freeAddress is one on which nobody listens right now.
+// freeAddress returns an unused address.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,15 +11,13 @@ import (
 	"time"
 )
 
-// manyObjects is how many objects there are of one kind, createWorkers how many at a time
-// are made.
+// manyObjects is the number of objects, createWorkers how many are created in parallel.
 const (
 	manyObjects   = 10_000
 	createWorkers = 32
 )
 
-// TestManyObjects shows ten thousand objects, a few of which are failing: nobody has to look
-// for those, and every page answers.
+// TestManyObjects shows ten thousand objects. Failing ones come first, and every page responds.
 func TestManyObjects(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -89,7 +87,7 @@ func TestManyObjects(t *testing.T) {
 	p.see("seat-06543")
 }
 
-// createMany makes the objects, in no order.
+// createMany creates the objects in any order.
 func createMany(t *testing.T, api *client, namespace, group string) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCrossSiteRequests has a page of another site post to the UI: nothing is written.
+// TestCrossSiteRequests posts from another site: nothing is written.
 func TestCrossSiteRequests(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -28,7 +28,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	p.see("Forbidden")
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 
-	// Nor does a client that says nothing of where it comes from.
+	// A client without an origin may not write either.
 	response, err := http.PostForm(target, url.Values{})
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +45,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	}
 }
 
-// TestAddresses goes from link to link and back: every page can be linked to, and the
-// back button leads where one was.
+// TestAddresses follows links and the back button.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	p := newPage(t, sharedUI())
@@ -67,7 +66,7 @@ func TestAddresses(t *testing.T) {
 	p.back()
 	p.at("/")
 
-	// A filter is part of the address.
+	// Filters are part of the URL.
 	p.open(guitarsPath)
 	p.fill("Name", "paul")
 	p.see("les-paul")
@@ -93,7 +92,7 @@ func TestAddresses(t *testing.T) {
 	other.see("Not found")
 }
 
-// TestPhone has every page fit on a phone, in light and in dark.
+// TestPhone checks that every page fits on a phone in light and dark mode.
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	p := newPage(t, sharedUI())

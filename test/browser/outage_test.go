@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestOutage takes the API server away under the eyes of somebody, and what they are
-// about to save. The page says so, reloads automatically, and nothing is lost.
+// TestOutage stops the API server during an edit. The page says so and recovers, and the input
+// is kept.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	address, err := freeAddress()
@@ -32,8 +32,7 @@ func TestOutage(t *testing.T) {
 	editor.open(object + "/edit")
 	editor.fill("image", "nginx:1.28")
 
-	// It hangs at first, as one does that runs out of memory; then it is dead, and dev
-	// starts another.
+	// First it hangs, then it is killed and dev restarts it.
 	server := c.component("kube-apiserver")
 	_ = server.Signal(syscall.SIGSTOP)
 	p.see("API server unreachable")

@@ -14,9 +14,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// pageErrors are what must not happen on any page: errors of scripts and of the console,
-// which are what violations of the Content-Security-Policy are told by too, requests
-// that fail, requests to any other host, dialogs.
+// pageErrors collects what must not happen on any page: script and console errors including
+// policy violations, failed requests, requests to other hosts, and dialogs.
 type pageErrors struct {
 	host string
 
@@ -30,14 +29,14 @@ func newPageErrors(host string) *pageErrors {
 	return &pageErrors{host: host, urls: map[network.RequestID]string{}}
 }
 
-// allow says what is to be expected of this test.
+// allow allows an expected error.
 func (f *pageErrors) allow(pattern string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.allowed = append(f.allowed, regexp.MustCompile(pattern))
 }
 
-// unexpected are those that nobody allowed, each of them once.
+// unexpected returns the distinct errors that are not allowed.
 func (f *pageErrors) unexpected() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +51,7 @@ func (f *pageErrors) record(format string, args ...any) {
 	f.found = append(f.found, fmt.Sprintf(format, args...))
 }
 
-// listen is told of all that happens in a window.
+// listen records the events of a page.
 func (f *pageErrors) listen(event any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,7 @@ func (f *pageErrors) listenToNetwork(event any) {
 			f.record("status %d: %s", e.Response.Status, f.urls[e.RequestID])
 		}
 	case *network.EventLoadingFailed:
-		// Who leaves a page leaves what it was reading.
+		// Leaving a page aborts its requests.
 		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" {
 			f.record("request failed: %s: %s %s", f.urls[e.RequestID], e.ErrorText, e.BlockedReason)
 		}

@@ -24,25 +24,23 @@ const (
 )
 
 const (
-	// waitTimeout is how long a page may take to become what it should: long, since a
-	// machine may be busy with everything else.
+	// waitTimeout is long, since the machine may be busy.
 	waitTimeout  = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
-// page is a browser window, in which one page is open at a time. It fails its test
-// for whatever goes wrong in it that nobody asked about.
+// page is a browser tab. Unexpected errors fail its test.
 type page struct {
 	t      *testing.T
-	ctx    context.Context // a window is a context to chromedp
+	ctx    context.Context // a tab is a context in chromedp
 	base   string
 	errors *pageErrors
 }
 
-// sharedUI is where the control plane of all tests has its UI.
+// sharedUI returns the URL of the shared dashboard.
 func sharedUI() string { return os.Getenv(uiVariable) }
 
-// newPage opens a window, as one who has never been there.
+// newPage opens a tab with a new profile.
 func newPage(t *testing.T, base string) *page {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -62,7 +60,7 @@ func newPage(t *testing.T, base string) *page {
 		}
 		closeWindow()
 	})
-	// A window lives as long as the context of its first action: no limit here.
+	// The tab lives as long as the context of its first action, so it has no timeout.
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a window: %v", err)
 	}
@@ -72,7 +70,7 @@ func newPage(t *testing.T, base string) *page {
 	return p
 }
 
-// call makes an action of a command of the protocol whose result nobody needs.
+// call returns an action for a protocol command whose result is not needed.
 func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, command, params)
@@ -89,7 +87,7 @@ func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until repeats a check until it finds nothing wrong.
+// until repeats a check until it succeeds.
 func (p *page) until(what string, check func() error) {
 	p.t.Helper()
 	until(p.t, what, waitTimeout, check)
@@ -112,15 +110,14 @@ func until(t *testing.T, what string, limit time.Duration, check func() error) {
 	}
 }
 
-// evaluate asks the page for a value. A page may be gone in the midst of it: that is
-// an error to ask again after.
+// evaluate evaluates an expression. It returns an error if the page goes away meanwhile.
 func evaluate[T any](p *page, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// must is evaluate where nothing may go wrong.
+// must is evaluate without errors.
 func must[T any](p *page, expression string) T {
 	p.t.Helper()
 	value, err := evaluate[T](p, expression)
@@ -130,16 +127,16 @@ func must[T any](p *page, expression string) T {
 	return value
 }
 
-// quote makes a literal of JavaScript.
+// quote returns a JavaScript literal.
 func quote(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // strings and their like always have a JSON form
+		panic(err) // strings can always be encoded
 	}
 	return string(text)
 }
 
-// open goes to a path, as one who types it.
+// open loads a path.
 func (p *page) open(path string) {
 	p.t.Helper()
 	p.do("open "+path, chromedp.Navigate(p.base+path))
@@ -155,7 +152,7 @@ func (p *page) back() {
 	_ = must[any](p, "void history.back()")
 }
 
-// at waits until the address is a path, with its query if one is named.
+// at waits until the URL has a path, with a query if given.
 func (p *page) at(path string) {
 	p.t.Helper()
 	want := "location.pathname"
@@ -171,11 +168,10 @@ func (p *page) at(path string) {
 	})
 }
 
-// text is what a reader sees, with single spaces, in small letters: how letters are
-// shown is a matter of style.
+// text returns the visible text in lower case with single spaces.
 func (p *page) text() (string, error) { return p.textOf("body") }
 
-// textOf is the text of all elements that a selector finds.
+// textOf returns the text of all elements of a selector.
 func (p *page) textOf(selector string) (string, error) {
 	text, err := evaluate[string](p, "[...document.querySelectorAll("+quote(selector)+")].map(e => e.innerText).join(' ')")
 	return flat(text), err
@@ -183,13 +179,13 @@ func (p *page) textOf(selector string) (string, error) {
 
 func flat(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// see waits until texts are to be read, all of them at once.
+// see waits until all texts are visible.
 func (p *page) see(texts ...string) {
 	p.t.Helper()
 	p.seeIn("body", texts...)
 }
 
-// seeIn waits until texts are to be read in what a selector finds.
+// seeIn waits until all texts are visible in the elements of a selector.
 func (p *page) seeIn(selector string, texts ...string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("see %q in %s", texts, selector), func() error {
@@ -206,13 +202,13 @@ func (p *page) seeIn(selector string, texts ...string) {
 	})
 }
 
-// notSee waits until texts are not to be read (any more).
+// notSee waits until no text is visible.
 func (p *page) notSee(texts ...string) {
 	p.t.Helper()
 	p.notSeeIn("body", texts...)
 }
 
-// notSeeIn waits until texts are not to be read in what a selector finds.
+// notSeeIn waits until no text is visible in the elements of a selector.
 func (p *page) notSeeIn(selector string, texts ...string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("not see %q in %s", texts, selector), func() error {
@@ -229,7 +225,7 @@ func (p *page) notSeeIn(selector string, texts ...string) {
 	})
 }
 
-// cut keeps what fits a message.
+// cut truncates a text for a message.
 func cut(text string) string {
 	const most = 3000
 	if len(text) > most {
@@ -238,7 +234,7 @@ func cut(text string) string {
 	return text
 }
 
-// resize makes the window as large as a screen.
+// resize sets the size of the tab.
 func (p *page) resize(width, height int64) {
 	p.t.Helper()
 	p.do("resize", call(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
@@ -246,7 +242,7 @@ func (p *page) resize(width, height int64) {
 	}))
 }
 
-// scheme prefers light or dark, and no movement: what is measured stands still.
+// scheme sets light or dark mode, and disables animations.
 func (p *page) scheme(preferred string) {
 	p.t.Helper()
 	p.do("prefer "+preferred, call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -257,7 +253,7 @@ func (p *page) scheme(preferred string) {
 	}))
 }
 
-// screenshot takes a picture of the window.
+// screenshot takes a screenshot.
 func (p *page) screenshot() []byte {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
@@ -269,8 +265,8 @@ func (p *page) screenshot() []byte {
 	return picture
 }
 
-// saveScreenshot leaves a picture and the text of a page on which a test failed. `go
-// test -artifacts` keeps them for longer than the test.
+// saveScreenshot saves a screenshot and the text of the page of a failed test. `go test
+// -artifacts` keeps them.
 func (p *page) saveScreenshot() {
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
@@ -279,7 +275,7 @@ func (p *page) saveScreenshot() {
 	p.t.Logf("the page at %s:\n%s", at, cut(text))
 	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
-		return // the window is gone: the text has to do
+		return // the tab is closed
 	}
 	file := filepath.Join(p.t.ArtifactDir(), "page.png")
 	if err := os.WriteFile(file, picture, 0o600); err == nil {

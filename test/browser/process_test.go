@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// process is a program that runs beside a test. It ends with the test.
+// process is a program that runs until the test ends.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// start starts a program. Its output is shown when the test fails.
+// start starts a program. Its output is shown if the test fails.
 func start(t *testing.T, log, program string, args ...string) *process {
 	t.Helper()
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -28,7 +28,7 @@ func start(t *testing.T, log, program string, args ...string) *process {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended is in its log
+		_ = p.cmd.Wait() // its log shows how it ended
 	}()
 	t.Cleanup(func() {
 		p.stop()
@@ -39,7 +39,7 @@ func start(t *testing.T, log, program string, args ...string) *process {
 	return p
 }
 
-// stop asks it to end.
+// stop terminates it.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended

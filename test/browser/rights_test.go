@@ -18,14 +18,12 @@ import (
 //go:embed testdata/people.yaml
 var peopleManifest string
 
-// TestRights has a cluster's own RBAC decide what people see and do in the UI of a
-// Setpoint that runs as it does in a cluster.
+// TestRights checks that RBAC decides what users see and do.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := bootCluster(t, "--cluster-only")
 	c.apply(peopleManifest)
-	// The first run installs the kinds of controllers. The others have none of them:
-	// they are about who visits alone.
+	// The first run installs the CRDs. The others run no controllers.
 	nobody := []string{"--selector", "team=nobody"}
 	ui := c.run()
 	c.established("compositecontrollers.setpoint.dev")
@@ -51,20 +49,20 @@ func TestRights(t *testing.T) {
 
 const widgetsPath = "/resources/widgets.people.test"
 
-// on is the same cluster, for a part of a test.
+// on returns the same cluster for a subtest.
 func (c *cluster) on(t *testing.T) *cluster {
 	part := *c
 	part.t = t
 	return &part
 }
 
-// tokenOf is one of a person.
+// tokenOf returns a token of a user.
 func (c *cluster) tokenOf(person string) string {
 	c.t.Helper()
 	return strings.TrimSpace(c.kubectl("create", "token", person, "-n", "people"))
 }
 
-// signIn signs in where the UI asks for it.
+// signIn signs in with a token.
 func (p *page) signIn(token string) {
 	p.t.Helper()
 	p.see("Sign in")
@@ -95,7 +93,7 @@ func mayOnlyRead(t *testing.T, c *cluster, ui string) {
 	p.see("in-people", "in-elsewhere")
 	p.audit()
 
-	// What she may not do is there, and says why it cannot be done.
+	// Forbidden actions are shown, with the reason.
 	object := widgetsPath + "/people/in-people"
 	p.follow(object)
 	p.at(object)
@@ -103,7 +101,7 @@ func mayOnlyRead(t *testing.T, c *cluster, ui string) {
 	p.disabled("Delete")
 	p.audit()
 
-	// Who gets round the page does not get round the cluster.
+	// Requests without the page are rejected too.
 	status, said := forge(t, ui, c.tokenOf("rita"), object+"/delete", url.Values{})
 	if status != http.StatusForbidden || !strings.Contains(said, "delete") {
 		t.Errorf("a delete that was forged: %d, %s", status, cut(said))
@@ -119,7 +117,7 @@ func mayOnlyRead(t *testing.T, c *cluster, ui string) {
 	}
 }
 
-// forge posts what a page would, with all that its form carries.
+// forge posts a form as the page would.
 func forge(t *testing.T, ui, token, path string, values url.Values) (status int, said string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -147,7 +145,7 @@ func forge(t *testing.T, ui, token, path string, values url.Values) (status int,
 	return post(path, values)
 }
 
-// csrfOf is what forms of a visitor carry: there is one on every page, to sign out.
+// csrfOf returns the CSRF token of a user, from the sign-out form.
 func csrfOf(t *testing.T, client *http.Client, ui string) string {
 	t.Helper()
 	response, err := client.Get(ui + "/")
@@ -172,7 +170,7 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.signIn(c.tokenOf("ned"))
 	p.see("in-people")
 	p.notSee("in-elsewhere")
-	// A namespace is gone to once it is typed in full, and what narrows the list goes along.
+	// A complete namespace is opened, with the same filters.
 	p.fill("Name", "in")
 	p.at(widgetsPath + "?namespace=people&name=in")
 	_ = must[any](p, `void document.querySelector("#namespace").select()`)
@@ -183,8 +181,7 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	p.press("Enter")
 	p.at(widgetsPath + "?name=in&namespace=people")
 	p.see("in-people")
-	// What he may not see is refused with the right that is missing, and says nothing
-	// of what is there.
+	// A forbidden page names the missing permission and shows no content.
 	p.errors.allow("status 403|status of 403")
 	p.open(widgetsPath + "/elsewhere/in-elsewhere")
 	p.see("does not have permission to get widgets.people.test in namespace elsewhere")
@@ -206,7 +203,7 @@ func hasNoAccess(t *testing.T, ui string) {
 	p.notSee("people.test")
 }
 
-// withHeaders has a window send the headers of a proxy.
+// withHeaders sends the headers of a proxy.
 func (p *page) withHeaders(headers map[string]any) {
 	p.t.Helper()
 	sent := network.Headers{}
@@ -224,7 +221,7 @@ func throughProxy(t *testing.T, ui string) {
 	p.open(widgetsPath + "/new")
 	p.see("Create")
 
-	// A proxy that is told to may not make anybody the master of the cluster.
+	// A proxy cannot make anyone a member of system:masters.
 	p = newPage(t, ui)
 	p.errors.allow("status 403|status of 403")
 	p.withHeaders(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
@@ -241,8 +238,8 @@ func forgedHeaders(t *testing.T, ui string) {
 	p.notSee("olga")
 }
 
-// sessionEnds lets a session run out on an open page: the page says so, and signing in
-// leads back to where one was.
+// sessionEnds lets a session expire on an open page: the page says so, and signing in returns
+// to it.
 func sessionEnds(t *testing.T, c *cluster, ui string) {
 	p := newPage(t, ui)
 	p.errors.allow("status 401|status of 401")

@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// pictures is where TestPictures leaves what it takes; nowhere for long if empty.
+// pictures is where TestPictures writes its files.
 var pictures = flag.String("pictures", "", "`folder` for the pictures of docs")
 
-// maxPicture is how large a file of docs may be.
+// maxPicture is the maximum size of a picture in docs.
 const maxPicture = 300_000
 
-// TestPictures takes the pictures of docs: `make screenshots` keeps them. All examples
-// are at work on them.
+// TestPictures takes the pictures of docs for `make screenshots`, with all examples running.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	p := newPage(t, sharedUI())
@@ -38,7 +37,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// savePicture writes a picture as small as it can be without losing anything.
+// savePicture writes a compressed picture without loss.
 func (p *page) savePicture(name string, picture []byte) {
 	p.t.Helper()
 	decoded, err := png.Decode(bytes.NewReader(picture))

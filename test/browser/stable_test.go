@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPauseAndResume clicks the same button twice. The second click undoes the first: the
-// button says what it does, while it has the focus too. Fault U2.
+// TestPauseAndResume clicks the same button twice. The second click undoes the first, since the
+// focused button changes too. Fault U2.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -39,8 +39,7 @@ func TestPauseAndResume(t *testing.T) {
 	p.seeIn("main", "Pause")
 }
 
-// TestColumnsAreStable has what is in the table of the overview change: no column
-// moves. Fault U10.
+// TestColumnsAreStable changes the cells of the overview: no column moves. Fault U10.
 func TestColumnsAreStable(t *testing.T) {
 	t.Parallel()
 	p := newPage(t, sharedUI())

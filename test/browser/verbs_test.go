@@ -16,22 +16,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What a user does is said by roles and accessible names, which Chromium computes as
-// it does for a screen reader: what has no name cannot be tested, and not be used.
+// Actions find elements by roles and accessible names, as computed by Chromium for screen
+// readers. Elements without a name cannot be tested.
 
-// clickable and fillable are the roles of what can be.
+// clickable and fillable are lists of roles.
 var (
 	clickable = []string{"button", "link", "checkbox", "radio", "tab", "menuitem", "switch", "DisclosureTriangle", "summary"}
 	fillable  = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox", "Date", "DateTime", "InputTime"}
 )
 
-// click clicks what has a name, with the mouse.
+// click clicks the element with a name.
 func (p *page) click(name string) {
 	p.t.Helper()
 	p.clickIn("body", name)
 }
 
-// clickIn clicks what has a name within what a selector finds.
+// clickIn clicks the element with a name inside of a selector.
 func (p *page) clickIn(selector, name string) {
 	p.t.Helper()
 	p.until("click "+name, func() error {
@@ -45,7 +45,7 @@ func (p *page) clickIn(selector, name string) {
 	})
 }
 
-// follow clicks a link by where it leads to.
+// follow clicks the link to a path.
 func (p *page) follow(path string) {
 	p.t.Helper()
 	p.until("follow a link to "+path, func() error {
@@ -59,7 +59,7 @@ func (p *page) follow(path string) {
 	})
 }
 
-// query is the first visible element that a selector finds.
+// query returns the first visible element of a selector.
 func query(ctx context.Context, target *chromedp.Target, selector string) (cdp.BackendNodeID, error) {
 	found, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: "[...document.querySelectorAll(" + quote(selector) + ")].find(e => e.checkVisibility())",
@@ -77,14 +77,13 @@ func query(ctx context.Context, target *chromedp.Target, selector string) (cdp.B
 	return described.Node.BackendNodeID, nil
 }
 
-// fill writes into the field with a label, instead of what it held; of a field with
-// options it chooses one.
+// fill sets the field with a label, or selects an option.
 func (p *page) fill(label, value string) {
 	p.t.Helper()
 	p.fillIn("body", label, value)
 }
 
-// fillIn fills a field within what a selector finds.
+// fillIn fills a field inside of a selector.
 func (p *page) fillIn(selector, label, value string) {
 	p.t.Helper()
 	p.until("fill in "+label, func() error {
@@ -98,8 +97,7 @@ func (p *page) fillIn(selector, label, value string) {
 	})
 }
 
-// fillAt fills the field that a selector finds: one whose label many share, such as
-// those of rows.
+// fillAt fills the field of a selector, for fields that share a label.
 func (p *page) fillAt(selector, value string) {
 	p.t.Helper()
 	p.until("fill in "+selector, func() error {
@@ -113,7 +111,7 @@ func (p *page) fillAt(selector, value string) {
 	})
 }
 
-// valueOf is what the field with a label holds.
+// valueOf returns the value of the field with a label.
 func (p *page) valueOf(label string) (value string) {
 	p.t.Helper()
 	p.until("read "+label, func() error {
@@ -129,7 +127,7 @@ func (p *page) valueOf(label string) (value string) {
 	return value
 }
 
-// has waits until there is something of a role with a name.
+// has waits for an element with a role and a name.
 func (p *page) has(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("find the %s %q", role, name), func() error {
@@ -140,7 +138,7 @@ func (p *page) has(role, name string) {
 	})
 }
 
-// disabled waits until what has a name is there, and cannot be used.
+// disabled waits for a disabled element with a name.
 func (p *page) disabled(name string) {
 	p.t.Helper()
 	p.until(name+" is disabled", func() error {
@@ -158,16 +156,15 @@ func (p *page) disabled(name string) {
 	})
 }
 
-// with runs what needs several commands of the protocol.
+// with runs several protocol commands.
 func (p *page) with(do func(context.Context, *chromedp.Target) error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	return chromedp.Do(ctx, chromedp.Func(do))
 }
 
-// find is the element that has a name and one of some roles, and can be seen. What has
-// the very name comes first; else it may go on after it: the label of a field says its
-// type too.
+// find returns the visible element with a name and one of some roles. An exact match wins over
+// a prefix, since labels of fields include their type.
 func find(ctx context.Context, target *chromedp.Target, selector, name string, roles []string) (cdp.BackendNodeID, error) {
 	region, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: "document.querySelector(" + quote(selector) + ")",
@@ -198,7 +195,7 @@ func find(ctx context.Context, target *chromedp.Target, selector, name string, r
 	return 0, fmt.Errorf("nothing is called %q; there are %q", name, names)
 }
 
-// named are the nodes that are asked for, have one of some roles, and can be perceived.
+// named returns the matching accessibility nodes.
 func named(ctx context.Context, target *chromedp.Target, what accessibility.QueryAXTreeParams, roles []string) ([]*accessibility.Node, error) {
 	found, err := cdp.Call(ctx, target, accessibility.QueryAXTree, what)
 	if err != nil {
@@ -218,14 +215,13 @@ func first(nodes []*accessibility.Node) cdp.BackendNodeID {
 
 func textOf(value *accessibility.Value) (text string) {
 	if value != nil {
-		_ = json.Unmarshal(value.Value, &text) // what is no text is none of ours
+		_ = json.Unmarshal(value.Value, &text) // other values are ignored
 	}
 	return text
 }
 
-// clickOn moves the mouse to the middle of an element and presses its button, unless
-// something else is in the way or it cannot be used. It says so if the click did not
-// arrive: the page may have moved under the mouse.
+// clickOn clicks the center of an element, unless it is covered or disabled. It returns an
+// error if the click did not arrive, since the page may have moved.
 func clickOn(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID) error {
 	spot, err := callOn[[]float64](ctx, target, node, spotFunction)
 	if err != nil {
@@ -250,11 +246,10 @@ func clickOn(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeI
 	case err == nil && !hit:
 		return errors.New("the click did not arrive")
 	}
-	return nil // An element that is gone by now was on a page that the click has left.
+	return nil // The click has left the page.
 }
 
-// spotFunction is where an element can be hit by the mouse, if it can. From then on the
-// element notes whether it was.
+// spotFunction returns where an element can be clicked, and records whether it was.
 const spotFunction = `function() {
 	this.scrollIntoView({block: "center", inline: "nearest", behavior: "instant"});
 	const targets = [this, ...(this.labels ?? [])];
@@ -272,7 +267,7 @@ const spotFunction = `function() {
 	return [];
 }`
 
-// write fills a field as a user would: by keys where there is text.
+// write fills a field like a user, with keys for text.
 func write(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID, value string) error {
 	done, err := callOn[string](ctx, target, node, "function() { const value = "+quote(value)+"; "+chooseBody+"}")
 	if err != nil || done == "done" {
@@ -293,8 +288,7 @@ func write(ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID,
 	return err
 }
 
-// chooseBody chooses an option, sets a moment, or marks the text that is to be
-// overwritten.
+// chooseBody selects an option, sets a time, or selects the text to replace.
 const chooseBody = `
 	if (this.disabled || this.readOnly) return "it cannot be changed";
 	const tell = () => { for (const kind of ["input", "change"]) this.dispatchEvent(new Event(kind, {bubbles: true})); return "done" };
@@ -311,7 +305,7 @@ const chooseBody = `
 	return "";
 `
 
-// callOn calls a function with an element as its this.
+// callOn calls a function with an element as this.
 func callOn[T any](ctx context.Context, target *chromedp.Target, node cdp.BackendNodeID, function string) (value T, err error) {
 	resolved, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: node})
 	if err != nil {
@@ -332,7 +326,7 @@ func callOn[T any](ctx context.Context, target *chromedp.Target, node cdp.Backen
 	return value, json.Unmarshal(result.Result.Value, &value)
 }
 
-// keys are those that tests press, as a keyboard sends them.
+// keys are the keys that tests press.
 var keys = map[string]input.DispatchKeyEventParams{
 	"Tab":    {Key: "Tab", Code: "Tab", WindowsVirtualKeyCode: 9},
 	"Enter":  {Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"},
@@ -356,7 +350,7 @@ func (p *page) press(name string) {
 	p.do("press "+name, call(input.DispatchKeyEvent, down), call(input.DispatchKeyEvent, up))
 }
 
-// insert types a text where the focus is.
+// insert types text at the focus.
 func insert(text string) chromedp.Action[chromedp.Void] {
 	return call(input.InsertText, input.InsertTextParams{Text: text})
 }

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,7 +38,7 @@ func newInput(f *Field, s *spec.Schema) Input {
 		}
 		in.Min, in.Max = formatBound(s.Minimum, s.ExclusiveMinimum), formatBound(s.Maximum, s.ExclusiveMaximum)
 	case IntOrString:
-		in.Placeholder = firstText(in.Placeholder, "number or text")
+		in.Placeholder = cmp.Or(in.Placeholder, "number or text")
 	default:
 		in.setText(f, s)
 	}
@@ -76,15 +77,15 @@ func (in *Input) setText(f *Field, s *spec.Schema) {
 		}
 	case "date-time":
 		in.Type, in.Step = "text", ""
-		in.Placeholder = firstText(in.Placeholder, "2006-01-02T15:04:05Z")
+		in.Placeholder = cmp.Or(in.Placeholder, "2006-01-02T15:04:05Z")
 		if local, is := toPickerTime(f.Text); is {
 			in.Type, in.Step, f.Text = "datetime-local", "1", local
 		}
 		return
 	case "duration":
-		in.Placeholder = firstText(in.Placeholder, "1h30m")
+		in.Placeholder = cmp.Or(in.Placeholder, "1h30m")
 	case "byte":
-		in.Placeholder = firstText(in.Placeholder, "in base64")
+		in.Placeholder = cmp.Or(in.Placeholder, "in base64")
 	}
 	if strings.ContainsAny(f.Text, "\r\n") && in.Type == "text" || s.Format == "byte" {
 		in.Widget, in.Type = "area", ""

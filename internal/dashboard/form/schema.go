@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -138,18 +139,18 @@ func refName(s *spec.Schema) string {
 // merge fills unset fields of a schema from another one.
 func merge(s, from *spec.Schema) {
 	s.Type = firstSlice(s.Type, from.Type)
-	s.Description = firstText(s.Description, from.Description)
-	s.Format = firstText(s.Format, from.Format)
-	s.Pattern = firstText(s.Pattern, from.Pattern)
+	s.Description = cmp.Or(s.Description, from.Description)
+	s.Format = cmp.Or(s.Format, from.Format)
+	s.Pattern = cmp.Or(s.Pattern, from.Pattern)
 	s.Nullable = s.Nullable || from.Nullable
 	s.Enum = firstSlice(s.Enum, from.Enum)
 	s.OneOf, s.AnyOf = firstSlice(s.OneOf, from.OneOf), firstSlice(s.AnyOf, from.AnyOf)
 	s.Required = slices.Concat(s.Required, from.Required)
-	s.Minimum, s.Maximum = firstPointer(s.Minimum, from.Minimum), firstPointer(s.Maximum, from.Maximum)
-	s.MinLength, s.MaxLength = firstPointer(s.MinLength, from.MinLength), firstPointer(s.MaxLength, from.MaxLength)
-	s.MinItems, s.MaxItems = firstPointer(s.MinItems, from.MinItems), firstPointer(s.MaxItems, from.MaxItems)
-	s.Items = firstPointer(s.Items, from.Items)
-	s.AdditionalProperties = firstPointer(s.AdditionalProperties, from.AdditionalProperties)
+	s.Minimum, s.Maximum = cmp.Or(s.Minimum, from.Minimum), cmp.Or(s.Maximum, from.Maximum)
+	s.MinLength, s.MaxLength = cmp.Or(s.MinLength, from.MinLength), cmp.Or(s.MaxLength, from.MaxLength)
+	s.MinItems, s.MaxItems = cmp.Or(s.MinItems, from.MinItems), cmp.Or(s.MaxItems, from.MaxItems)
+	s.Items = cmp.Or(s.Items, from.Items)
+	s.AdditionalProperties = cmp.Or(s.AdditionalProperties, from.AdditionalProperties)
 	if s.Default == nil {
 		s.Default = from.Default
 	}
@@ -166,22 +167,8 @@ func mergeMaps(s, from *spec.Schema) {
 	s.Properties, s.Extensions = properties, extensions
 }
 
-func firstText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func firstSlice[S ~[]E, E any](a, b S) S {
 	if len(a) > 0 {
-		return a
-	}
-	return b
-}
-
-func firstPointer[T any](a, b *T) *T {
-	if a != nil {
 		return a
 	}
 	return b

@@ -63,19 +63,10 @@ func readEvent(e *core.Event) Event {
 		event.Count, event.Last = int(e.Series.Count), e.Series.LastObservedTime.Time
 	}
 	if event.First.IsZero() {
-		event.First = firstTime(e.EventTime.Time, e.CreationTimestamp.Time)
+		event.First = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
 	}
 	if event.Last.IsZero() {
 		event.Last = event.First
 	}
 	return event
-}
-
-func firstTime(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }

@@ -33,10 +33,7 @@ func pathOf(kind model.Kind, namespace, name string) ([]string, error) {
 
 // describe names an object or a kind in messages: "guitars shop/a".
 func describe(kind model.Kind, namespace, name string) string {
-	text := kind.Plural
-	if kind.Group != "" {
-		text += "." + kind.Group
-	}
+	text := kind.Resource()
 	switch {
 	case name != "" && kind.Namespaced:
 		return text + " " + namespace + "/" + name
