@@ -55,7 +55,7 @@ func TestInspectProcessInPod(t *testing.T) {
 	may, mayNot, unread := c.user("may"), c.user("may-not"), c.user("unread")
 	proctest.Eventually(t, waitTimeout, func() error {
 		out, err := setpoint(may, "get", "-N", "shop")
-		if err != nil || !strings.Contains(out, "1 controller runs that you may not see") || strings.Contains(out, "idle") {
+		if err != nil || !strings.Contains(out, "1 controller is hidden") || strings.Contains(out, "idle") {
 			return fmt.Errorf("who may forward ports, and nothing else: %w\n%s", err, out)
 		}
 		return nil
@@ -97,7 +97,7 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
 	_, port, _ := strings.Cut(place, ":")
 	ask := func(token string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v1/controllers", http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@
 heading "$# controllers on one control plane" \
 	'Most are a manifest, of our API group or of the one of Metacontroller, and a function' \
 	'that answers HTTP. The others are programs in Go, which need no manifest.' \
-	"${SETPOINT_WINDOW:+In a browser: $SETPOINT_WINDOW}"
+	"${SETPOINT_DASHBOARD:+In a browser: $SETPOINT_DASHBOARD}"
 await --for=condition=Ready --all setpoint,compositecontrollers.metacontroller.k8s.io,decoratorcontrollers.metacontroller.k8s.io
 show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
     -o 'custom-columns=API:.apiVersion,KIND:.kind,NAME:.metadata.name,READY:.status.conditions[?(@.type==\"Ready\")].status'"
@@ -35,9 +35,9 @@ if ! command -v node >/dev/null; then
 fi
 
 # Somebody who looks on can go on looking: all of it runs until they have had enough.
-if [ -t 0 ] && [ -n "${SETPOINT_WINDOW:-}" ]; then
+if [ -t 0 ] && [ -n "${SETPOINT_DASHBOARD:-}" ]; then
 	heading 'All of it in a browser' \
-		"Open $SETPOINT_WINDOW to see what each controller did, and why; to edit what it" \
+		"Open $SETPOINT_DASHBOARD to see what each controller did, and why; to edit what it" \
 		'cares for, add a guitar, break something. Press Enter to end all of it.'
 	read -r _
 fi

@@ -18,20 +18,21 @@ func (p *program) allowDeletionsCommand() *cobra.Command {
 	f := newGetFlags()
 	c := &cobra.Command{
 		Use:   "allow-deletions CONTROLLER [PARENT]",
-		Short: "Let deletions go on that the deletion guard holds",
-		Long: `Confirm the deletions that the deletion guard of a controller holds: of the children
-of all its parents, or of one. Look at them first, with 'setpoint get CONTROLLER -A'
-and 'setpoint why KIND/PARENT'.
+		Short: "Allow the deletions that the deletion guard holds",
+		Long: `Allow the deletions that the deletion guard of a controller holds: for all of its
+parents, or for one. Review them first with 'setpoint get CONTROLLER -A' and
+'setpoint why KIND/PARENT'.
 
-It sets the annotation setpoint.dev/allow-deletions to the value that fits what is held
-now; deletions that are wanted later are guarded as before. A controller of a Go program
-has no object: the annotation is set on each parent. It takes the right to patch these.`,
-		Example: `  setpoint allow-deletions tenants          # all that the controller holds
-  setpoint allow-deletions tenants red      # the children of one parent`,
+The command sets the annotation setpoint.dev/allow-deletions to a value that allows only
+the deletions held now. Later deletions are guarded as before. For a controller of a Go
+program, which has no object, it annotates each parent. You need permission to patch
+these objects.`,
+		Example: `  setpoint allow-deletions tenants          # all held deletions of the controller
+  setpoint allow-deletions tenants red      # those of one parent`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usageError{errors.New("no controller is named; `setpoint get` shows those that hold deletions")}
+				return usageError{errors.New("no controller given; `setpoint get` lists those with held deletions")}
 			case len(args) > 2:
 				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
 			}
@@ -62,13 +63,13 @@ func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string
 		if err := reader.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.selected.AllowDeletions); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(g.selected.Name), plural(g.selected.HeldDeletions, "deletion", "deletions"))
+		fmt.Fprintf(p.stdout, "%s: %s allowed\n", clean(g.selected.Name), plural(g.selected.HeldDeletions, "deletion", "deletions"))
 		return nil
 	}
 	return p.allowEach(ctx, g, reader)
 }
 
-// allowEach confirms the deletions of the children of single parents.
+// allowEach allows the held deletions of each parent.
 func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader) error {
 	parents, _, err := g.objects(ctx)
 	if err != nil {
@@ -83,15 +84,15 @@ func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader
 			return err
 		}
 		allowed++
-		fmt.Fprintf(p.stdout, "%s: %s may go on.\n", clean(nameOf(parent.Ref)), plural(parent.HeldDeletions, "deletion", "deletions"))
+		fmt.Fprintf(p.stdout, "%s: %s allowed\n", clean(nameOf(parent.Ref)), plural(parent.HeldDeletions, "deletion", "deletions"))
 	}
 	if allowed == 0 {
-		fmt.Fprintf(p.stdout, "%s holds no deletions.\n", clean(cmp.Or(g.name, g.selected.Name)))
+		fmt.Fprintf(p.stdout, "%s has no held deletions\n", clean(cmp.Or(g.name, g.selected.Name)))
 	}
 	return nil
 }
 
-// annotate sets an annotation of an object, with the user's own rights.
+// annotate sets an annotation on an object, with the user's permissions.
 func (r *reader) annotate(ctx context.Context, ref model.Ref, key, value string) error {
 	metadata := map[string]any{"annotations": map[string]string{key: value}}
 	if ref.UID != "" {
@@ -99,7 +100,7 @@ func (r *reader) annotate(ctx context.Context, ref model.Ref, key, value string)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		return fmt.Errorf("write a patch: %w", err)
+		return fmt.Errorf("encode patch: %w", err)
 	}
 	if _, err := r.api.Patch(ctx, ref, types.MergePatchType, patch); err != nil {
 		return fmt.Errorf("annotate %s: %w", nameOf(ref), err)

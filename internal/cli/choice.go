@@ -8,29 +8,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// choice is a flag with few values. The first one is the default.
+// choice is a flag value from a fixed list. The first entry is the default.
 type choice struct {
 	value   string
 	allowed []string
-	// aliases are further words for what is allowed, not shown.
+	// aliases maps hidden values to allowed ones.
 	aliases map[string]string
 }
 
 func oneOf(allowed ...string) *choice { return &choice{value: allowed[0], allowed: allowed} }
 
-// withAliases accepts further words for what is allowed, which help does not show.
+// withAliases accepts further values, which help does not list.
 func (c *choice) withAliases(aliases map[string]string) *choice {
 	c.aliases = aliases
 	return c
 }
 
-// String, Set and Type make it a flag value.
+// String, Set and Type implement pflag.Value.
 func (c *choice) String() string { return c.value }
 
-// Type is what help calls the value.
+// Type returns the value's name in help texts.
 func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
-// Set refuses what is not allowed.
+// Set rejects values that are not in the list.
 func (c *choice) Set(value string) error {
 	if word, known := c.aliases[value]; known {
 		value = word

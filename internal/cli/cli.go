@@ -1,10 +1,9 @@
-// Package cli is the command line: it turns arguments, environment and signals
-// into options of the rooms below, and what they return into messages and exit
-// codes. No other room knows cobra, flags, or the process it runs in.
+// Package cli is the command line. It turns arguments, environment and signals into options
+// of the packages below, and their results into output and exit codes. No other package
+// uses cobra or flags.
 //
-// Nothing is decided here that a program using the rooms directly would miss.
-// Both binaries call Main: cmd/setpoint with nothing plugged in, the full one
-// of the control plane module with a cluster and kubectl.
+// Both binaries call Main: cmd/setpoint with no extras, the one of the control plane module
+// with a cluster and kubectl.
 package cli
 
 import (
@@ -20,45 +19,45 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 )
 
-// Extras are what only the full binary has.
+// Extras are the features of the full binary.
 type Extras struct {
-	// Boot starts the control plane of `setpoint dev`.
+	// Boot starts the control plane for `setpoint dev`.
 	Boot dev.Boot
-	// Kubectl runs the real kubectl and returns its exit code.
+	// Kubectl runs the embedded kubectl and returns its exit code.
 	Kubectl func(args []string) int
 }
 
-// Exit codes. A command after `setpoint dev … --` has its own.
+// Exit codes. `setpoint dev … -- COMMAND` exits with the code of the command.
 const (
 	codeOK      = 0
 	codeFailure = 1
 	codeUsage   = 2
-	codeAborted = 130 // as a shell has it for Ctrl-C
+	codeAborted = 130 // As a shell reports Ctrl-C.
 )
 
-// usageCode is the annotation of a command whose exit code 2 means something else:
-// wrong usage is a failure like any other.
+// usageCode annotates commands that use exit code 2 for something else. They exit with 1 on
+// wrong usage.
 const usageCode = "usage-is-a-failure"
 
-// program is one call of the command line.
+// program is one invocation of the command line.
 type program struct {
 	Extras
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// code is the exit code of a command that decides about it itself.
+	// code is the exit code set by a command that chooses its own.
 	code int
 }
 
-// Main runs the command line of this process and returns its exit code.
+// Main runs the command line and returns the exit code of the process.
 func Main(e Extras) int {
 	e.Kubectl = withoutForeignFlags(e.Kubectl)
 	p := &program{Extras: e, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	return p.execute(context.Background(), os.Args[1:])
 }
 
-// withoutForeignFlags takes away the flags that packages of this binary have added to those
-// of the process, where cobra would take them for ours: the components of a control plane
-// have a --version that is no bool, at which cobra gives up. kubectl gets them back.
+// withoutForeignFlags hides the global flags of linked packages from cobra, which would
+// parse them as ours: the components of the control plane define a --version that is not a
+// bool. kubectl gets them back.
 func withoutForeignFlags(kubectl func([]string) int) func([]string) int {
 	foreign := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet(foreign.Name(), pflag.ContinueOnError)
@@ -85,7 +84,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	return p.explain(command, err)
 }
 
-// explain writes what to do about an error and says how the program ends.
+// explain prints an error with its hint and returns the exit code.
 func (p *program) explain(command *cobra.Command, err error) int {
 	if _, wrong := errors.AsType[usageError](err); wrong {
 		fmt.Fprintf(p.stderr, "hint: %s --help\n", command.CommandPath())
@@ -100,12 +99,12 @@ func (p *program) explain(command *cobra.Command, err error) int {
 	return max(p.code, codeFailure)
 }
 
-// usageError is a mistake in the arguments.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// errorWithHint is an error with what to do about it.
+// errorWithHint is an error with a hint for the user.
 type errorWithHint struct {
 	error
 	hint string
@@ -117,17 +116,17 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "setpoint",
 		Short: "A runtime for Kubernetes controllers",
-		Long: `Setpoint runs Kubernetes controllers whose logic is a function: it watches,
-asks what should be, and makes it so.
+		Long: `Setpoint runs Kubernetes controllers whose logic is a function: it watches objects,
+calls the function for the desired state, and applies it.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by force.
-After "setpoint dev … -- COMMAND" the exit code is the command's; that of
-"setpoint plan" is 2 when there are changes.`,
-		Example: `  setpoint dev examples/immortalcontainer    # a cluster, and a controller in it
-  setpoint run --kubeconfig ~/.kube/config   # the controllers of that cluster
-  setpoint plan spcc/teams -A                # what one of them would do`,
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 aborted.
+After "setpoint dev … -- COMMAND" the exit code is that of the command; "setpoint plan"
+exits with 2 if there are changes.`,
+		Example: `  setpoint dev examples/immortalcontainer    # boot a cluster with a controller
+  setpoint run --kubeconfig ~/.kube/config   # run the controllers of a cluster
+  setpoint plan spcc/teams -A                # show what a controller would change`,
 		Version: readVersion().Version,
-		// Without it cobra suggests nothing.
+		// Without a distance cobra suggests nothing.
 		SuggestionsMinimumDistance: 2,
 
 		SilenceErrors: true,
@@ -141,7 +140,7 @@ After "setpoint dev … -- COMMAND" the exit code is the command's; that of
 	return root
 }
 
-// noCommand is for a word that should have been a command.
+// noCommand rejects arguments that are no command.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// clusterFlags say which cluster is meant.
+// clusterFlags select the cluster.
 type clusterFlags struct {
 	kubeconfig string
 	context    string
 }
 
-// find finds the cluster, in the order that controllers commonly use.
+// find returns the cluster, in the order of precedence of kubectl.
 func (f clusterFlags) find() (manager.Cluster, error) {
 	found, err := manager.FindCluster(f.kubeconfig, f.context)
 	if errors.Is(err, manager.ErrNoCluster) {
-		return found, errorWithHint{err, "name one with --kubeconfig FILE, or start one with `setpoint dev`"}
+		return found, errorWithHint{err, "set --kubeconfig FILE, or start a cluster with `setpoint dev`"}
 	}
 	if err != nil {
 		return found, err

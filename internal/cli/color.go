@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// style is how a text looks on a terminal, as the codes of ECMA-48 have it.
+// style is an ECMA-48 code for text on a terminal.
 type style string
 
-// The tones.
+// The styles.
 const (
 	plain  style = ""
 	bold   style = "1"
@@ -17,7 +17,7 @@ const (
 	yellow style = "33"
 )
 
-// apply is a text in that tone.
+// apply returns text in the style.
 func (t style) apply(text string) string {
 	if t == plain || text == "" {
 		return text
@@ -25,7 +25,7 @@ func (t style) apply(text string) string {
 	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
 }
 
-// styleOf is that of a cell below a heading.
+// styleOf returns the style of a cell under a header.
 func styleOf(heading, cell string) style {
 	switch heading {
 	case "ERROR", "LAST ERROR":
@@ -37,7 +37,7 @@ func styleOf(heading, cell string) style {
 	word, _, _ := strings.Cut(cell, " ")
 	word, _, _ = strings.Cut(word, ",")
 	switch {
-	case slices.Contains([]string{"True", "Well", "Current"}, word):
+	case slices.Contains([]string{"True", "Synced", "Current"}, word):
 		return green
 	case slices.Contains([]string{"False", "Failing", "Failed"}, word):
 		return red
@@ -47,7 +47,7 @@ func styleOf(heading, cell string) style {
 	return yellow
 }
 
-// colored is a line of a table whose cells have tones.
+// colored returns a table row with its cells styled.
 func colored(line string, head, cells []string) string {
 	var out strings.Builder
 	for i, cell := range cells {

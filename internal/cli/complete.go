@@ -16,18 +16,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// completeLimit is how long a shell waits for what a word may be.
+// completeLimit bounds the time of one completion.
 const completeLimit = 2 * time.Second
 
-// completer finds what a word of the command line may be, with the user's own rights. A
-// shell shows no errors: what cannot be found out is left out.
+// completer completes arguments from the cluster, with the user's permissions. A shell
+// shows no errors, so what cannot be read is left out.
 type completer struct {
 	api *userclient.Client
-	// namespace is that of the objects.
+	// namespace is the namespace of the objects.
 	namespace string
 }
 
-// complete makes what cobra asks of what a completer finds.
+// complete returns the completion function of a command.
 func complete(cluster *clusterFlags, namespace *string, find func(completer, context.Context, []string, string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
@@ -49,19 +49,19 @@ func complete(cluster *clusterFlags, namespace *string, find func(completer, con
 	}
 }
 
-// completeNamespaces has the values of flags completed that name a namespace.
+// completeNamespaces completes flags that take a namespace.
 func completeNamespaces(c *cobra.Command, cluster *clusterFlags, flags ...string) {
 	none := ""
 	find := complete(cluster, &none, func(by completer, ctx context.Context, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		names, _ := by.api.Namespaces(ctx) // Those that came in time.
+		names, _ := by.api.Namespaces(ctx) // As many as arrived in time.
 		return withPrefix(word, names), cobra.ShellCompDirectiveDefault
 	})
 	for _, name := range flags {
-		_ = c.RegisterFlagCompletionFunc(name, find) // Fails for a flag that does not exist.
+		_ = c.RegisterFlagCompletionFunc(name, find) // It fails only for an undefined flag.
 	}
 }
 
-// object completes KIND/NAME, and NAME behind KIND.
+// object completes KIND/NAME, and NAME after KIND.
 func (by completer) object(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	kind, _, named := strings.Cut(word, "/")
 	switch {
@@ -75,10 +75,10 @@ func (by completer) object(ctx context.Context, args []string, word string) ([]s
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// kinds are those of the API server, as KIND/, with the group where the plural alone would
-// mean another one, or several.
+// kinds completes the kinds of the API server as "kind/", with the group where the plural
+// is ambiguous.
 func (by completer) kinds(ctx context.Context, word string) []string {
-	all, _ := by.api.Kinds(ctx) // Those that came in time.
+	all, _ := by.api.Kinds(ctx) // As many as arrived in time.
 	groups := map[string][]string{}
 	for _, kind := range all {
 		if !slices.Contains(groups[kind.Plural], kind.Group) {
@@ -96,7 +96,7 @@ func (by completer) kinds(ctx context.Context, word string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(withPrefix(word, words))))
 }
 
-// names are those of the objects of a kind, behind what leads them.
+// names completes the names of objects of a kind, with lead before each.
 func (by completer) names(ctx context.Context, word, lead string) []string {
 	kind, err := by.api.Kind(ctx, word)
 	if err != nil {
@@ -106,28 +106,28 @@ func (by completer) names(ctx context.Context, word, lead string) []string {
 	if kind.Namespaced {
 		namespace = by.namespace
 	}
-	names, _ := by.api.Names(ctx, kind, namespace) // Those that came in time.
+	names, _ := by.api.Names(ctx, kind, namespace) // As many as arrived in time.
 	for i, name := range names {
 		names[i] = lead + name
 	}
 	return names
 }
 
-// planArgs completes a controller of the cluster, and then objects that it handles.
+// planArgs completes a controller of the cluster, then objects that it handles.
 func (by completer) planArgs(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return withPrefix(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
 	}
 	kind, name, is, err := (&reader{by.api}).controllerArg(ctx, args[0])
 	if err != nil || !is {
-		return nil, cobra.ShellCompDirectiveDefault // It is in a file.
+		return nil, cobra.ShellCompDirectiveDefault // The controller is in a file.
 	}
 	words := by.objects(ctx, kind, name, word)
 	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(args, w) })
 	return slices.Compact(slices.Sorted(slices.Values(withPrefix(word, words)))), cobra.ShellCompDirectiveDefault
 }
 
-// controllers are those of the cluster by their full names, or by the kind that a word begins
+// controllers completes controllers by their full names, or of the kind that word starts
 // with.
 func (by completer) controllers(ctx context.Context, word string) []string {
 	if typed, _, split := strings.Cut(word, "/"); split {
@@ -140,15 +140,15 @@ func (by completer) controllers(ctx context.Context, word string) []string {
 	var words []string
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind == setpoint.AdmissionControllerKind {
-			continue // It has no objects to plan for.
+			continue // Admission controllers have no objects to plan.
 		}
 		words = append(words, by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
 	}
 	return words
 }
 
-// objects are the objects that a controller handles: by name, or as KIND/NAME where they may
-// be of several kinds, or where the word has a kind already.
+// objects completes the objects that a controller handles: NAME, or KIND/NAME if there are
+// several kinds or word has one already.
 func (by completer) objects(ctx context.Context, kind compile.Kind, name, word string) []string {
 	served, err := by.api.Kind(ctx, kind.Resource.Plural+"."+kind.Resource.Group)
 	if err != nil {
@@ -180,7 +180,7 @@ func (by completer) objects(ctx context.Context, kind compile.Kind, name, word s
 	return words
 }
 
-// sameKind says whether two words mean one kind.
+// sameKind reports whether two words name the same kind.
 func (by completer) sameKind(ctx context.Context, a, b string) bool {
 	one, err := by.api.Kind(ctx, a)
 	if err != nil {
@@ -190,8 +190,8 @@ func (by completer) sameKind(ctx context.Context, a, b string) bool {
 	return err == nil && one == other
 }
 
-// completeRunning completes a controller that runs, and then the name of one of its objects. If
-// held says so, only what the deletion guard holds something of is of use.
+// completeRunning completes a running controller, then one of its objects; with held, only
+// those with held deletions.
 func (p *program) completeRunning(f *getFlags, held bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
@@ -211,8 +211,8 @@ func (p *program) completeRunning(f *getFlags, held bool) cobra.CompletionFunc {
 	}
 }
 
-// completeControllers are the names of controllers that begin with a word; the ends of them that
-// do, where no name does.
+// completeControllers completes controller names; if none has the prefix, it returns their
+// short names.
 func (r *session) completeControllers(ctx context.Context, word string, held bool) []string {
 	all, _ := r.controllers(ctx) // A shell shows no error.
 	all, _ = r.permissions.controllers(ctx, all)
@@ -249,7 +249,7 @@ func (r *session) completeObjects(ctx context.Context, controller string, held b
 	return words
 }
 
-// withPrefix are the words that begin so.
+// withPrefix returns the words that start with prefix.
 func withPrefix(so string, words []string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, so) })
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 )
 
-// devFlags are what `setpoint dev` can be told.
+// devFlags are the flags of `setpoint dev`.
 type devFlags struct {
 	dataDir          string
 	kubeconfig       string
 	dashboardAddress string
 	processLogs      string
-	// readyTimeout is how long the command waits for the processes.
+	// readyTimeout is how long COMMAND waits for the processes.
 	readyTimeout time.Duration
 	logLevel     *choice
-	// clusterOnly runs no controllers.
+	// clusterOnly starts no controllers.
 	clusterOnly bool
 }
 
@@ -30,26 +30,26 @@ func (p *program) devCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dev [DIR…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
-		Long: `Boot a real Kubernetes control plane on this machine, run the controllers in it,
-and keep it in step with the files of each DIR, as its setpoint.yaml says:
+		Long: `Boot a real Kubernetes control plane on this machine, run the controllers in it, and
+reload the files of each DIR as its setpoint.yaml says:
 
-  apply: [crd.yaml, controller.yaml, example.yaml]   # files, or folders of them
+  apply: [crd.yaml, controller.yaml, example.yaml]   # files or folders
   processes:
   - command: [python3, -u, sync.py]
     env: {PORT: "{port}"}               # a free port is chosen
-    service: my-hook.my-namespace       # calls to this host go to the process
+    service: my-hook.my-namespace       # calls to this Service go to the process
 
-A process may be told the port of another one of the file as {port:NAME}. One
-with "ready: /path" is awaited until that answers. Programs are compiled first,
-which counts against no limit. docs/setpoint-yaml.md has all fields.
+A process can use the port of another one as {port:NAME}. "ready: /path" waits until
+that path responds. Programs are compiled first; no timeout includes that. See
+docs/setpoint-yaml.md for all fields.
 
-A changed manifest is applied again; a changed hook is restarted, and what it
-decides about is looked at again at once.
+When a manifest changes it is applied again. When a hook changes it is restarted, and
+its objects are reconciled at once.
 
-With COMMAND, that is run when everything is ready, with KUBECONFIG set, and
-SETPOINT as the path of this program; then everything stops, and the exit code
-is the command's. Ctrl-C stops everything; a second one does so by force.`,
-		Example: `  setpoint dev                                        # a cluster, nothing in it
+COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
+of this program. Then everything stops, and the exit code is that of the command.
+Ctrl-C stops everything; a second Ctrl-C aborts.`,
+		Example: `  setpoint dev                                        # an empty cluster
   setpoint dev examples/immortalcontainer             # with an example
   setpoint dev --data-dir ./cluster                   # kept between runs
   setpoint dev examples/immortalcontainer -- make test`,
@@ -61,21 +61,21 @@ is the command's. Ctrl-C stops everything; a second one does so by force.`,
 			return p.dev(c.Context(), f, dirs, command)
 		},
 	}
-	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` that keeps the cluster between runs; a throw-away one if empty")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to; in the data directory if empty")
-	c.Flags().StringVar(&f.dashboardAddress, "ui-address", dev.AnyDashboardAddress, "loopback `address` of the window, the pages in which one sees what controllers do; 127.0.0.1:0 is port 7400, or another if that is taken; empty for nowhere")
-	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for what the processes write, each to NAME.log, instead of the terminal; the last lines of one that ends by itself are shown")
-	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to answer once they are compiled; 0 for no limit")
-	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "run no controllers in the cluster; 'setpoint run' or another program does")
-	f.logLevel.flag(c, "log-level", "", "the least that is logged of the controllers' work")
+	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to (default: in the data directory)")
+	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
+	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
+	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
+	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, for 'setpoint run' or another program")
+	f.logLevel.flag(c, "log-level", "", "lowest level of controller logs")
 	return c
 }
 
 func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) error {
 	if p.Boot == nil {
 		return errorWithHint{
-			errors.New("this setpoint has no control plane in it"),
-			"use the full one (`make build` leaves it at bin/setpoint), or `setpoint run` with a cluster you have",
+			errors.New("this binary has no control plane"),
+			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint run` with an existing cluster",
 		}
 	}
 	o := dev.Options{
@@ -97,8 +97,8 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	return err
 }
 
-// connect ties a session to the streams of this process. Stdout is the
-// command's alone, if there is one.
+// connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is
+// one.
 func (p *program) connect(o *dev.Options, logLevel string) {
 	out := p.stdout
 	if len(o.Command) > 0 {
@@ -110,7 +110,7 @@ func (p *program) connect(o *dev.Options, logLevel string) {
 	o.Log = newLog(o.Reporter.Writer("setpoint"), "brief", logLevel)
 }
 
-// programName is how this program can be called again.
+// programName returns the name to call this program by.
 func programName() string {
 	if name := os.Args[0]; filepath.Base(name) != name {
 		return name

@@ -108,19 +108,19 @@ func TestMetacontrollerFlags(t *testing.T) {
 		// flag and value are what is set, note what a user is told.
 		flag, value, note string
 	}{
-		{args: []string{"--discovery-interval=20s"}, note: "--discovery-interval: not needed: a kind is looked up when a controller names it, and when its definition changes"},
+		{args: []string{"--discovery-interval=20s"}, note: "--discovery-interval: not needed: kinds are discovered when a controller or a CRD changes"},
 		{args: []string{"--cache-flush-interval=30m"}, flag: "resync-period", value: "30m0s", note: "--cache-flush-interval: --resync-period=30m"},
 		{args: []string{"--metrics-address", ":9999"}, flag: "address", value: ":9999", note: "--metrics-address: --address=:9999"},
 		{args: []string{"--metrics-address=0"}, flag: "address", value: "", note: "--metrics-address: --address="},
 		{args: []string{"--client-go-qps=100"}, flag: "kube-api-qps", value: "100", note: "--client-go-qps: --kube-api-qps=100"},
 		{args: []string{"--client-go-burst=200"}, flag: "kube-api-burst", value: "200", note: "--client-go-burst: --kube-api-burst=200"},
-		{args: []string{"--pprof-address=:6060"}, flag: "profiling", value: "false", note: "--pprof-address: not opened: --profiling serves profiles at --address"},
+		{args: []string{"--pprof-address=:6060"}, flag: "profiling", value: "false", note: "--pprof-address: not supported: --profiling serves profiles at --address"},
 		{args: []string{"--leader-election"}, flag: "leader-elect", value: "true", note: "--leader-election: --leader-elect=true"},
 		{args: []string{"--leader-election=false"}, flag: "leader-elect", value: "false", note: "--leader-election: --leader-elect=false"},
 		{args: []string{"--leader-election-id=metacontroller"}, flag: "leader-elect-resource-name", value: "metacontroller", note: "--leader-election-id: --leader-elect-resource-name=metacontroller"},
 		{args: []string{"--health-probe-bind-address=:8081"}, flag: "health-address", value: ":8081", note: "--health-probe-bind-address: --health-address=:8081"},
 		{args: []string{"--target-label-selector=a=b"}, flag: "selector", value: "a=b", note: "--target-label-selector: --selector=a=b"},
-		{args: []string{"--target-label-selector=a=b", "--selector=c=d"}, flag: "selector", value: "c=d", note: "--target-label-selector: overruled by --selector"},
+		{args: []string{"--target-label-selector=a=b", "--selector=c=d"}, flag: "selector", value: "c=d", note: "--target-label-selector: ignored, --selector is set"},
 		{args: []string{"--apply-strategy=server-side-apply"}, flag: "apply-strategy", value: "server-side"},
 		{args: []string{"--apply-strategy=dynamic-apply"}, flag: "apply-strategy", value: "merge"},
 		{args: []string{"--apply-strategy-ssa-field-manager=me"}, flag: "field-manager", value: "me", note: "--apply-strategy-ssa-field-manager: --field-manager=me"},
@@ -153,8 +153,8 @@ func TestMetacontrollerFlags(t *testing.T) {
 
 func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
-		{"--zap-log-level=loud", `--zap-log-level: "loud" is none of debug, info, error, panic, nor a number above 0`},
-		{"--zap-encoder=xml", `--zap-encoder: "xml" is none of json, console`},
+		{"--zap-log-level=loud", `--zap-log-level: "loud" must be debug, info, error, panic or a number above 0`},
+		{"--zap-encoder=xml", `--zap-encoder: "xml" must be json or console`},
 		{"--client-go-qps=many", `--client-go-qps "many": strconv.ParseFloat: parsing "many": invalid syntax`},
 		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
 	} {
@@ -166,7 +166,7 @@ func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 
 // What a flag says reaches the host: no flag is forgotten on the way.
 func TestEveryFlagIsUsed(t *testing.T) {
-	values := map[string]string{"crds": "skip", "ui-trusted-proxies": "10.0.0.0/8", "ui-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
+	values := map[string]string{"crds": "skip", "dashboard-trusted-proxies": "10.0.0.0/8", "dashboard-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
 	told := func(args ...string) string {
 		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// getFlags are what `setpoint get` can be told.
+// getFlags are the flags of `setpoint get`.
 type getFlags struct {
 	readFlags
 	everywhere bool
@@ -23,7 +23,7 @@ type getFlags struct {
 	text       string
 }
 
-// table is one with a head.
+// table returns a table for the output of the command.
 func (r *session) table(head []string) *table {
 	t := &table{headers: head, color: wantsColor(r.stdout), noHeaders: r.noHeaders}
 	if r.output.value == asTable {
@@ -35,7 +35,7 @@ func (r *session) table(head []string) *table {
 func newGetFlags() *getFlags {
 	return &getFlags{
 		readFlags: readFlags{output: oneOf(asTable, asWide, asName, asJSON, asYAML)},
-		state:     oneOf("any", "failing", "unsettled", "waiting", "unknown", "paused", "well"),
+		state:     oneOf("any", "failing", "conflicting", "queued", "unknown", "paused", "synced"),
 		sort:      oneOf("state", "name", "created", "run", "children"),
 	}
 }
@@ -44,20 +44,20 @@ func (p *program) getCommand() *cobra.Command {
 	f := newGetFlags()
 	c := &cobra.Command{
 		Use:   "get [CONTROLLER] [NAME]",
-		Short: "Show how controllers and their objects are doing",
-		Long: `Show the controllers that run, and how they are doing; or the objects in the
-care of one of them, those first that need somebody.
+		Short: "List controllers, or the objects of one",
+		Long: `List the running controllers, or the objects managed by one of them, sorted by
+severity.
 
-A controller is named as in the first column, by KIND/NAME of the object that
-declares it, or by NAME alone where no other one has that name.
+CONTROLLER is a name of the first column, KIND/NAME of the object that declares it, or
+the part after the slash if that is unambiguous.
 
 ` + kindHelp + `
 ` + discoveryHelp,
 		Example: `  setpoint get                               # the controllers
   setpoint get teams                         # the objects of one, in this namespace
-  setpoint get teams -A --state failing      # those that fail, in all namespaces
-  setpoint get teams red -n shop -o yaml     # one of them
-  setpoint get -w                            # go on, and show what changes`,
+  setpoint get teams -A --state failing      # failing objects in all namespaces
+  setpoint get teams red -n shop -o yaml     # one object
+  setpoint get -w                            # watch for changes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
@@ -68,11 +68,11 @@ declares it, or by NAME alone where no other one has that name.
 		RunE:              func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
 	}
 	f.register(c)
-	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "objects of all namespaces")
-	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "leave out the headings of tables")
-	f.state.flag(c, "state", "", "only objects of that state")
-	f.sort.flag(c, "sort", "", "in what order")
-	c.Flags().StringVar(&f.text, "containing", "", "only objects with that `text` in the name, the namespace or the error")
+	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "list objects of all namespaces")
+	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")
+	f.state.flag(c, "state", "", "list only objects in this state")
+	f.sort.flag(c, "sort", "", "sort order")
+	c.Flags().StringVar(&f.text, "containing", "", "list only objects with this `text` in the name, the namespace or the error")
 	return c
 }
 
@@ -92,7 +92,7 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 	return g.run(ctx)
 }
 
-// warnStandby says which processes do not do the work, and who does.
+// warnStandby warns about standby processes and names their leader.
 func (r *session) warnStandby(ctx context.Context) {
 	ask := func(ctx context.Context, s model.Source) (model.Process, error) { return s.Process(ctx) }
 	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, ask) {
@@ -102,7 +102,7 @@ func (r *session) warnStandby(ctx context.Context) {
 	}
 }
 
-// controllers are those of all processes.
+// controllers returns the controllers of all processes.
 func (r *session) controllers(ctx context.Context) ([]model.Controller, error) {
 	all := []model.Controller{}
 	run, err := r.runningControllers(ctx)
@@ -116,12 +116,12 @@ func (r *session) controllers(ctx context.Context) ([]model.Controller, error) {
 type runningController struct {
 	model.Controller
 	source model.Source
-	// standby says that another process does the work.
+	// standby reports that another process is the leader.
 	standby bool
 }
 
-// runningControllers are the controllers of all processes. One that a process leads is left out of
-// those that stand by for it.
+// runningControllers returns the controllers of all processes. A controller of the leader
+// hides those of its standbys.
 func (r *session) runningControllers(ctx context.Context) ([]runningController, error) {
 	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]runningController, error) {
 		controllers, err := s.Controllers(ctx)
@@ -150,19 +150,18 @@ func controllersOf(ctx context.Context, s model.Source) ([]model.Controller, err
 	return s.Controllers(ctx)
 }
 
-// lookup is a controller that is looked for by what users write, and maybe by one of its
-// objects.
+// lookup searches for the controller that a user named, perhaps with one of its objects.
 type lookup struct {
 	word, object string
 	found        []model.Controller
 	sources      []model.Source
-	// known are the names of all that the user may know of, hidden how many others run.
+	// known are the names of the visible controllers, hidden is the number of others.
 	known  []string
 	hidden int
 }
 
-// controller finds the one that is named, and who runs it, among those that the user may
-// know of, or some object of which they may see. It is object that is asked for, if not "".
+// controller returns the controller of that name and its process, if the user may see the
+// controller or, if object is not "", that object.
 func (r *session) controller(ctx context.Context, name, object string) (model.Controller, model.Source, error) {
 	run, err := r.runningControllers(ctx)
 	if err != nil {
@@ -185,7 +184,7 @@ func (r *session) controller(ctx context.Context, name, object string) (model.Co
 	return model.Controller{}, nil, l.err()
 }
 
-// match sees whether a controller is the one.
+// match adds a controller to the result if it matches.
 func (r *session) match(ctx context.Context, l *lookup, c model.Controller, by model.Source) {
 	seen := model.CanView(&c, r.permissions.accessCheck(ctx))
 	if seen {
@@ -198,23 +197,23 @@ func (r *session) match(ctx context.Context, l *lookup, c model.Controller, by m
 	}
 }
 
-// err says why there is no such controller, or not one.
+// err explains why not exactly one controller matched.
 func (l *lookup) err() error {
 	switch {
 	case len(l.found) > 1:
 		var names []string
 		for i, c := range l.found {
-			names = append(names, c.Name+" of "+l.sources[i].Name())
+			names = append(names, c.Name+" in "+l.sources[i].Name())
 		}
-		return errorWithHint{fmt.Errorf("%q may be several", l.word), "write one of " + clean(strings.Join(names, ", ")) + "; --process says of which process"}
+		return errorWithHint{fmt.Errorf("controller %q is ambiguous", l.word), "use one of " + clean(strings.Join(names, ", ")) + "; --process selects a process"}
 	case l.hidden > 0:
-		hint := fmt.Sprintf("there %s, and %d that you may not see; one is found by who may list its objects in the namespace that -n names", thereAre(l.known), l.hidden)
-		return errorWithHint{fmt.Errorf("no process runs a controller %q that you may see", l.word), hint}
+		hint := fmt.Sprintf("there %s, and %d that you may not see; -n NAMESPACE finds those whose objects you may list there", thereAre(l.known), l.hidden)
+		return errorWithHint{fmt.Errorf("no controller %q that you may see", l.word), hint}
 	}
-	return errorWithHint{fmt.Errorf("no process runs a controller %q", l.word), "there " + thereAre(l.known)}
+	return errorWithHint{fmt.Errorf("no controller %q", l.word), "there " + thereAre(l.known)}
 }
 
-// thereAre is a list in a sentence.
+// thereAre returns a list for a sentence that starts with "there".
 func thereAre(names []string) string {
 	if len(names) == 0 {
 		return "are none"
@@ -222,12 +221,12 @@ func thereAre(names []string) string {
 	return "are " + clean(strings.Join(names, ", "))
 }
 
-// controllerName is the name of the controller that KIND/NAME declares, and any other word as
-// it is.
+// controllerName returns the name of the controller that KIND/NAME declares, or word
+// itself.
 func (r *session) controllerName(ctx context.Context, word string, run []runningController) (string, error) {
 	isName := func(c runningController) bool { return c.Name == word }
 	if slices.ContainsFunc(run, isName) {
-		return word, nil // Controllers of Go programs have a slash in their names, too.
+		return word, nil // Names of controllers in Go programs contain a slash too.
 	}
 	kind, name, is, err := (&reader{r.permissions.api}).controllerArg(ctx, word)
 	switch {
@@ -239,8 +238,8 @@ func (r *session) controllerName(ctx context.Context, word string, run []running
 	return kind.Name + "/" + name, nil
 }
 
-// matchesController says whether a controller is meant by a word: its name, or the end of it behind the
-// slash.
+// matchesController reports whether word is the name of a controller, or the part of it
+// after the slash.
 func matchesController(word string, c model.Controller) bool {
 	_, last, split := strings.Cut(c.Name, "/")
 	return word == c.Name || split && word == last
@@ -248,7 +247,7 @@ func matchesController(word string, c model.Controller) bool {
 
 func (r *session) getControllers(ctx context.Context) error {
 	t := r.table(r.controllerHeaders())
-	told := false // That there are none.
+	warned := false
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
 		if err != nil {
@@ -268,27 +267,27 @@ func (r *session) getControllers(ctx context.Context) error {
 		r.warnHidden(hidden)
 		isTable := r.output.value == asTable || r.output.value == asWide
 		none := len(all) == 0 && hidden == 0 && isTable
-		if none && !told {
-			fmt.Fprintln(r.stderr, "No controllers run.")
+		if none && !warned {
+			fmt.Fprintln(r.stderr, "No controllers found.")
 		}
-		if told = none; len(all) == 0 && isTable {
+		if warned = none; len(all) == 0 && isTable {
 			return nil
 		}
 		return r.show(t, rows, all)
 	})
 }
 
-// warnHidden says how many controllers are left out, if there are others than before.
+// warnHidden warns about hidden controllers when their number changes.
 func (r *session) warnHidden(hidden int) {
 	if hidden == 0 {
 		r.hidden.print(r.stderr)
 		return
 	}
-	r.hidden.print(r.stderr, fmt.Errorf("%s that you may not see: it takes the right to get the object that declares one, or to list what it handles",
-		plural(hidden, "controller runs", "controllers run")))
+	r.hidden.print(r.stderr, fmt.Errorf("%s hidden: you need permission to get the declaring object, or to list the kinds that it handles",
+		plural(hidden, "controller is", "controllers are")))
 }
 
-// show writes rows as it was asked for: all at first, then those that have changed.
+// show prints all rows the first time, then those that have changed.
 func (r *session) show(t *table, rows []row, all any) error {
 	switch r.output.value {
 	case asTable, asWide:
@@ -316,7 +315,7 @@ func (r *session) show(t *table, rows []row, all any) error {
 func (r *session) controllerHeaders() []string {
 	head := []string{"NAME", "READY", "OBJECTS", "FAILING", "SUSPENDED", "QUEUE", "LAST ERROR"}
 	if r.output.value == asWide {
-		head = []string{"NAME", "PROCESS", "READY", "KINDS", "CHILDREN", "OBJECTS", "FAILING", "UNSETTLED", "PAUSED", "SUSPENDED", "QUEUE", "RETRYING", "LAST ERROR"}
+		head = []string{"NAME", "PROCESS", "READY", "KINDS", "CHILDREN", "OBJECTS", "FAILING", "CONFLICTING", "PAUSED", "SUSPENDED", "QUEUE", "BACKOFF", "LAST ERROR"}
 	}
 	return head
 }
@@ -357,7 +356,7 @@ func (r *session) controllerRow(c model.Controller, now time.Time) row {
 	return row{cells: cells, version: same, key: c.Process + "\t" + c.Name, value: c, name: c.Name}
 }
 
-// failureLine is what went wrong, and with which object where that may be said.
+// failureLine returns the message of a failure, with its object if that is known.
 func failureLine(f *model.Failure) string {
 	if f.Object == "" {
 		return f.Message
@@ -365,7 +364,7 @@ func failureLine(f *model.Failure) string {
 	return f.Object + ": " + f.Message
 }
 
-// kindNames are kinds as arguments name them.
+// kindNames returns kinds as command-line arguments.
 func kindNames(kinds []model.Kind) string {
 	var names []string
 	for _, k := range kinds {

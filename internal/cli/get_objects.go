@@ -12,31 +12,32 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// objectGetter shows the objects of a controller.
+// objectGetter lists the objects of a controller.
 type objectGetter struct {
 	*session
 	*getFlags
-	// controllerArg names the controller, of is what it means, and source who runs that.
+	// controllerArg is the name given by the user, selected the controller it matched, and
+	// source the process that runs it.
 	controllerArg string
 	source        model.Source
 	selected      model.Controller
-	// name is that of one object; all if empty.
+	// name is the name of one object; "" lists all.
 	name string
-	// warnedHidden says that the user knows which objects are left out.
+	// warnedHidden reports that the warning about hidden objects was printed.
 	warnedHidden bool
 }
 
-// maxErrorWidth is how much of an error a table shows.
+// maxErrorWidth is the width of errors in tables.
 const maxErrorWidth = 120
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects per request.
 const pageSize = 1000
 
 func (g *objectGetter) run(ctx context.Context) error {
 	t := g.table(nil)
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
-		// While it is watched, it may come to be run by another process.
+		// While watching, another process may take over the controller.
 		if g.selected, g.source, err = g.controller(ctx, g.controllerArg, g.objectName()); err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (g *objectGetter) run(ctx context.Context) error {
 	})
 }
 
-// showAll shows what is so now.
+// showAll prints the current objects.
 func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	list, rowOf := g.objects, g.row
 	t.headers = g.headers()
@@ -69,7 +70,7 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	return g.show(t, rows, objects)
 }
 
-// showOne shows the objects of one name: as themselves where there is one.
+// showOne prints the objects of one name; a single one not as a list.
 func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) error {
 	if !t.started && len(objects) == 1 && (g.session.output.value == asJSON || g.session.output.value == asYAML) {
 		t.started = true
@@ -79,26 +80,26 @@ func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) err
 	return g.show(t, rows, objects)
 }
 
-// warnNone says that nothing is to be shown, and where there may be something.
+// warnNone prints that nothing matched, and where to look.
 func (g *objectGetter) warnNone(total int) {
-	has, verb, where, more := "has no such objects", "manages", "in all namespaces", ""
+	has, verb, where, more := "has no matching objects", "manages", "in any namespace", ""
 	if g.selected.AllReplicas {
-		has, verb = "keeps no such reviews", "keeps those of"
+		has, verb = "has no matching reviews", "has reviews of"
 	}
 	namespaced := !g.everywhere && (g.selected.AllReplicas || g.query().Namespace != "")
 	if namespaced {
 		where = "in namespace " + g.target.Namespace
 	}
 	if total > 0 {
-		more = fmt.Sprintf(" It %s %s in all.", verb, plural(total, "object", "objects"))
+		more = fmt.Sprintf(" It %s %s in total.", verb, plural(total, "object", "objects"))
 	}
 	if more != "" && namespaced {
-		more = strings.TrimSuffix(more, ".") + "; -A shows those of all namespaces."
+		more = strings.TrimSuffix(more, ".") + "; use -A for all namespaces."
 	}
 	fmt.Fprintf(g.stderr, "%s %s %s.%s\n", clean(g.selected.Name), has, clean(where), more)
 }
 
-// query is which objects are wanted.
+// query returns the filter of the list.
 func (g *objectGetter) query() model.Query {
 	q := model.Query{Text: strings.ToLower(g.text), Sort: g.sort.value, Limit: pageSize}
 	for _, state := range model.States() {
@@ -113,7 +114,7 @@ func (g *objectGetter) query() model.Query {
 	return q
 }
 
-// objects are those that are wanted and may be listed, and how many there are in all.
+// objects returns the matching objects that the user may list, and their total number.
 func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error) {
 	if g.name != "" {
 		return g.named(ctx)
@@ -131,9 +132,9 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, care := range page.Objects {
-			if containsKind(kinds, care.Kind) {
-				all = append(all, g.permissions.state(ctx, care))
+		for _, state := range page.Objects {
+			if containsKind(kinds, state.Kind) {
+				all = append(all, g.permissions.state(ctx, state))
 			}
 		}
 		q.Offset += len(page.Objects)
@@ -143,18 +144,17 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 	}
 }
 
-// warn says once which objects are left out.
+// warn warns once about kinds that are left out.
 func (g *objectGetter) warn(listable []model.Kind) {
 	left := slices.DeleteFunc(slices.Clone(g.selected.Kinds), func(k model.Kind) bool { return containsKind(listable, k) })
 	if len(left) == 0 || g.warnedHidden {
 		return
 	}
 	g.warnedHidden = true
-	fmt.Fprintf(g.stderr, "warning: you may not list %s, which are left out\n", clean(kindNames(left)))
+	fmt.Fprintf(g.stderr, "warning: skipped %s: you may not list them\n", clean(kindNames(left)))
 }
 
-// named are the objects of the controller with that name, of whichever kind, or of the
-// one that is said before a slash.
+// named returns the objects with that name, of any kind or of the one before the slash.
 func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	all := []visibleState{}
 	var refused error
@@ -164,7 +164,7 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	}
 	for _, ref := range refs {
 		if !g.permissions.can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
-			refused = errorWithHint{fmt.Errorf("you may not see %s", nameOf(ref)), "it takes the right to get " + clean(kindNames([]model.Kind{ref.Kind}))}
+			refused = errorWithHint{fmt.Errorf("you may not see %s", nameOf(ref)), "you need permission to get " + clean(kindNames([]model.Kind{ref.Kind}))}
 			continue
 		}
 		states, err := g.source.States(ctx, ref)
@@ -183,13 +183,13 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	case refused != nil:
 		return nil, 0, refused
 	}
-	return nil, 0, errorWithHint{fmt.Errorf("%s does not care for %q in namespace %s", g.selected.Name, g.name, g.target.Namespace), "-n names another namespace; `setpoint get " + clean(g.selected.Name) + " -A` shows all"}
+	return nil, 0, errorWithHint{fmt.Errorf("%s does not manage %q in namespace %s", g.selected.Name, g.name, g.target.Namespace), "-n selects another namespace; `setpoint get " + clean(g.selected.Name) + " -A` lists all objects"}
 }
 
-// objectName is the name without the kind that may be said before a slash.
+// objectName returns the name without the kind before the slash.
 func (g *objectGetter) objectName() string { return g.name[strings.Index(g.name, "/")+1:] }
 
-// refs are what may be meant by the name.
+// refs returns the objects that the name can refer to.
 func (g *objectGetter) refs(ctx context.Context) ([]model.Ref, error) {
 	name := g.objectName()
 	var only model.Kind
@@ -220,7 +220,7 @@ func (g *objectGetter) headers() []string {
 	}
 	head = append(head, "NAME", "STATE", "CHILDREN", "NEXT RUN", "AGE", "ERROR")
 	if g.session.output.value == asWide {
-		head = slices.Insert(head, len(head)-1, "RAN", "ATTEMPTS", "DELETING", "UID")
+		head = slices.Insert(head, len(head)-1, "LAST RUN", "ATTEMPTS", "DELETING", "UID")
 	}
 	return head
 }

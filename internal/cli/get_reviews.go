@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Of a controller that does nothing but review, the objects are those whose reviews are
-// kept: of each the latest review, newest first.
+// The objects of an admission controller are those with recorded reviews, each with its
+// latest one.
 
 func (g *objectGetter) reviewHeaders() []string {
 	head := []string{"NAME", "REVIEW", "KEPT", "AGE", "MESSAGE"}
@@ -33,7 +33,7 @@ func (g *objectGetter) reviewRow(c visibleState, now time.Time) row {
 	}
 }
 
-// reviewed are the reviewed objects that the user may read, and how many there are in all.
+// reviewed returns the reviewed objects that the user may read, and their total number.
 func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error) {
 	q := g.query()
 	if !g.everywhere {
@@ -45,11 +45,11 @@ func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, care := range page.Objects {
+		for _, state := range page.Objects {
 			switch {
-			case g.name != "" && !isReviewed(g.name, &care):
-			case g.permissions.can(ctx, "get", care.Kind, care.Namespace, ""):
-				all = append(all, g.permissions.state(ctx, care))
+			case g.name != "" && !isReviewed(g.name, &state):
+			case g.permissions.can(ctx, "get", state.Kind, state.Namespace, ""):
+				all = append(all, g.permissions.state(ctx, state))
 			default:
 				hidden++
 			}
@@ -57,14 +57,14 @@ func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error
 		if q.Offset += len(page.Objects); len(page.Objects) == 0 || q.Offset >= page.Matching {
 			if hidden > 0 && !g.warnedHidden {
 				g.warnedHidden = true
-				fmt.Fprintf(g.stderr, "warning: %s left out, which you may not get\n", plural(hidden, "reviewed object is", "reviewed objects are"))
+				fmt.Fprintf(g.stderr, "warning: %s hidden: you may not get them\n", plural(hidden, "reviewed object is", "reviewed objects are"))
 			}
 			return all, page.Total, g.permissions.takeErr()
 		}
 	}
 }
 
-// isReviewed says that NAME or KIND/NAME means an object.
+// isReviewed reports whether NAME or KIND/NAME matches an object.
 func isReviewed(word string, c *model.ObjectState) bool {
 	kind, name, named := strings.Cut(word, "/")
 	if !named {

@@ -57,7 +57,7 @@ func TestGetReviews(t *testing.T) {
 		}
 		return stdout.String(), stderr.String()
 	}
-	const hidden = "warning: 1 reviewed object is left out, which you may not get\n"
+	const hidden = "warning: 1 reviewed object is hidden: you may not get them\n"
 	for _, c := range []struct {
 		everywhere      bool
 		namespace, name string
@@ -66,8 +66,8 @@ func TestGetReviews(t *testing.T) {
 		{false, "shop", "", "NAME    REVIEW   KEPT   AGE   MESSAGE\npod/a   denied   2      5s    no digest\n", hidden},
 		{true, "shop", "", "NAMESPACE   NAME    REVIEW    KEPT   AGE   MESSAGE\nshop        pod/a   denied    2      5s    no digest\nother       pod/b   allowed   1      6s\n", hidden},
 		{false, "shop", "pod/a", "NAME    REVIEW   KEPT   AGE   MESSAGE\npod/a   denied   2      5s    no digest\n", ""},
-		{false, "empty", "", "", "policy keeps no such reviews in namespace empty. It keeps those of 3 objects in all; -A shows those of all namespaces.\n"},
-		{true, "", "never", "", "policy keeps no such reviews in all namespaces. It keeps those of 3 objects in all.\n"},
+		{false, "empty", "", "", "policy has no matching reviews in namespace empty. It has reviews of 3 objects in total; use -A for all namespaces.\n"},
+		{true, "", "never", "", "policy has no matching reviews in any namespace. It has reviews of 3 objects in total.\n"},
 	} {
 		if stdout, stderr := get(c.everywhere, c.namespace, c.name); stdout != c.stdout || stderr != c.stderr {
 			t.Errorf("in %q (all: %t) %q:\n%s%s", c.namespace, c.everywhere, c.name, stdout, stderr)
@@ -84,8 +84,8 @@ func TestGetNone(t *testing.T) {
 	g.warnNone(8)
 	g.everywhere = true
 	g.warnNone(8)
-	const want = "teams has no such objects in namespace shop. It manages 8 objects in all; -A shows those of all namespaces.\n" +
-		"teams has no such objects in all namespaces. It manages 8 objects in all.\n"
+	const want = "teams has no matching objects in namespace shop. It manages 8 objects in total; use -A for all namespaces.\n" +
+		"teams has no matching objects in any namespace. It manages 8 objects in total.\n"
 	if stderr.String() != want {
 		t.Errorf("told %s", stderr.String())
 	}

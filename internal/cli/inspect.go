@@ -16,17 +16,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// readFlags are what the commands can be told that read running processes.
+// readFlags are the flags of commands that read running processes.
 type readFlags struct {
 	cluster   clusterFlags
 	namespace string
 	process   string
-	// pod is where to look instead of where processes are found; home is where the
-	// Leases are by which they are.
+	// pod is the pod to read, instead of those found by their Leases in leaseNamespace.
 	pod, leaseNamespace string
 	watch               bool
 	output              *choice
-	// noHeaders says that tables have no head.
+	// noHeaders prints tables without headers.
 	noHeaders bool
 }
 
@@ -40,65 +39,63 @@ const (
 	asName  = "name"
 )
 
-// discoveryHelp is what the commands say of how they find processes.
-const discoveryHelp = `It is read from the processes that run controllers: those that 'setpoint dev' has
-started, by the kubeconfig that it wrote, or those in the pods of a cluster, by
-the Leases that they hold. A pod is reached by port-forward, for which you need the
-right to create pods/portforward in its namespace, and it asks for the token in the
-Secret setpoint-inspect there, for which you need the right to get that. Both together are
-for administrators: another client can read with them all that the process
-sees, of whatever kind, but the values of Secrets.
+// discoveryHelp explains how the commands find processes.
+const discoveryHelp = `The command reads the processes that run controllers. It finds those of 'setpoint dev' by
+their kubeconfig, and those in pods by their Leases. It connects to a pod by port-forward
+and authenticates with the token in the Secret setpoint-inspect, so you need permission
+to create pods/portforward and to get that Secret in its namespace. Both together are for
+cluster admins: with them another client can read everything that the process sees,
+except the values of Secrets.
 
-The commands themselves show only what you may read. What was done about an object
-takes your right to get it; what objects hold, in requests, replies and changes,
-and children, the right to get those of their kind in the namespace; a list of objects the right to list
-them; and what a controller fails with the right to get the object that
-declares it, or else to list all objects it handles and writes. What is left out
-is said.
+The output is limited to what you may read. The history of an object needs permission to
+get it; the contents of requests, responses and changes, and children, permission to get
+their kind in the namespace; lists need permission to list; and the errors of a
+controller, permission to get the object that declares it, or to list all kinds that it
+handles and writes. Hidden parts are marked.
 
-Exit codes: 0 shown, 1 failed, 2 wrong usage.`
+Exit codes: 0 success, 1 failure, 2 wrong usage.`
 
 func (f *readFlags) register(c *cobra.Command) {
 	f.registerDiscovery(c)
 	set := c.Flags()
-	set.BoolVarP(&f.watch, "watch", "w", false, "go on, and show what changes")
-	f.output.flag(c, "output", "o", "how to write it")
+	set.BoolVarP(&f.watch, "watch", "w", false, "after printing, watch for changes")
+	f.output.flag(c, "output", "o", "output format")
 }
 
-// registerDiscovery adds the flags by which processes are found.
+// registerDiscovery adds the flags that select the processes.
 func (f *readFlags) registerDiscovery(c *cobra.Command) {
 	set := c.Flags()
 	set.SortFlags = false
 	f.cluster.register(c)
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects; that of the context if empty")
-	set.StringVar(&f.process, "process", "", "`name` of the process to ask; all if empty")
-	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` of the process to ask, for one that holds no Lease")
-	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases by which processes are found, for who may not list those of all")
+	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
+	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
+	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
+	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you may not list those of all namespaces")
 	completeNamespaces(c, &f.cluster, "namespace", "setpoint-namespace")
 }
 
-// session is one command that reads: the cluster, and the processes that were found.
+// session is one run of a reading command: the cluster, and the processes found.
 type session struct {
 	*program
 	*readFlags
 	target  manager.Cluster
 	sources []model.Source
-	// localProcesses finds the processes of this machine, if the kubeconfig leads there; pods
-	// are those in pods, as they were found before.
+	// localProcesses finds the processes on this machine, if the kubeconfig refers to them;
+	// pods are the open connections to pods.
 	localProcesses func(context.Context) []model.Source
 	pods           map[portforward.Location]podConnection
-	// timeouts is how long processes are waited for.
+	// timeouts bound the requests to processes.
 	timeouts *model.Timeouts
-	// permissions decide what of all that is found is shown.
+	// permissions limit the output.
 	permissions *permissions
-	// discovered is when it was looked last which processes there are.
+	// discovered is the time of the latest discovery.
 	discovered time.Time
-	// unresponsive are warnings about processes, as they were given last, passed those about
-	// what leads to none, and unseen those about what is left out.
+	// unresponsive, podNotes and hidden are the warnings printed last: about processes,
+	// about pods that were skipped, and about hidden parts.
 	unresponsive, podNotes, hidden warnings
 }
 
-// processTimeout is how long a process may take for an answer, through the API server too.
+// processTimeout bounds one request to a process, through the API server too.
 const processTimeout = 10 * time.Second
 
 // open finds the cluster and the processes.
@@ -122,9 +119,8 @@ func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
 	return r, err
 }
 
-// queryAll asks all processes at the same time, and returns the answers there are. One that
-// does not answer is reported; it is an error if none does. That something is not known
-// to one of them is none.
+// queryAll queries all processes in parallel and returns the results. Errors are printed as
+// warnings; they are returned only if every process failed. ErrNotFound is not an error.
 func queryAll[T any](ctx context.Context, r *session, ask func(context.Context, model.Source) (T, error)) ([]model.Result[T], error) {
 	var found []model.Result[T]
 	var problems []error
@@ -143,10 +139,10 @@ func queryAll[T any](ctx context.Context, r *session, ask func(context.Context, 
 	return found, nil
 }
 
-// warnings are warnings as they were given last.
+// warnings are the warnings printed last.
 type warnings []string
 
-// print warns of problems that were not there before.
+// print prints the warnings that are new.
 func (c *warnings) print(out io.Writer, problems ...error) {
 	var now warnings
 	for _, err := range problems {

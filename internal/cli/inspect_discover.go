@@ -14,17 +14,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// errNoProcessFound is said where nobody answers.
-var errNoProcessFound = errors.New("no process that runs controllers is found")
+// errNoProcessFound is returned if no process responds.
+var errNoProcessFound = errors.New("no process with controllers found")
 
-// podConnection is a process in a pod, and what ends the connection to it.
+// podConnection is a connection to a process in a pod.
 type podConnection struct {
 	model.Source
 	close context.CancelFunc
 }
 
-// discover finds the processes that are meant. Those that were found before are the same
-// Sources; if it fails, they stay.
+// discover finds the processes. Known ones keep their Source. On error the previous ones
+// stay.
 func (r *session) discover(ctx context.Context) error {
 	r.discovered = time.Now()
 	var found []model.Source
@@ -44,7 +44,7 @@ func (r *session) discover(ctx context.Context) error {
 		}
 		found = slices.DeleteFunc(found, func(s model.Source) bool { return s.Name() != r.process })
 		if len(found) == 0 {
-			return fmt.Errorf("there is no process %q, but %s", r.process, strings.Join(names, ", "))
+			return fmt.Errorf("no process %q, there are: %s", r.process, strings.Join(names, ", "))
 		}
 	}
 	r.sources = found
@@ -69,12 +69,12 @@ func (r *session) discoverPods(ctx context.Context) ([]model.Source, error) {
 	}
 	r.closePods(places)
 	if len(found) == 0 {
-		return nil, errorWithHint{errNoProcessFound, "no Lease leads to one: those that elect a leader are found by theirs; --pod NAMESPACE/POD names another one"}
+		return nil, errorWithHint{errNoProcessFound, "there is no Lease of a process; use --pod NAMESPACE/POD for a process without leader election"}
 	}
 	return found, nil
 }
 
-// connectPod is the process at a place, by the connection that there is.
+// connectPod returns the process of a pod, by the existing connection if there is one.
 func (r *session) connectPod(ctx context.Context, config *rest.Config, place portforward.Location) (model.Source, error) {
 	if known, is := r.pods[place]; is {
 		return known.Source, nil
@@ -92,7 +92,7 @@ func (r *session) connectPod(ctx context.Context, config *rest.Config, place por
 	return source, nil
 }
 
-// closePods ends connections to where no process is any more.
+// closePods closes connections to processes that are gone.
 func (r *session) closePods(present []portforward.Location) {
 	for place, known := range r.pods {
 		if !slices.Contains(present, place) {
@@ -102,7 +102,7 @@ func (r *session) closePods(present []portforward.Location) {
 	}
 }
 
-// podLocations are the pods to ask.
+// podLocations returns the pods to connect to.
 func (r *session) podLocations(ctx context.Context, config *rest.Config) ([]portforward.Location, error) {
 	if r.pod != "" {
 		place, err := portforward.Parse(r.pod, r.target.Namespace)
@@ -118,7 +118,7 @@ func (r *session) podLocations(ctx context.Context, config *rest.Config) ([]port
 	}
 	r.podNotes.print(r.stderr, problems...)
 	if err != nil {
-		return nil, errorWithHint{err, "-N names the namespace of the Leases, --pod the pod itself"}
+		return nil, errorWithHint{err, "-N selects the namespace of the Leases, --pod the pod itself"}
 	}
 	return places, nil
 }

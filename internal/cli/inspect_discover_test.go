@@ -69,7 +69,7 @@ func TestWatchWarnsOnce(t *testing.T) {
 	for range 2 {
 		r.warnHidden(2)
 	}
-	if got := stderr.String(); strings.Count(got, "2 controllers run that you may not see") != 1 {
+	if got := stderr.String(); strings.Count(got, "2 controllers are hidden") != 1 {
 		t.Errorf("said %q", got)
 	}
 	stderr.Reset()

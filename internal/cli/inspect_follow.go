@@ -10,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// How long there is at least between two looks of --watch, and before what failed is
-// tried again; and how often it is looked which processes there are: in a folder, and by
-// the Leases of a cluster, of which there are many: less often than a process fails that
-// has ended.
+// minWatchInterval is the shortest time between two outputs of --watch, retryDelay the wait
+// after a failure. folderInterval and clusterInterval are the intervals of discovery:
+// reading a folder is cheap, a cluster may have many Leases. failureInterval limits
+// discovery after failures.
 const (
 	minWatchInterval = 500 * time.Millisecond
 	retryDelay       = 2 * time.Second
@@ -22,8 +22,8 @@ const (
 	failureInterval  = 10 * time.Second
 )
 
-// follow shows what there is, and again when something has changed, if it is to. Then it
-// ends at a signal, and only then: processes come and go, and so do API servers.
+// follow calls show once, and with --watch again after each change, until a signal.
+// Processes and API servers may come and go meanwhile.
 func (r *session) follow(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -39,18 +39,18 @@ func (r *session) follow(ctx context.Context, show func(context.Context) error) 
 		w.warn(&w.showWarnings, err)
 	}
 	if ctx.Err() != nil {
-		return nil // What failed did because the user has ended it.
+		return nil // The signal caused the error.
 	}
 	return err
 }
 
-// isWriteError says that nobody reads on: output cannot be written.
+// isWriteError reports whether the output cannot be written.
 func isWriteError(err error) bool {
 	failed, is := errors.AsType[*fs.PathError](err)
 	return is && failed.Op == "write"
 }
 
-// pause waits, and says whether there is still a reason to go on.
+// pause waits and reports whether ctx is still active.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -60,25 +60,24 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// processWatch waits for what is new.
+// processWatch waits for changes in the processes.
 type processWatch struct {
 	*session
-	// revisions are how far each process was when it said something last.
+	// revisions are the latest revisions seen, by process.
 	revisions map[model.Source]uint64
-	// discoveryWarnings and failed are warnings about finding processes, and about showing them.
+	// discoveryWarnings and showWarnings are the warnings printed last.
 	discoveryWarnings, showWarnings warnings
 }
 
-// processChange is that a process has something new, or that it does not answer.
+// processChange is a new revision of a process, or the error of reading it.
 type processChange struct {
 	source   model.Source
 	revision uint64
 	err      error
 }
 
-// wait waits until a process has something new, or others are there than before; where
-// something failed, no longer than until that can be tried again. It says whether to
-// look again.
+// wait waits until a process has a new revision or the set of processes changes; after a
+// failure, at most for retryDelay. It reports whether to show the state again.
 func (w *processWatch) wait(ctx context.Context, failed bool) bool {
 	if failed && pause(ctx, retryDelay) {
 		if w.mayRediscover() {
@@ -107,7 +106,7 @@ func (w *processWatch) wait(ctx context.Context, failed bool) bool {
 				w.revisions[first.source] = first.revision
 				return true
 			}
-			delete(w.revisions, first.source) // What it says next is news.
+			delete(w.revisions, first.source) // Any response is a change.
 			if !w.mayRediscover() {
 				continue
 			}
@@ -119,13 +118,13 @@ func (w *processWatch) wait(ctx context.Context, failed bool) bool {
 	}
 }
 
-// mayRediscover says whether a failure is reason to look which processes there are: it costs
-// nothing in a folder, and in a cluster a list of Leases.
+// mayRediscover reports whether a failure justifies a discovery now: it is free in a
+// folder, and lists the Leases of a cluster.
 func (w *processWatch) mayRediscover() bool {
 	return w.localProcesses != nil || time.Since(w.discovered) >= failureInterval
 }
 
-// awaitChange tells of the first news of a process, and before that of each failure.
+// awaitChange sends the next revision of a process, and each failure before it.
 func awaitChange(ctx context.Context, s model.Source, since uint64, all chan<- processChange) {
 	for {
 		revision, err := s.Await(ctx, since)
@@ -141,8 +140,7 @@ func awaitChange(ctx context.Context, s model.Source, since uint64, all chan<- p
 	}
 }
 
-// rediscover looks which processes there are, and says whether these are others than
-// before.
+// rediscover finds the processes again and reports whether they changed.
 func (w *processWatch) rediscover(ctx context.Context) bool {
 	before := slices.Clone(w.sources)
 	err := w.discover(ctx)
@@ -157,7 +155,7 @@ func (w *processWatch) rediscover(ctx context.Context) bool {
 	return !slices.Equal(before, w.sources)
 }
 
-// warn warns of a problem, unless it was the same before.
+// warn prints an error unless it was printed before.
 func (w *processWatch) warn(before *warnings, err error) {
 	if err == nil {
 		before.print(w.stderr)

@@ -11,30 +11,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// kind is the one way from a word of the command line to a kind: what kubectl takes, by the
-// discovery of the API server. A word that several groups serve is refused.
+// kind resolves a kind as kubectl does, by discovery. A word that several groups serve is
+// rejected.
 func (r *reader) kind(ctx context.Context, word string) (model.Kind, error) {
 	kind, err := r.api.Kind(ctx, word)
 	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, usageError{err}
 	}
 	if errors.Is(err, model.ErrNotFound) {
-		return kind, errorWithHint{&unknownKindError{word}, "`kubectl api-resources` lists those that it does"}
+		return kind, errorWithHint{&unknownKindError{word}, "`kubectl api-resources` lists the kinds"}
 	}
 	return kind, err
 }
 
-// unknownKindError says that a word means no kind.
+// unknownKindError is a word that names no kind.
 type unknownKindError struct{ word string }
 
 func (e *unknownKindError) Error() string {
 	return fmt.Sprintf("the API server serves no kind %q", e.word)
 }
 
-// Unwrap says that it is not found.
+// Unwrap returns model.ErrNotFound.
 func (e *unknownKindError) Unwrap() error { return model.ErrNotFound }
 
-// controllerKind finds the kind of controllers that a kind is.
+// controllerKind returns the kind of controllers that kind is, if it is one.
 func controllerKind(kind model.Kind) (compile.Kind, bool) {
 	for _, each := range compile.Kinds() {
 		if each.Resource.Group == kind.Group && each.Resource.Kind == kind.Kind {
@@ -44,8 +44,8 @@ func controllerKind(kind model.Kind) (compile.Kind, bool) {
 	return compile.Kind{}, false
 }
 
-// controllerArg finds the kind of controllers and the name that KIND/NAME means; false where
-// the kind is another one.
+// controllerArg resolves KIND/NAME of a controller. It returns false if the kind is not one
+// of controllers.
 func (r *reader) controllerArg(ctx context.Context, arg string) (kind compile.Kind, name string, is bool, err error) {
 	word, name, split := strings.Cut(arg, "/")
 	if !split {

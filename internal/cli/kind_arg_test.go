@@ -41,15 +41,15 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		{"why compositecontroller/teams", several},
 		{"tree compositecontroller/teams", several},
 		{"plan spcc/teams compositecontroller/x", several},
-		{"get both", `error: "both" may be several`},
+		{"get both", `error: controller "both" is ambiguous`},
 		{"get spcc/teams -A -o name", ""},
 		{"get compositecontrollers.setpoint.dev/both -A -o name", ""},
 		{"get cctl/both -A -o name", ""},
-		{"get cctl/teams -A", `error: no process runs a controller "compositecontroller.metacontroller.k8s.io/teams"`},
-		{"get spcc.metacontroller.k8s.io/both -A", `error: no process runs a controller "spcc.metacontroller.k8s.io/both"`},
+		{"get cctl/teams -A", `error: no controller "compositecontroller.metacontroller.k8s.io/teams"`},
+		{"get spcc.metacontroller.k8s.io/both -A", `error: no controller "spcc.metacontroller.k8s.io/both"`},
 		{"why spcc.metacontroller.k8s.io/both", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
 		{"plan spcc.metacontroller.k8s.io/both -A", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
-		{"plan team/red", "error: no controller is named; write compositecontroller.setpoint.dev/NAME"},
+		{"plan team/red", "error: no controller given; use compositecontroller.setpoint.dev/NAME"},
 	} {
 		var out, problems bytes.Buffer
 		p := &program{stdout: &out, stderr: &problems, stdin: strings.NewReader("")}

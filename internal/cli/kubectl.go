@@ -9,14 +9,14 @@ import (
 func (p *program) kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl …",
-		Short:              "The real kubectl, for machines that have none",
+		Short:              "Run kubectl",
 		Example:            "  setpoint kubectl get pods --all-namespaces",
-		DisableFlagParsing: true, // All of it is kubectl's.
+		DisableFlagParsing: true, // kubectl parses its own flags.
 		RunE: func(_ *cobra.Command, args []string) error {
 			if p.Kubectl == nil {
 				return errorWithHint{
-					errors.New("this setpoint has no kubectl in it"),
-					"use the full one (`make build` leaves it at bin/setpoint), or kubectl itself",
+					errors.New("this binary has no kubectl"),
+					"use the full binary (`make build` writes it to bin/setpoint), or kubectl itself",
 				}
 			}
 			p.code = p.Kubectl(args)

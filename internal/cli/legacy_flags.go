@@ -7,62 +7,60 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// legacyFlag is a flag of Metacontroller's command line. It is understood, so
-// that an old command line can be pasted, but not shown.
+// legacyFlag is a flag of Metacontroller. It is accepted, so that existing command lines
+// work, but hidden.
 type legacyFlag struct {
 	name string
-	// valueOptional says that it may be given without a value, which is true then.
+	// valueOptional allows the flag without a value, for true.
 	valueOptional bool
-	// replacement is the flag that says it; empty where nothing has to be said.
+	// replacement is our flag; "" if there is none.
 	replacement string
-	// translate makes a value of now of one of the old flag; nil where they
-	// have the same. A value that now need not be told is "".
+	// translate converts a value for replacement; nil if it is unchanged.
 	translate func(value string) (string, error)
-	// hint is what a user should know beside the new name.
+	// hint explains the difference.
 	hint string
 }
 
-// legacyFlags are all of them but those that have kept name and meaning:
+// legacyFlags are the flags of Metacontroller, except those with the same name and meaning:
 // kubeconfig, workers, events-qps, events-burst.
 func legacyFlags() []legacyFlag {
 	return []legacyFlag{
-		{name: "discovery-interval", hint: "not needed: a kind is looked up when a controller names it, and when its definition changes"},
-		{name: "cache-flush-interval", replacement: "resync-period", hint: "caches need no flushing; what this did is to have all objects synced, and that is off by default"},
-		{name: "metrics-address", replacement: "address", translate: addressOrNone, hint: "health and metrics are served at one address"},
-		{name: "client-go-qps", replacement: "kube-api-qps", hint: "without it there is no limit but the API server's own"},
+		{name: "discovery-interval", hint: "not needed: kinds are discovered when a controller or a CRD changes"},
+		{name: "cache-flush-interval", replacement: "resync-period", hint: "the periodic resync of all objects is off by default"},
+		{name: "metrics-address", replacement: "address", translate: addressOrNone, hint: "health and metrics share one address"},
+		{name: "client-go-qps", replacement: "kube-api-qps", hint: "by default only the API server limits requests"},
 		{name: "client-go-burst", replacement: "kube-api-burst"},
-		{name: "pprof-address", hint: "not opened: --profiling serves profiles at --address"},
+		{name: "pprof-address", hint: "not supported: --profiling serves profiles at --address"},
 		{name: "leader-election", valueOptional: true, replacement: "leader-elect", hint: "on by default inside a cluster"},
-		{name: "leader-election-resource-lock", hint: "not needed: the lock is a Lease"},
+		{name: "leader-election-resource-lock", hint: "not needed: the lock is always a Lease"},
 		{name: "leader-election-namespace", replacement: "leader-elect-resource-namespace"},
-		{name: "leader-election-id", replacement: "leader-elect-resource-name", hint: "with Metacontroller's own (metacontroller), the two elect one of them"},
+		{name: "leader-election-id", replacement: "leader-elect-resource-name", hint: "with the ID of Metacontroller (metacontroller), only one of the two leads"},
 		{name: "health-probe-bind-address", replacement: "health-address", translate: addressOrNone, hint: "also served at --address"},
 		{name: "target-label-selector", replacement: "selector"},
 		{name: "apply-strategy-ssa-field-manager", replacement: "field-manager"},
 		{name: "zap-devel", valueOptional: true, replacement: "log-level", translate: zapDevelLevel},
 		{name: "zap-encoder", replacement: "log-format", translate: logFormat},
-		{name: "zap-log-level", replacement: "log-level", translate: logLevel, hint: "levels up to 4 are info, those above debug"},
-		{name: "zap-stacktrace-level", hint: "not needed: a stack trace is logged where it tells something"},
-		{name: "zap-time-encoding", hint: "not needed: times are written as in RFC 3339"},
+		{name: "zap-log-level", replacement: "log-level", translate: logLevel, hint: "1 to 4 are info, higher levels debug"},
+		{name: "zap-stacktrace-level", hint: "not needed: stack traces are logged for panics"},
+		{name: "zap-time-encoding", hint: "not needed: times are RFC 3339"},
 	}
 }
 
-// legacyStrategies are Metacontroller's words for the values of
-// --apply-strategy, which has kept its name.
+// legacyStrategies are Metacontroller's values of --apply-strategy.
 func legacyStrategies() map[string]string {
 	return map[string]string{"dynamic-apply": merge, "server-side-apply": server}
 }
 
-// legacyFlagSet are the old flags of a command line.
+// legacyFlagSet are the registered flags of Metacontroller.
 type legacyFlagSet struct {
 	set   *pflag.FlagSet
 	flags []legacyFlag
 }
 
-// legacyNote is what a user is told of an old flag.
+// legacyNote is logged for a legacy flag that was set.
 type legacyNote struct{ flag, replacement string }
 
-// registerLegacy adds the old flags, hidden.
+// registerLegacy adds the legacy flags, hidden.
 func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
 	f := &legacyFlagSet{set: set, flags: legacyFlags()}
 	for _, old := range f.flags {
@@ -76,8 +74,7 @@ func registerLegacy(set *pflag.FlagSet) *legacyFlagSet {
 	return f
 }
 
-// applyLegacy gives our flags what the old ones say. A flag of ours that is given
-// itself is left as it is.
+// applyLegacy copies the values of legacy flags to ours, unless ours are set too.
 func (f *runFlags) applyLegacy() ([]legacyNote, error) {
 	given := map[string]bool{}
 	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
@@ -110,7 +107,7 @@ func (f *legacyFlagSet) apply(old legacyFlag, given bool) (legacyNote, error) {
 	}
 	note.replacement = fmt.Sprintf("--%s=%s", old.replacement, value)
 	if given {
-		note.replacement = "overruled by --" + old.replacement
+		note.replacement = "ignored, --" + old.replacement + " is set"
 		return note, nil
 	}
 	if err := f.set.Lookup(old.replacement).Value.Set(value); err != nil {
@@ -119,7 +116,7 @@ func (f *legacyFlagSet) apply(old legacyFlag, given bool) (legacyNote, error) {
 	return note, nil
 }
 
-// addressOrNone reads an address of which "0" means none.
+// addressOrNone converts the address "0", which means none.
 func addressOrNone(value string) (string, error) {
 	if value == "0" {
 		return "", nil
@@ -142,11 +139,11 @@ func logFormat(value string) (string, error) {
 	case "console":
 		return "text", nil
 	}
-	return "", fmt.Errorf("%q is none of json, console", value)
+	return "", fmt.Errorf("%q must be json or console", value)
 }
 
-// zapDebugLevel is the first of zap's levels at which Metacontroller logged what it
-// found different in children.
+// zapDebugLevel is the lowest zap level at which Metacontroller logged differences of
+// children.
 const zapDebugLevel = 5
 
 func logLevel(value string) (string, error) {
@@ -159,7 +156,7 @@ func logLevel(value string) (string, error) {
 	number, err := strconv.Atoi(value)
 	switch {
 	case err != nil || number < 1:
-		return "", fmt.Errorf("%q is none of debug, info, error, panic, nor a number above 0", value)
+		return "", fmt.Errorf("%q must be debug, info, error, panic or a number above 0", value)
 	case number < zapDebugLevel:
 		return "info", nil
 	}

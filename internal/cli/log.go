@@ -7,15 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// newLog makes the logger of this process. client-go logs through klog; both
-// end up in one stream of one format.
+// newLog returns the logger of the process. client-go's klog writes to it too.
 func newLog(w io.Writer, format, level string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: levels()[level]}
 	var handler slog.Handler
 	switch format {
 	case "json":
 		handler = slog.NewJSONHandler(w, options)
-	case "brief": // For somebody who is looking on.
+	case "brief": // For interactive use.
 		options.ReplaceAttr = dropTime
 		handler = manager.NewTextHandler(w, options)
 	default:

@@ -13,17 +13,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// kindHelp describes how to name a kind on the command line.
-const kindHelp = `A kind is written as for kubectl: by its plural, singular, kind or short name, with
-its group behind a dot, or version and group, or neither. Where several groups serve
-the same word it needs the group: kubectl takes the one that the API server prefers,
-while Setpoint names them all and does nothing.
+// kindHelp explains how to name a kind.
+const kindHelp = `A kind is named as for kubectl: by its plural, singular, kind or short name, optionally
+with ".GROUP" or ".VERSION.GROUP". A name that several groups serve needs the group:
+unlike kubectl, Setpoint does not pick one.
 `
 
-// reader reads objects with the user's own rights.
+// reader reads objects with the user's permissions.
 type reader struct{ api *userclient.Client }
 
-// openObject is open for a command about one object, which its argument names.
+// openObject opens the session of a command about one object.
 func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, *reader, model.Ref, error) {
 	r, err := f.open(ctx, p)
 	if err != nil {
@@ -38,7 +37,7 @@ func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (
 	return r, reader, ref, err
 }
 
-// parseObject splits KIND/NAME, which may be two words too.
+// parseObject splits KIND/NAME, or KIND NAME.
 func parseObject(args []string) (kind, name string, err error) {
 	kind, name, found := strings.Cut(args[0], "/")
 	if !found && len(args) == 2 {
@@ -46,12 +45,12 @@ func parseObject(args []string) (kind, name string, err error) {
 		args = args[:1]
 	}
 	if !found || kind == "" || name == "" || len(args) > 1 {
-		return "", "", usageError{fmt.Errorf("%q names no object; write KIND/NAME, such as pod/web", strings.Join(args, " "))}
+		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as pod/web", strings.Join(args, " "))}
 	}
 	return kind, name, nil
 }
 
-// find finds the object that is meant by KIND/NAME.
+// find resolves KIND/NAME to an object.
 func (r *reader) find(ctx context.Context, word, name, namespace string) (model.Ref, error) {
 	kind, err := r.kind(ctx, word)
 	if err != nil {
@@ -64,21 +63,21 @@ func (r *reader) find(ctx context.Context, word, name, namespace string) (model.
 	return ref, nil
 }
 
-// read reads an object; nil where there is none.
+// read returns an object, or nil if it does not exist.
 func (r *reader) read(ctx context.Context, ref model.Ref) (*object.Object, error) {
 	stored, err := r.api.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
-		return nil, nil //nolint:nilnil // Nothing is there, which is an answer.
+		return nil, nil //nolint:nilnil // A missing object is a valid result.
 	case apierrors.IsForbidden(err):
-		return nil, errorWithHint{fmt.Errorf("you may not see %s: %w", nameOf(ref), err), "the history of an object is shown to users who may get it"}
+		return nil, errorWithHint{fmt.Errorf("you may not see %s: %w", nameOf(ref), err), "you need permission to get an object to see its history"}
 	case err != nil:
 		return nil, err
 	}
 	return object.Parse(stored)
 }
 
-// nameOf is an object in words, such as "Pod shop/web".
+// nameOf returns an object for messages, such as "Pod shop/web".
 func nameOf(ref model.Ref) string {
 	name := ref.Name
 	if ref.Namespace != "" {
@@ -87,7 +86,7 @@ func nameOf(ref model.Ref) string {
 	return clean(ref.Kind.Kind + " " + name)
 }
 
-// nameArg is an object without its namespace, as kubectl's -o name has it.
+// nameArg returns an object without its namespace, as kubectl's -o name prints it.
 func nameArg(ref model.Ref) string {
 	arg := strings.ToLower(ref.Kind.Kind)
 	if ref.Group != "" {
@@ -96,7 +95,7 @@ func nameArg(ref model.Ref) string {
 	return arg + "/" + ref.Name
 }
 
-// argOf is an object as an argument of commands.
+// argOf returns an object as arguments of a command.
 func argOf(ref model.Ref) string {
 	arg := nameArg(ref)
 	if ref.Namespace != "" {
@@ -105,5 +104,5 @@ func argOf(ref model.Ref) string {
 	return clean(arg)
 }
 
-// errNotManaged is said about an object in nobody's care.
-var errNotManaged = errors.New("no controller cares for it")
+// errNotManaged is returned for an object without a controller.
+var errNotManaged = errors.New("not managed by a Setpoint controller")

@@ -17,39 +17,38 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// clean is a text of somebody else in a line of a terminal: nothing in it moves the
-// cursor, or hides.
+// clean makes untrusted text safe to print: it escapes control and invisible characters.
 func clean(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(diff.EscapeInvisible(strings.ToValidUTF8(text, "�")))
 }
 
-// row is one line of a table.
+// row is one row of a table.
 type row struct {
 	cells []string
-	// version tells whether the row has changed: what passes with time does not count.
+	// version changes if the row does, ignoring ages and other relative times.
 	version string
-	// key identifies what the row is about, and value is all of it.
+	// key identifies the object of the row, value is the object.
 	key   string
 	value any
-	// name is what -o name shows.
+	// name is printed by -o name.
 	name string
 }
 
-// table writes rows below a head, those that were not written so before.
+// table prints rows under headers, skipping rows that have not changed.
 type table struct {
 	headers []string
 	written map[string]string
 	started bool
-	// color says that who reads wants it, bare that no heads are wanted.
+	// color enables styles, noHeaders omits the headers.
 	color, noHeaders bool
-	// width is that of the terminal, into which the last column is cut; 0 for any.
+	// width is the width of the terminal, to which the last column is cut; 0 is unlimited.
 	width int
 }
 
-// minLastColumn is how much of the last column is shown, however narrow the terminal.
+// minLastColumn is the minimum width of the last column.
 const minLastColumn = 20
 
-// fit cuts the last column to what the others leave of the terminal.
+// fit cuts the last column to the remaining width of the terminal.
 func (t *table) fit(lines [][]string) {
 	if t.width == 0 || len(t.headers) == 0 {
 		return
@@ -71,10 +70,10 @@ func (t *table) fit(lines [][]string) {
 	}
 }
 
-// columnGap is how many spaces are between columns.
+// columnGap is the number of spaces between columns.
 const columnGap = 3
 
-// write writes what is new.
+// write prints the rows that have changed.
 func (t *table) write(out io.Writer, rows []row) error {
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
@@ -109,7 +108,7 @@ func (t *table) write(out io.Writer, rows []row) error {
 	return nil
 }
 
-// changed are the rows that were not written so before.
+// changed returns the rows that have changed since they were printed.
 func (t *table) changed(rows []row) []row {
 	if t.written == nil {
 		t.written = map[string]string{}
@@ -124,7 +123,7 @@ func (t *table) changed(rows []row) []row {
 	return changed
 }
 
-// encode writes a value as JSON or YAML, in which no character hides either.
+// encode prints a value as JSON or YAML, with invisible characters escaped.
 func encode(out io.Writer, as string, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -133,14 +132,14 @@ func encode(out io.Writer, as string, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	// Of what is not ASCII, all is inside of strings.
+	// Characters beyond ASCII occur in strings only.
 	plain := []byte(escapeHidden(text.String()))
 	if as == asYAML {
 		var err error
 		if plain, err = yaml.JSONToYAML(plain); err != nil {
 			return err
 		}
-		// YAML takes characters that hide for printable ones.
+		// The YAML encoder considers some invisible characters printable.
 		plain = []byte("---\n" + escapeHidden(string(plain)))
 	}
 	_, err := out.Write(plain)
@@ -159,10 +158,10 @@ func escapeHidden(text string) string {
 	return out.String()
 }
 
-// moments of a day, by which durations are said.
+// day is a day.
 const day = 24 * time.Hour
 
-// roundDuration is a duration as people say it: 12s, 5m, 3h, 2d.
+// roundDuration formats a duration as kubectl does: 12s, 5m, 3h, 2d.
 func roundDuration(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Second:
@@ -177,7 +176,7 @@ func roundDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d/day))
 }
 
-// preciseDuration is how long something took.
+// preciseDuration formats the duration of a call or write.
 func preciseDuration(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return d.Round(100 * time.Microsecond).String()
@@ -185,7 +184,7 @@ func preciseDuration(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// ago is how long ago something was; "" for never.
+// ago returns the time since at; "" if at is zero.
 func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -193,7 +192,7 @@ func ago(at, now time.Time) string {
 	return roundDuration(now.Sub(at))
 }
 
-// in is in what time something will be; "" for never.
+// in returns the time until at, such as "in 5s"; "" if at is zero.
 func in(at, now time.Time) string {
 	switch {
 	case at.IsZero():
@@ -208,7 +207,7 @@ func in(at, now time.Time) string {
 	return "in " + roundDuration(left)
 }
 
-// short cuts a text that would fill a table, to so many characters and an ellipsis.
+// short cuts a text to a number of characters and adds an ellipsis.
 func short(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
@@ -216,7 +215,7 @@ func short(text string, most int) string {
 	return text
 }
 
-// plural is a number of things: "1 child", "2 children".
+// plural returns a count with its noun: "1 child", "2 children".
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -13,23 +13,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// accessReviewer answers what the user may do, and what kinds are called where a process does
-// not say it: an asuser.Client.
+// accessReviewer checks permissions and resolves kinds; userclient.Client implements it.
 type accessReviewer interface {
 	CanI(ctx context.Context, verb string, kind model.Kind, namespace, name string) (bool, error)
 	Kind(ctx context.Context, name string) (model.Kind, error)
 }
 
-// permissions are those of the user, as the API server has them. A process tells all that it
-// sees to whoever reaches it, so that it is here that what the user may not read is
-// left out.
+// permissions are those of the user. A process returns everything it knows to every
+// authorized client; the commands hide what the user may not read.
 type permissions struct {
 	accessReviewer
-	// api is the API server as the user sees it.
+	// api reads with the user's credentials.
 	api *userclient.Client
 
 	mu sync.Mutex
-	// reviewErr is why it is not known whether something may be shown.
+	// reviewErr is the error of a failed access review.
 	reviewErr error
 }
 
@@ -47,8 +45,8 @@ func newPermissions(of manager.Cluster) (*permissions, error) {
 	return &permissions{accessReviewer: client, api: client}, nil
 }
 
-// can asks for a right. What is of no known kind nobody may. Where nobody answers, it is
-// no for now, and sure says so.
+// can reports whether the user has a permission. It returns false for unknown kinds and
+// after a failed review, which takeErr returns.
 func (r *permissions) can(ctx context.Context, verb string, kind model.Kind, namespace, name string) bool {
 	if kind.Plural == "" {
 		word := strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, ".")
@@ -60,19 +58,19 @@ func (r *permissions) can(ctx context.Context, verb string, kind model.Kind, nam
 		kind = served
 	}
 	if r.failed() {
-		return false // One answer that does not come is enough to wait for.
+		return false // Do not wait for another timeout.
 	}
 	allowed, err := r.CanI(ctx, verb, kind, namespace, name)
 	r.noteErr(err)
 	return allowed
 }
 
-// noteErr notes that nobody answers. Any other error is a no.
+// noteErr records that the API server is unreachable. Other errors mean no.
 func (r *permissions) noteErr(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reviewErr == nil && errors.Is(err, userclient.ErrUnreachable) {
-		r.reviewErr = fmt.Errorf("ask what you may see: %w", err)
+		r.reviewErr = fmt.Errorf("check your permissions: %w", err)
 	}
 }
 
@@ -82,8 +80,8 @@ func (r *permissions) failed() bool {
 	return r.reviewErr != nil
 }
 
-// takeErr says that what was left out since it was asked before is not the user's to see.
-// It is an error that nobody could say so.
+// takeErr returns and clears the error of reviews that failed since the last call: results
+// since then are incomplete.
 func (r *permissions) takeErr() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,56 +90,56 @@ func (r *permissions) takeErr() error {
 	return doubt
 }
 
-// redact is a run as far as the user may read it.
+// redact removes what the user may not read from a run.
 func (r *permissions) redact(ctx context.Context, run model.Run) model.Run {
 	return model.Redact(run, r.canRead(ctx))
 }
 
-// canRead says whether the user may read objects of a kind in a namespace.
+// canRead returns a function that checks permission to get objects of a kind in a
+// namespace.
 func (r *permissions) canRead(ctx context.Context) func(model.Kind, string) bool {
 	return func(kind model.Kind, namespace string) bool { return r.can(ctx, "get", kind, namespace, "") }
 }
 
-// accessCheck are questions for the rights of the user.
+// accessCheck returns the permission check for package model.
 func (r *permissions) accessCheck(ctx context.Context) model.AccessCheck {
 	return func(verb string, kind model.Kind, namespace, name string) bool {
 		return r.can(ctx, verb, kind, namespace, name)
 	}
 }
 
-// state leaves out errors and children that the user may not read, and counts those.
-func (r *permissions) state(ctx context.Context, care model.ObjectState) visibleState {
-	care = model.RedactState(care, r.canRead(ctx))
-	all := len(care.ChildStates)
-	care.ChildStates = slices.DeleteFunc(slices.Clone(care.ChildStates), func(c model.Child) bool {
+// state removes errors and children that the user may not read, and counts the children.
+func (r *permissions) state(ctx context.Context, state model.ObjectState) visibleState {
+	state = model.RedactState(state, r.canRead(ctx))
+	all := len(state.ChildStates)
+	state.ChildStates = slices.DeleteFunc(slices.Clone(state.ChildStates), func(c model.Child) bool {
 		return !r.can(ctx, "get", c.Kind, c.Namespace, "")
 	})
-	return visibleState{ObjectState: care, Hidden: all - len(care.ChildStates)}
+	return visibleState{ObjectState: state, Hidden: all - len(state.ChildStates)}
 }
 
-// states are all of them as far as the user may read them.
+// states applies state to a list.
 func (r *permissions) states(ctx context.Context, all []model.ObjectState) []visibleState {
 	found := []visibleState{}
-	for _, care := range all {
-		found = append(found, r.state(ctx, care))
+	for _, state := range all {
+		found = append(found, r.state(ctx, state))
 	}
 	return found
 }
 
-// visibleState is how an object is doing, as far as the user may read that.
+// visibleState is an object's state, limited to what the user may read.
 type visibleState struct {
 	model.ObjectState
-	// Hidden is how many of the children are not among the Family.
+	// Hidden is the number of children left out of ChildStates.
 	Hidden int `json:"hidden,omitempty"`
-	// Standby says that another process does the work of the one that says this.
-	Standby bool `json:"elsewhere,omitempty"`
+	// Standby reports that another process is the leader.
+	Standby bool `json:"standby,omitempty"`
 }
 
-// hiddenCount says of children that they are left out.
+// hiddenCount returns the note about hidden children.
 func hiddenCount(n int) string { return fmt.Sprintf("and %d that you may not see", n) }
 
-// controllers are those that the user may know of, as far as they may read them, and how
-// many others there are.
+// controllers returns the visible controllers, redacted, and the number of hidden ones.
 func (r *permissions) controllers(ctx context.Context, all []model.Controller) (seen []model.Controller, hidden int) {
 	seen = []model.Controller{}
 	for i := range all {
@@ -152,8 +150,8 @@ func (r *permissions) controllers(ctx context.Context, all []model.Controller) (
 	return seen, len(all) - len(seen)
 }
 
-// canSeeAny says whether the user may list objects of one of some kinds in a namespace, or
-// get the one of that name, if it is not "".
+// canSeeAny reports whether the user may list one of the kinds in a namespace or, if name
+// is not "", get the object of that name.
 func (r *permissions) canSeeAny(ctx context.Context, kinds []model.Kind, namespace, name string) bool {
 	return slices.ContainsFunc(kinds, func(k model.Kind) bool {
 		where := ""
@@ -164,8 +162,8 @@ func (r *permissions) canSeeAny(ctx context.Context, kinds []model.Kind, namespa
 	})
 }
 
-// listable are those of some kinds whose objects the user may list in a namespace, or
-// in all without one. It is an error if there are none.
+// listable returns the kinds that the user may list in a namespace, or in all if it is "".
+// It is an error if there are none.
 func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespace string) (found []model.Kind, err error) {
 	var lacking []string
 	for _, kind := range kinds {
@@ -185,11 +183,11 @@ func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespac
 	if len(found) > 0 || len(lacking) == 0 {
 		return found, nil
 	}
-	err = fmt.Errorf("you lack the right to %s", clean(strings.Join(lacking, ", or to ")))
-	return nil, errorWithHint{err, "objects are shown to those who may list them; -n names a namespace where you may"}
+	err = fmt.Errorf("you may not %s", clean(strings.Join(lacking, ", or ")))
+	return nil, errorWithHint{err, "-n selects a namespace in which you may list objects"}
 }
 
-// containsKind says whether an object is of one of some kinds.
+// containsKind reports whether kinds contains the kind.
 func containsKind(kinds []model.Kind, of model.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k model.Kind) bool { return k.Group == of.Group && k.Kind == of.Kind })
 }

@@ -100,7 +100,7 @@ func TestListNeedsAccess(t *testing.T) {
 		{allowedVerbs{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
 		{allowedVerbs{"list teams in shop"}, "shop", 1, ""},
 		{allowedVerbs{"list teams in shop"}, "", 0, "list teams.example.com at the cluster scope"},
-		{allowedVerbs{"get teams in shop"}, "shop", 0, "list teams.example.com in namespace shop, or to list pods in namespace shop"},
+		{allowedVerbs{"get teams in shop"}, "shop", 0, "list teams.example.com in namespace shop, or list pods in namespace shop"},
 	} {
 		got, err := (&permissions{accessReviewer: test.of}).listable(t.Context(), both, test.namespace)
 		if len(got) != test.want || (err != nil) != (test.lacking != "") {

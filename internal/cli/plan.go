@@ -14,10 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// codeChanges is the exit code of a plan that is not empty.
+// codeChanges is the exit code if there are changes.
 const codeChanges = 2
 
-// planFlags are what `setpoint plan` can be told.
+// planFlags are the flags of `setpoint plan`.
 type planFlags struct {
 	cluster      clusterFlags
 	files        []string
@@ -36,33 +36,31 @@ func (p *program) planCommand() *cobra.Command {
 	f := &planFlags{output: oneOf("text", "json"), apply: oneOf(merge, server).withAliases(legacyStrategies())}
 	c := &cobra.Command{
 		Use:   "plan [CONTROLLER] [OBJECT…]",
-		Short: "Show what a controller would do, and do nothing",
-		Long: `Ask the hooks of a controller about objects, and show what would be created,
-changed and deleted for them, and what their status would be. Nothing is
-written: the API server tries the writes (dry run), so that its defaults and
-admission are in what is shown. The hooks are asked for real.
+		Short: "Show what a controller would change (dry run)",
+		Long: `Call the hooks of a controller for objects, and show what would be created, changed and
+deleted, and the resulting status. Nothing is written: the writes go to the API server as
+dry runs, so that defaults and admission apply. The hooks are called for real.
 
-Of a HandlerController, it is shown which handlers would be told of what now, and
-what would be written of their answers. They are told with dryRun: true;
---calls-only tells them nothing.
+For a HandlerController the plan shows which handlers would be called, and what their
+responses would write. The handlers are called with dryRun: true; --calls-only does not
+call them.
 
-CONTROLLER is one of the cluster, such as compositecontroller.setpoint.dev/NAME or
-decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the
-name of an object that the controller manages, or KIND/NAME. Other objects of the
-files are taken as if they were applied.
+CONTROLLER is a controller of the cluster, such as compositecontroller.setpoint.dev/NAME
+or decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the name of
+an object that the controller manages, or KIND/NAME. Other objects in the files are
+treated as applied.
 
 ` + kindHelp + `
 
-A hook behind a Service of the cluster cannot be reached from outside of it.
---hook says where it, or another version of it, can be; so does $SETPOINT_HOOKS,
-with commas between them. The processes of 'setpoint dev' are found by the
-kubeconfig that it writes.
+A hook behind a Service of the cluster is not reachable from outside. --hook, or
+$SETPOINT_HOOKS separated by commas, sets an address to reach it, or another version of
+it. Processes of 'setpoint dev' are found by the kubeconfig that it writes.
 
-Exit codes: 0 nothing to do, 2 there are changes, 1 something went wrong.`,
+Exit codes: 0 no changes, 1 failure, 2 there are changes.`,
 		Example: `  setpoint plan compositecontroller.setpoint.dev/teams red  # one object
-  setpoint plan spcc/teams -A                               # all of them, by the short name
-  setpoint plan -f controller.yaml --all -n shop            # with another controller
-  setpoint plan -f controller.yaml -f example.yaml          # nothing of it applied yet
+  setpoint plan spcc/teams -A                               # all objects, by short name
+  setpoint plan -f controller.yaml --all -n shop            # with a changed controller
+  setpoint plan -f controller.yaml -f example.yaml          # before anything is applied
   setpoint plan spcc/teams red --hook localhost:8080        # with another hook
   setpoint plan handlercontroller.setpoint.dev/rates -A --calls-only
   setpoint plan spcc/teams -A -o json | jq .summary`,
@@ -78,17 +76,17 @@ func (f *planFlags) register(c *cobra.Command) {
 	set := c.Flags()
 	set.SortFlags = false
 	f.cluster.register(c)
-	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and objects; may be repeated")
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects; that of the context if empty")
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and objects (repeatable)")
+	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
 	completeNamespaces(c, &f.cluster, "namespace")
-	set.BoolVar(&f.all, "all", false, "all objects of the controller in the namespace")
-	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all objects of the controller")
-	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` where to reach the hook of that host, or all hooks; may be repeated")
-	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, and call none")
-	f.apply.flag(c, "apply-strategy", "", "the one 'setpoint run' has for controllers of metacontroller.k8s.io")
-	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "the `name` it has for them")
-	set.DurationVar(&f.timeout, "timeout", time.Minute, "give up an object, or the listing before, after that time")
-	f.output.flag(c, "output", "o", "how to write it")
+	set.BoolVar(&f.all, "all", false, "plan all objects of the controller in the namespace")
+	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "plan all objects of the controller")
+	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
+	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, without calling them")
+	f.apply.flag(c, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
+	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
+	set.DurationVar(&f.timeout, "timeout", time.Minute, "timeout for the list of objects, and for each object")
+	f.output.flag(c, "output", "o", "output format")
 }
 
 func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
@@ -123,7 +121,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	return f.write(p, report)
 }
 
-// options find out what is to be looked at.
+// options builds the options of the dry run.
 func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster manager.Cluster, args []string) (dryrun.Options, error) {
 	o := dryrun.Options{Manager: h, Timeout: f.timeout, CallsOnly: f.callsOnly}
 	namespace := f.namespace
@@ -149,7 +147,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 		}
 	}
 	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
-		return o, usageError{errors.New("no controller is named; write compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
+		return o, usageError{errors.New("no controller given; use compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
 	}
 	if o.Selection.Names, err = reader.named(ctx, args); err != nil {
 		return o, err
@@ -157,7 +155,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	o.Selection.Manifests, o.Selection.Namespace = objects, namespace
 	o.Selection.All = f.all || f.everywhere || f.namespace != "" && len(args)+len(objects) == 0
 	if !o.Selection.All && len(args)+len(objects) == 0 {
-		return o, usageError{errors.New("no object is named; name some, or say --all, -n NAMESPACE or -A")}
+		return o, usageError{errors.New("no objects given; name some, or use --all, -n NAMESPACE or -A")}
 	}
 	o.Selection.AllNamespaces = f.everywhere || spansNamespaces(objects, namespace)
 	return o, nil
@@ -173,7 +171,7 @@ func (f *planFlags) write(p *program, report dryrun.Report) error {
 	return report.WriteText(p.stdout, dryrun.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
 }
 
-// fewObjects may be named one by one, although there is nothing to do about them.
+// fewObjects is the most unchanged objects that are listed one by one.
 const fewObjects = 10
 
 func exitCode(s dryrun.Summary) int {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// readPlanFiles reads controllers, and objects that one may care for.
+// readPlanFiles reads controllers and objects from files.
 func readPlanFiles(files []string) (controllers, objects []*object.Object, err error) {
 	documents, err := manifest.Read(files)
 	if err != nil {
@@ -36,13 +36,13 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 	return controllers, objects, nil
 }
 
-// spansNamespaces says that some objects are in other namespaces.
+// spansNamespaces reports whether an object is in another namespace.
 func spansNamespaces(objects []*object.Object, namespace string) bool {
 	return slices.ContainsFunc(objects, func(o *object.Object) bool { return o.Namespace() != "" && o.Namespace() != namespace })
 }
 
-// controllerOf reads the controller of the cluster that an argument names; nil where it names
-// something else.
+// controllerOf returns the controller that an argument names, or nil if it names something
+// else.
 func (r *reader) controllerOf(ctx context.Context, h *manager.Manager, arg string) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if err != nil || !is {
@@ -53,12 +53,12 @@ func (r *reader) controllerOf(ctx context.Context, h *manager.Manager, arg strin
 		return nil, fmt.Errorf("read %s: %w", arg, err)
 	}
 	if declared == nil {
-		return nil, fmt.Errorf("there is no %s in the cluster", arg)
+		return nil, fmt.Errorf("%s not found", arg)
 	}
 	return declared, nil
 }
 
-// named are the objects of a controller that arguments name.
+// named returns the objects that arguments name.
 func (r *reader) named(ctx context.Context, args []string) (all []dryrun.ObjectName, err error) {
 	for _, arg := range args {
 		word, name, split := strings.Cut(arg, "/")

@@ -9,19 +9,16 @@ import (
 	"strings"
 )
 
-// hooksVariable says where hooks can be reached, as --hook does, with commas
-// between them. `setpoint dev` sets it.
+// hooksVariable holds routes as --hook does, separated by commas. `setpoint dev` sets it.
 const hooksVariable = "SETPOINT_HOOKS"
 
-// routes say where the hooks of hosts can be reached.
+// routes map hook addresses to the addresses to dial instead.
 type routes []route
 
-// route leads from a host, or a host and port, to an address; from everywhere if
-// from is empty.
+// route maps a host, or a host and port, to an address; an empty from matches every host.
 type route struct{ from, to string }
 
-// parseRoutes reads those of the environment and those of --hook, which count
-// before them.
+// parseRoutes parses the routes of --hook and of the environment, in order of precedence.
 func parseRoutes(variable string, flags []string) (routes, error) {
 	var all routes
 	for _, text := range flags {
@@ -44,8 +41,7 @@ func parseRoutes(variable string, flags []string) (routes, error) {
 	return all, nil
 }
 
-// parseRoute reads "[host[:port]=]host:port". The address may be a URL without a
-// path.
+// parseRoute parses "[host[:port]=]host:port". The address may be a URL without a path.
 func parseRoute(text string) (route, error) {
 	from, to, found := strings.Cut(text, "=")
 	if !found {
@@ -57,7 +53,7 @@ func parseRoute(text string) (route, error) {
 			return route{}, err
 		}
 		if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" {
-			return route{}, fmt.Errorf("leave out %s: the path is the one the controller has", parsed.RequestURI())
+			return route{}, fmt.Errorf("remove %s: the path is that of the controller's URL", parsed.RequestURI())
 		}
 		to = parsed.Host
 	}
@@ -67,8 +63,7 @@ func parseRoute(text string) (route, error) {
 	return route{trimClusterDomain(from), to}, nil
 }
 
-// trimClusterDomain is a host, or a host and port, without the endings under which the
-// cluster's DNS knows a Service.
+// trimClusterDomain removes the cluster's DNS suffixes from a Service address.
 func trimClusterDomain(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,17 +77,17 @@ func trimClusterDomain(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// dial goes where a route leads, else where it is told.
+// dial connects to the target of the route for address, or to address itself.
 func (r routes) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	return dialer.DialContext(ctx, network, r.target(address))
 }
 
-// has says that there is a route for an address. Others are reached as 'setpoint run'
-// does it, by the proxies of the environment.
+// has reports whether there is a route for an address. Other addresses use the proxies of
+// the environment, as in 'setpoint run'.
 func (r routes) has(address string) bool { return r.index(address) >= 0 }
 
-// target is where to go for an address: by the first route that fits.
+// target returns the target of the first matching route, or address itself.
 func (r routes) target(address string) string {
 	if i := r.index(address); i >= 0 {
 		return r[i].to

@@ -47,7 +47,7 @@ func TestRoutesAreChecked(t *testing.T) {
 	for _, c := range []struct{ variable, flag, want string }{
 		{"", "localhost", "--hook \"localhost\": want HOST:PORT"},
 		{"", "http://localhost", "--hook \"http://localhost\": want HOST:PORT"},
-		{"", "http://localhost:1/sync", "leave out /sync: the path is the one the controller has"},
+		{"", "http://localhost:1/sync", "remove /sync: the path is that of the controller's URL"},
 		{"a=b", "", `$SETPOINT_HOOKS: "a=b": want HOST:PORT`},
 	} {
 		var flags []string

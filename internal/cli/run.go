@@ -14,21 +14,20 @@ func (p *program) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the controllers of a cluster",
-		Long: `Run the controllers that are defined in a cluster, until told to stop.
+		Long: `Run the controllers defined in a cluster until SIGINT or SIGTERM.
 
-The cluster is the one of --kubeconfig, else of $KUBECONFIG, else the one this
-program runs in, else the current one of ~/.kube/config.
+The kubeconfig is that of --kubeconfig, else $KUBECONFIG, else the in-cluster config, else
+~/.kube/config.
 
-Of several in one cluster one leads and acts. The others stand by with their
-caches filled, and one of them takes over within 5 seconds of a clean stop of
-the leader, and within 15 of a crash.
+Several replicas elect a leader. The others stand by with warm caches; one of them takes
+over within 5 seconds after a clean stop of the leader, and within 15 after a crash.
 
-The first SIGINT or SIGTERM lets what is under way end; a second one does not.
-The flags of Metacontroller are understood, too.`,
+The first signal stops gracefully, a second one aborts. The flags of Metacontroller are
+accepted too.`,
 		Example: `  setpoint run                                    # inside a cluster
   setpoint run --kubeconfig dev.yaml --context staging
-  setpoint run --selector team=web             # one team's controllers
-  setpoint run --crds=skip --log-format=json      # the CRDs are installed apart`,
+  setpoint run --selector team=web                # the controllers of one team
+  setpoint run --crds=skip --log-format=json      # the CRDs are installed separately`,
 		Args: func(c *cobra.Command, args []string) error { return noArguments(c, f.splitElectArg(args)) },
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), f) },
 	}
@@ -46,7 +45,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	log := newLog(p.stderr, f.logFormat.value, f.logLevel.value)
 	for _, note := range notes {
-		log.Warn("a flag of Metacontroller", "flag", note.flag, "now", note.replacement)
+		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.replacement)
 	}
 	cluster, err := f.cluster.find()
 	if err != nil {
@@ -66,7 +65,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	return h.Run(ctx)
 }
 
-// onReady calls say when ready is closed.
+// onReady calls a function when ready is closed.
 func onReady(ctx context.Context, ready <-chan struct{}, say func()) {
 	select {
 	case <-ready:

@@ -164,7 +164,7 @@ func (f *runFlags) check() error {
 		{"events-burst", f.eventsBurst < 0},
 		{"resync-period", f.resync < 0},
 		{"admission-service-port", f.admission.Port < 0},
-		{"ui-session-lifetime", f.dashboard.SessionLifetime < 0},
+		{"dashboard-session-lifetime", f.dashboard.SessionLifetime < 0},
 		{"admission-certificate-lifetime", f.admission.CertificateLifetime < 0},
 	} {
 		if negative.is {

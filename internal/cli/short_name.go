@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// shortName is a short form of a controller's name that means no other of them, one that
-// commands take too: what is behind the slash.
+// shortName returns the part of a controller's name after the slash, if no other controller
+// matches it, else the whole name. Commands accept both.
 func shortName(name string, all []model.Controller) string {
 	_, last, split := strings.Cut(name, "/")
 	if !split || !matchesOnly(last, name, all) {
@@ -17,7 +17,7 @@ func shortName(name string, all []model.Controller) string {
 	return last
 }
 
-// matchesOnly says that of all controllers a word means those of that name alone.
+// matchesOnly reports whether word matches the controller of that name and no other.
 func matchesOnly(word, name string, all []model.Controller) bool {
 	found := false
 	for i := range all {
@@ -32,9 +32,8 @@ func matchesOnly(word, name string, all []model.Controller) bool {
 	return found
 }
 
-// abbreviate shortens the names in the first column of a table of controllers where its
-// headings would not fit a width otherwise; 0 is any width. The last column may be of any
-// width.
+// abbreviate shortens the names in the first column if the headers do not fit into width
+// otherwise. A width of 0 is unlimited.
 func abbreviate(rows []row, head []string, all []model.Controller, width int) {
 	if width == 0 {
 		return
@@ -51,7 +50,8 @@ func abbreviate(rows []row, head []string, all []model.Controller, width int) {
 	}
 }
 
-// columnWidth is how many characters a column takes; the last one those of its heading.
+// columnWidth returns the width of a column in characters; for the last column, that of its
+// header.
 func columnWidth(rows []row, head []string, column int) int {
 	width := len(head[column])
 	for _, r := range rows {

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// catchSignals passes on what asks this process to end.
+// catchSignals returns a channel of termination signals, and a function to stop it.
 func catchSignals() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// untilSignal is done at the first signal; the second one ends the process.
+// untilSignal returns a context that ends at the first signal. The second one exits.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals, stop := catchSignals()
@@ -39,5 +39,5 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// abort ends the process at once. What it has started is tied to its life.
+// abort exits at once. Child processes are killed with this process.
 func abort() { os.Exit(codeAborted) }

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 )
 
-// newReporter suits the way progress is written to where it goes: moving lines
-// need a terminal, colours one that wants them (https://no-color.org).
+// newReporter returns a progress reporter for a stream: animated on a terminal, with colors
+// unless NO_COLOR is set (https://no-color.org).
 func newReporter(out io.Writer) *progress.Reporter {
 	o := progress.Options{Out: out}
 	if isTerminal(out) && os.Getenv("TERM") != "dumb" {
@@ -21,8 +21,7 @@ func newReporter(out io.Writer) *progress.Reporter {
 	return progress.New(o)
 }
 
-// terminalWidth is how wide the terminal is to which a stream is connected; 0 for unknown, or
-// for what is no terminal.
+// terminalWidth returns the width of the terminal behind a stream; 0 if it is unknown.
 func terminalWidth(out io.Writer) int {
 	if !isTerminal(out) {
 		return 0
@@ -31,12 +30,12 @@ func terminalWidth(out io.Writer) int {
 	return width
 }
 
-// wantsColor says whether who reads a stream sees colours, and likes them.
+// wantsColor reports whether to print colors to a stream.
 func wantsColor(out io.Writer) bool {
 	return isTerminal(out) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
 
-// isTerminal says whether a stream is connected to a terminal.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	fd := descriptor(stream)
 	return fd >= 0 && term.IsTerminal(fd)

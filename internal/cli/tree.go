@@ -23,10 +23,9 @@ func (p *program) treeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "tree KIND/NAME",
 		Aliases: []string{"trace"},
-		Short:   "Show an object, what was made of it, and how all of that is doing",
-		Long: `Show an object with the children that controllers made of it, and what was made
-of those in turn: by controllers that run here, and by those of Kubernetes, such
-as the ReplicaSets and Pods of a Deployment.
+		Short:   "Show an object with everything it owns, and the health of each",
+		Long: `Show an object with its children and their children: those of Setpoint controllers, and
+those of Kubernetes, such as the ReplicaSets and Pods of a Deployment.
 
 ` + discoveryHelp,
 		Example: `  setpoint tree team/red -n shop
@@ -34,7 +33,7 @@ as the ReplicaSets and Pods of a Deployment.
   setpoint tree team/red -w`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("no object is named; write KIND/NAME")}
+				return usageError{errors.New("no object given; use KIND/NAME")}
 			}
 			_, _, err := parseObject(args)
 			return err
@@ -75,33 +74,33 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 	})
 }
 
-// How large a tree may be, and how much is asked for it.
+// The limits of a tree: nodes, queries to processes, and objects read for their health.
 const (
 	maxNodes   = 10000
 	maxQueries = 2000
 	maxReads   = 2000
 )
 
-// buildTree is the tree of an object.
+// buildTree returns the owner tree of an object.
 func (r *session) buildTree(ctx context.Context, reader *reader, ref model.Ref) (*ownertree.Node, error) {
 	stored, err := reader.read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	if stored == nil {
-		return nil, fmt.Errorf("there is no %s", nameOf(ref))
+		return nil, fmt.Errorf("%s not found", nameOf(ref))
 	}
 	root := rootOf(ref, stored)
 	states, err := r.states(ctx, root.Ref)
 	if err != nil {
 		return nil, err
 	}
-	met, err := queryAll(ctx, r, controllersOf) // Who is silent then is not asked about objects.
+	results, err := queryAll(ctx, r, controllersOf) // Those that fail here are not queried again.
 	if err != nil {
 		return nil, err
 	}
 	g := ownertree.Builder{
-		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts, func() []model.Result[[]model.Controller] { return met }),
+		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts, func() []model.Result[[]model.Controller] { return results }),
 		Nodes: maxNodes, Queries: maxQueries, Reads: maxReads,
 	}
 	missing, err := g.Build(ctx, root, states)
@@ -121,24 +120,24 @@ func rootOf(ref model.Ref, stored *object.Object) *ownertree.Node {
 func createdAt(o *object.Object) time.Time {
 	var at time.Time
 	if json.Unmarshal(o.Field("metadata", "creationTimestamp"), &at) != nil {
-		return time.Time{} // One that is not stored.
+		return time.Time{} // The object is not stored.
 	}
 	return at
 }
 
-// states are all who care for an object, as far as the user may know.
+// states returns the states of an object that the user may read.
 func (r *session) states(ctx context.Context, ref model.Ref) (all []model.ObjectState, err error) {
 	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
 	for _, a := range results {
-		for _, care := range a.Value {
-			all = append(all, model.RedactState(care, r.permissions.canRead(ctx)))
+		for _, state := range a.Value {
+			all = append(all, model.RedactState(state, r.permissions.canRead(ctx)))
 		}
 	}
 	return all, err
 }
 
-// warnMissing says what may be missing from a tree, once while it is watched. That the
-// API server does not answer is an error.
+// warnMissing prints new warnings about incomplete parts of a tree. An unreachable API
+// server is an error.
 func (r *session) warnMissing(missing []error) error {
 	var problems []error
 	for _, why := range missing {
@@ -147,7 +146,7 @@ func (r *session) warnMissing(missing []error) error {
 		case errors.Is(why, userclient.ErrUnreachable):
 			return why
 		case apierrors.IsForbidden(why) && errors.As(why, &list):
-			why = fmt.Errorf("you may not list %s in namespace %s, which are left out", list.Plural, list.Namespace)
+			why = fmt.Errorf("skipped %s in namespace %s: you may not list them", list.Plural, list.Namespace)
 		}
 		problems = append(problems, why)
 	}

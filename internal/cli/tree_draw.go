@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 )
 
-// draw draws a tree, as a table whose first column is the branches.
+// draw prints a tree as a table whose first column shows the branches.
 func (r *session) draw(out io.Writer, root *ownertree.Node, now time.Time) error {
 	t := table{headers: []string{"OBJECT", "HEALTH", "STATE", "AGE", "MESSAGE"}, color: wantsColor(r.stdout), width: terminalWidth(r.stdout)}
 	isWide := r.output.value == asWide

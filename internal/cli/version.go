@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// version is stamped by the linker and never changes after that.
+// version is set by the linker.
 var version string
 
-// versionInfo is what a bug report needs.
+// versionInfo is the output of `setpoint version`.
 type versionInfo struct {
 	Version      string `json:"version"`
 	Commit       string `json:"commit,omitempty"`
@@ -23,7 +23,7 @@ type versionInfo struct {
 	ControlPlane bool   `json:"controlPlane"`
 }
 
-// readVersion takes the stamp, else what the go command knows.
+// readVersion returns the linked version, or that of the Go build info.
 func readVersion() versionInfo {
 	info := versionInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -50,7 +50,7 @@ func (p *program) versionCommand() *cobra.Command {
 	output := oneOf("text", "json", "yaml")
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which setpoint this is",
+		Short:   "Print the version",
 		Example: "  setpoint version -o json",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -59,7 +59,7 @@ func (p *program) versionCommand() *cobra.Command {
 			return info.write(p.stdout, output.value)
 		},
 	}
-	output.flag(c, "output", "o", "how to write it")
+	output.flag(c, "output", "o", "output format")
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// whyFlags are what `setpoint why` can be told.
+// whyFlags are the flags of `setpoint why`.
 type whyFlags struct {
 	readFlags
 	runs int
@@ -29,22 +29,20 @@ func (p *program) whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Show the reconcile history of an object, and what caused it",
-		Long: `Show how an object is doing, and its reconcile history, newest last: what
-triggered each run, what changed since the hook was called before, the response,
-what was written, what failed, and when the next retry is. Runs that failed in
-the same way are shown once, with the first of them, which says what caused it.
+		Long: `Show the state of an object and its reconcile history, newest last: what triggered each
+run, what changed since the previous call of the hook, the response, what was written,
+what failed, and when the next retry is. Identical failures are shown once, with the
+first of them, which has the cause.
 
-The kind is written as kubectl takes it: team, teams, teams.example.com, or a
-short name.
-
+` + kindHelp + `
 ` + discoveryHelp,
 		Example: `  setpoint why team/red -n shop
-  setpoint why team/red --runs 1 --full     # with all that was asked and answered
-  setpoint why team/red -w                  # go on, and tell what happens
+  setpoint why team/red --runs 1 --full     # with complete requests and responses
+  setpoint why team/red -w                  # watch for new runs
   setpoint why team/red -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("no object is named; write KIND/NAME")}
+				return usageError{errors.New("no object given; use KIND/NAME")}
 			}
 			_, _, err := parseObject(args)
 			return err
@@ -53,8 +51,8 @@ short name.
 		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
 	}
 	f.register(c)
-	c.Flags().IntVar(&f.runs, "runs", 10, "how many runs to show, the latest ones; runs that failed alike count as one")
-	c.Flags().BoolVar(&f.full, "full", false, "tell all of it: requests and replies, and every change")
+	c.Flags().IntVar(&f.runs, "runs", 10, "number of latest runs to show; identical failures count as one")
+	c.Flags().BoolVar(&f.full, "full", false, "show complete requests, responses and changes")
 	return c
 }
 
@@ -77,52 +75,52 @@ type explainer struct {
 	ref  model.Ref
 	runs int
 	full bool
-	// shown are the runs that were told of already, ended the deletion as it was told.
+	// shown are the runs already printed, shownDeletion the deletion already printed.
 	shown         map[string]bool
 	shownDeletion string
 }
 
-// explanation is what is known of an object.
+// explanation is everything known about an object.
 type explanation struct {
 	Object model.Ref      `json:"object"`
-	States []visibleState `json:"cares"`
-	// Runs are the latest ones, the latest last.
+	States []visibleState `json:"states"`
+	// Runs are the latest runs, newest last.
 	Runs []runDetails `json:"runs"`
-	// Deletion ends the history; nil where there is none.
+	// Deletion is set for an object that is deleted or being deleted.
 	Deletion *timeline.Deletion `json:"deletion,omitempty"`
-	// Caveats say what processes that care cannot tell of it.
+	// Caveats name what the processes do not know.
 	Caveats []string `json:"caveats,omitempty"`
-	// stored is the object; nil where it is gone.
+	// stored is the object; nil if it does not exist.
 	stored *object.Object
-	// neverStored says that it is gone since its creation was denied.
+	// neverStored reports that the creation of the object was denied.
 	neverStored bool
-	// entries are the latest ones in the order of printing, the latest last.
+	// entries are the latest entries, newest last.
 	entries []historyEntry
 }
 
-// historyEntry is an entry of the history: a run, or several that failed alike.
+// historyEntry is one run, or several with the same failure.
 type historyEntry struct {
 	timeline.Entry
-	// first is the run with which it began; nil where that was told before.
+	// first is the first run of the entry; nil if it is printed already.
 	first *runDetails
-	// deletedBy is who deleted the object, of the record of a deletion.
+	// deletedBy is the user who deleted the object.
 	deletedBy string
 }
 
-// runDetails is a run and what was asked before.
+// runDetails is a run with the runs before it that made the same calls.
 type runDetails struct {
 	model.Run
-	// before are the runs in which the same was asked before, by their ids.
+	// before are those runs, by ID.
 	before map[uint64]model.Run
 }
 
-// runKey tells runs of all processes apart.
+// runKey identifies a run across processes.
 func runKey(r *model.Run) string {
 	return fmt.Sprint(r.Process, " ", r.ID, " ", r.Began.UnixNano())
 }
 
-// collect asks the API server whether the user may see the object, and then the
-// processes.
+// collect reads the object from the API server, which checks that the user may see it, and
+// its history from the processes.
 func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	stored, err := w.read(ctx, w.ref)
 	if err != nil {
@@ -136,9 +134,9 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	var runs []model.Run
 	sources := map[string]model.Source{}
 	for _, known := range results {
-		for _, care := range w.permissions.states(ctx, known.Value.states) {
-			care.Standby = known.Value.standby
-			a.States = append(a.States, care)
+		for _, state := range w.permissions.states(ctx, known.Value.states) {
+			state.Standby = known.Value.standby
+			a.States = append(a.States, state)
 		}
 		if known.Value.caveat != "" {
 			a.Caveats = append(a.Caveats, known.Value.caveat)
@@ -165,13 +163,13 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	return a, cmp.Or(err, w.permissions.takeErr())
 }
 
-// setDeletion says what is known of the deletion of the object.
+// setDeletion sets the deletion of the object, if there is one.
 func (a *explanation) setDeletion(stored *object.Object, runs []model.Run) {
 	switch {
 	case stored != nil:
 		var timestamp time.Time
 		var grace *int64
-		_ = json.Unmarshal(stored.Field("metadata", "deletionTimestamp"), &timestamp) // None is the zero time.
+		_ = json.Unmarshal(stored.Field("metadata", "deletionTimestamp"), &timestamp) // A missing one is the zero time.
 		_ = json.Unmarshal(stored.Field("metadata", "deletionGracePeriodSeconds"), &grace)
 		a.Deletion = timeline.PendingDeletion(timestamp, grace, stored.Finalizers())
 	case timeline.NeverStored(runs):
@@ -181,7 +179,7 @@ func (a *explanation) setDeletion(stored *object.Object, runs []model.Run) {
 	}
 }
 
-// dropStandbys leaves out what processes say that stand by for one that has answered.
+// dropStandbys removes the states from standbys if their leader responded.
 func (a *explanation) dropStandbys() {
 	leads := func(c visibleState) bool {
 		return slices.ContainsFunc(a.States, func(other visibleState) bool { return other.Controller == c.Controller && !other.Standby })
@@ -193,10 +191,11 @@ func (a *explanation) dropStandbys() {
 	}
 }
 
-// structured says that the output is for programs.
+// structured reports whether the output is JSON or YAML.
 func (w *explainer) structured() bool { return w.output.value == asJSON || w.output.value == asYAML }
 
-// entries are the latest ones of runs, the latest first, as far as they were not told.
+// entries returns the latest entries that are not printed yet, newest last. The runs are
+// newest first.
 func (w *explainer) entries(runs []model.Run, full func(*model.Run) *runDetails) []historyEntry {
 	all := timeline.Entries(runs)
 	all = all[:min(len(all), w.runs)]
@@ -215,7 +214,7 @@ func (w *explainer) entries(runs []model.Run, full func(*model.Run) *runDetails)
 	return fresh
 }
 
-// markShown keeps what is printed now.
+// markShown records what is printed now.
 func (w *explainer) markShown(a *explanation) {
 	for i := range a.Runs {
 		w.shown[runKey(&a.Runs[i].Run)] = true
@@ -229,12 +228,11 @@ func (w *explainer) markShown(a *explanation) {
 	}
 }
 
-// processView is what one process knows of an object.
+// processView is what one process knows about an object.
 type processView struct {
 	states []model.ObjectState
 	runs   []model.Run
-	// caveat is what the process cannot tell; "" for nothing. elsewhere says that another
-	// one does its work.
+	// caveat is what the process does not know, standby whether another one leads.
 	caveat  string
 	standby bool
 }
@@ -254,7 +252,8 @@ func (w *explainer) query(ctx context.Context, s model.Source) (k processView, e
 	return k, err
 }
 
-// fullRun is a run with all that is kept of it, as far as it is still kept.
+// fullRun returns a run with complete calls, and the runs before it, as far as they are
+// kept.
 func (w *explainer) fullRun(ctx context.Context, s model.Source, run model.Run) runDetails {
 	a := runDetails{Run: run, before: map[uint64]model.Run{}}
 	full := func(id uint64) (model.Run, error) {
@@ -274,7 +273,7 @@ func (w *explainer) fullRun(ctx context.Context, s model.Source, run model.Run) 
 	return a
 }
 
-// redactRun is a run as far as the user may read it, and what was asked before too.
+// redactRun removes what the user may not read.
 func (r *permissions) redactRun(ctx context.Context, a runDetails) runDetails {
 	a.Run = r.redact(ctx, a.Run)
 	for id, before := range a.before {
@@ -283,7 +282,7 @@ func (r *permissions) redactRun(ctx context.Context, a runDetails) runDetails {
 	return a
 }
 
-// show tells what is known, and what was not told before.
+// show prints the explanation, or what is new in it.
 func (w *explainer) show(ctx context.Context) error {
 	a, err := w.collect(ctx)
 	if err != nil {
@@ -319,7 +318,8 @@ func (w *explainer) show(ctx context.Context) error {
 	return nil
 }
 
-// explainUnmanaged says that no controller cares, and who does something about the object.
+// explainUnmanaged returns an error for an object without a controller, with a hint to
+// those that could manage it.
 func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 	controllers, err := w.controllers(ctx)
 	if err != nil {
@@ -331,18 +331,18 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 		return nil
 	}
 	if a.stored == nil {
-		return fmt.Errorf("%s is not there, and nothing is kept of what was done about it", nameOf(w.ref))
+		return fmt.Errorf("%s not found, and it has no reconcile history", nameOf(w.ref))
 	}
 	hints := []string{w.managerHint(ctx, controllers, a.stored)}
 	for i := range controllers {
 		if refusal := controllers[i].Refusal(); refusal != "" {
-			hints = append(hints, fmt.Sprintf("hint: the controller %s is refused, and manages nothing: %s", clean(controllers[i].Name), clean(refusal)))
+			hints = append(hints, fmt.Sprintf("hint: the controller %s is not accepted and manages no objects: %s", clean(controllers[i].Name), clean(refusal)))
 		}
 	}
-	return errorWithHint{fmt.Errorf("%s: %w, and no reconcile history is kept of it", nameOf(w.ref), errNotManaged), strings.Join(hints, "\n")}
+	return errorWithHint{fmt.Errorf("%s: %w, and has no reconcile history", nameOf(w.ref), errNotManaged), strings.Join(hints, "\n")}
 }
 
-// declaredBy is the controller that an object declares; nil for none.
+// declaredBy returns the controller that an object declares, or nil.
 func declaredBy(all []model.Controller, ref model.Ref) *model.Controller {
 	for _, c := range all {
 		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
@@ -352,25 +352,25 @@ func declaredBy(all []model.Controller, ref model.Ref) *model.Controller {
 	return nil
 }
 
-// managerHint says what to ask instead.
+// managerHint returns the command that is likely to help.
 func (w *explainer) managerHint(ctx context.Context, all []model.Controller, stored *object.Object) string {
 	is := func(k model.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
 		if slices.ContainsFunc(c.Kinds, is) {
-			return fmt.Sprintf("%s manages some of its kind; `setpoint get %[1]s -A` shows which", clean(c.Name))
+			return fmt.Sprintf("%s manages other objects of this kind; `setpoint get %[1]s -A` lists them", clean(c.Name))
 		}
 	}
 	if above := w.managedOwner(ctx, stored); above != nil {
-		return fmt.Sprintf("it belongs to %s; `setpoint why %s` shows the history of that", nameOf(*above), argOf(*above))
+		return fmt.Sprintf("it is owned by %s; see `setpoint why %s`", nameOf(*above), argOf(*above))
 	}
-	return "`setpoint get` shows the controllers that run"
+	return "`setpoint get` lists the running controllers"
 }
 
-// maxOwners is how many owners are followed upwards.
+// maxOwners is the most owners followed upwards.
 const maxOwners = 10
 
-// managedOwner is the nearest owner of an object that a controller manages; if none is, the
-// first owner; nil without one.
+// managedOwner returns the nearest owner that a controller manages, or else the direct
+// owner; nil if there is none.
 func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *model.Ref {
 	var nearest *model.Ref
 	for range maxOwners {

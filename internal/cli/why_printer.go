@@ -11,18 +11,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 )
 
-// printer puts what is known of an object into words.
+// printer prints explanations as text.
 type printer struct {
 	out  io.Writer
 	full bool
-	// color says that who reads wants it.
+	// color enables styles.
 	color bool
 	now   time.Time
-	// several says that more than one controller did something.
+	// several reports that the history has runs of several controllers.
 	several bool
 }
 
-// line writes one, of which what others have written is clean.
+// line prints a line. String arguments are escaped.
 func (t printer) line(depth int, format string, args ...any) {
 	for i, arg := range args {
 		if text, is := arg.(string); is {
@@ -32,7 +32,7 @@ func (t printer) line(depth int, format string, args ...any) {
 	fmt.Fprintf(t.out, "%s%s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
 }
 
-// styled writes a line in a tone, where who reads wants that.
+// styled prints a line in a style.
 func (t printer) styled(depth int, in style, format string, args ...any) {
 	var text strings.Builder
 	inner := t
@@ -44,11 +44,11 @@ func (t printer) styled(depth int, in style, format string, args ...any) {
 	fmt.Fprintf(t.out, "%s%s\n", strings.Repeat("  ", depth), in.apply(strings.TrimSuffix(text.String(), "\n")))
 }
 
-// print tells how an object is doing, if that is to be told, and of its runs.
+// print prints the history of an object, with its state first if state is set.
 func (t printer) print(a explanation, state bool) {
 	if state {
 		if a.stored == nil {
-			text := "is not there any more"
+			text := "no longer exists"
 			if a.neverStored {
 				text = "does not exist: its creation was denied"
 			}
@@ -59,7 +59,7 @@ func (t printer) print(a explanation, state bool) {
 		}
 		if len(a.entries) == 0 {
 			t.line(0, "")
-			t.line(0, "No reconcile history is kept here.")
+			t.line(0, "There is no reconcile history.")
 			t.printCaveats(a)
 			return
 		}
@@ -78,7 +78,7 @@ func (t printer) print(a explanation, state bool) {
 	}
 }
 
-// printDeletion ends a history.
+// printDeletion prints the end of the history.
 func (t printer) printDeletion(d *timeline.Deletion) {
 	t.line(0, "")
 	if d.Requested.IsZero() {
@@ -88,19 +88,19 @@ func (t printer) printDeletion(d *timeline.Deletion) {
 	t.styled(0, bold, "%s  %s", t.moment(d.Requested), d.String())
 }
 
-// printCaveats says what processes cannot tell.
+// printCaveats prints what the processes do not know.
 func (t printer) printCaveats(a explanation) {
 	for _, caveat := range a.Caveats {
 		t.line(0, "%s", caveat)
 	}
 }
 
-// stateText is how an object is doing, in words.
+// stateText returns the state of an object for a sentence.
 func (t printer) stateText(c visibleState) string {
 	text := map[model.State]string{
-		model.StateFailing: "is failing", model.StateConflicting: "does not settle: it is written again and again",
-		model.StateQueued: "waits for its turn", model.StatePaused: "is left alone, because its annotation setpoint.dev/paused says so",
-		model.StateSynced: "is well", model.StateUnknown: "is not worked on here yet",
+		model.StateFailing: "is failing", model.StateConflicting: "is conflicting: it is written again and again",
+		model.StateQueued: "is queued", model.StatePaused: "is paused by its annotation setpoint.dev/paused",
+		model.StateSynced: "is synced", model.StateUnknown: "has not been reconciled here yet",
 	}[c.State]
 	switch {
 	case c.Attempts > 1 && c.State == model.StateFailing:
@@ -109,17 +109,17 @@ func (t printer) stateText(c visibleState) string {
 			text += " since " + t.clock(c.FailingSince)
 		}
 	case c.Suspended:
-		text = "is left alone: its controller is suspended by its spec"
+		text = "is suspended: its controller has spec.suspend set"
 	case c.Standby && c.State == model.StateUnknown:
-		text = "is cared for elsewhere: how it is doing is not known here"
+		text = "is managed by another replica: its state is not known here"
 	}
 	return text
 }
 
-// notStartedHint says what objects wait for that nobody works on.
-const notStartedHint = "Its controller begins once it can watch all that it needs: its condition Ready, and the watches of the process, say what is missing."
+// notStartedHint is printed for objects whose controller has not started.
+const notStartedHint = "Its controller starts once all its watches are synced. Its condition Ready, and the watches of the process, show what is missing."
 
-// printState says how an object is doing in the care of one controller.
+// printState prints the state of an object under one controller.
 func (t printer) printState(c visibleState) {
 	state := styleOf("STATE", string(c.State))
 	t.styled(0, state, "%s %s.", nameOf(c.Ref), t.stateText(c))
@@ -148,10 +148,10 @@ func (t printer) printState(c visibleState) {
 	}
 }
 
-// problemOf is what an object fails with, or what of it does not settle.
+// problemOf returns the error of an object, or its conflict.
 func problemOf(c model.ObjectState) string { return cmp.Or(c.Error, c.Conflict) }
 
-// childCount counts the children.
+// childCount returns the number of children for a sentence.
 func (t printer) childCount(c visibleState) string {
 	made := len(c.ChildStates) + c.Hidden
 	if made == 0 {
@@ -168,13 +168,12 @@ func childLine(c model.Child) string {
 	return text
 }
 
-// printController says how a controller is doing, of which the object asked about is the
-// declaration.
+// printController prints the state of the controller that the object declares.
 func (t printer) printController(c model.Controller) {
 	shows := "objects"
 	if c.AllReplicas {
 		shows = "latest reviews"
-		t.line(0, "%s is a controller of the process %s, which reviews what others write.", c.Name, c.Process)
+		t.line(0, "%s is a controller of the process %s, which reviews requests of other clients.", c.Name, c.Process)
 	} else {
 		t.line(0, "%s is a controller of the process %s, and manages %s, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
 	}
@@ -188,13 +187,13 @@ func (t printer) printController(c model.Controller) {
 		t.line(1, "Note: %s", note)
 	}
 	if c.Last != nil {
-		t.line(1, "It failed last %s ago: %s", ago(c.Last.Time, t.now), failureLine(c.Last))
+		t.line(1, "Last failure %s ago: %s", ago(c.Last.Time, t.now), failureLine(c.Last))
 	}
 	t.line(0, "")
-	t.line(0, "`setpoint get %s -A` shows its %s.", c.Name, shows)
+	t.line(0, "`setpoint get %s -A` lists its %s.", c.Name, shows)
 }
 
-// clock is a time of day, with the day where it is not today.
+// clock formats a time, with the date unless it is today.
 func (t printer) clock(at time.Time) string {
 	at = at.In(t.now.Location())
 	if at.YearDay() != t.now.YearDay() || at.Year() != t.now.Year() {
@@ -203,12 +202,12 @@ func (t printer) clock(at time.Time) string {
 	return at.Format("15:04:05")
 }
 
-// moment is a clock that tells runs apart which follow each other at once.
+// moment is clock with milliseconds, to tell consecutive runs apart.
 func (t printer) moment(at time.Time) string {
 	return t.clock(at) + at.Format(".000")
 }
 
-// printAdvice says what to do about what goes wrong.
+// printAdvice prints what to do about problems.
 func (t printer) printAdvice(a explanation) {
 	said := map[string]bool{}
 	for _, c := range a.States {
@@ -226,14 +225,14 @@ func (t printer) printAdvice(a explanation) {
 	}
 }
 
-// adviceOn are what to do about an object that is not well.
+// adviceOn returns what to do about an object that is paused or has a problem.
 func adviceOn(c model.ObjectState) []string {
 	var all []string
 	switch c.State {
 	case model.StatePaused:
-		return []string{"`kubectl annotate " + argOf(c.Ref) + " setpoint.dev/paused-` has it taken care of again"}
+		return []string{"to resume: `kubectl annotate " + argOf(c.Ref) + " setpoint.dev/paused-`"}
 	case model.StateConflicting:
-		return []string{"look which fields change from run to run, with `setpoint why " + argOf(c.Ref) + " --full`: two write what the other does not want, or an answer is never twice the same"}
+		return []string{"find the fields that change in each run with `setpoint why " + argOf(c.Ref) + " --full`: another client writes them too, or the hook is not deterministic"}
 	case model.StateFailing:
 	default:
 		return nil

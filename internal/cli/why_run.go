@@ -14,11 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// maxLines is how much of one kind is told of a run that is not told in full.
+// maxLines is the most lines of one kind printed without --full.
 const maxLines = 8
 
-// printEntry tells of a run, or of several that failed alike: of the first of them, which
-// says what caused it, and how often it failed so again.
+// printEntry prints a run, or the first of several identical failures and their number.
 func (t printer) printEntry(e *historyEntry) {
 	if timeline.IsDeletion(&e.Run) {
 		t.styled(0, bold, "%s  %s", t.moment(e.Began), timeline.DeletedText(e.deletedBy))
@@ -41,10 +40,10 @@ func (t printer) printEntry(e *historyEntry) {
 	if !e.Next.IsZero() {
 		next = "; next retry at " + t.clock(e.Next)
 	}
-	t.line(1, "failed in the same way %s more, the last at %s%s", plural(again, "time", "times"), t.moment(e.Began), next)
+	t.line(1, "%s, the last at %s%s", plural(again, "more identical failure", "more identical failures"), t.moment(e.Began), next)
 }
 
-// printRun tells what one run did, and why.
+// printRun prints one run.
 func (t printer) printRun(r *runDetails) {
 	by := ""
 	if t.several {
@@ -52,19 +51,19 @@ func (t printer) printRun(r *runDetails) {
 	}
 	t.styled(0, bold, "%s  %s%s", t.moment(r.Began), by, triggerOf(&r.Run))
 	if r.Noops > 0 {
-		t.line(1, "(%s before it found no changes)", plural(r.Noops, "run", "runs"))
+		t.line(1, "(%s without changes before it)", plural(r.Noops, "run", "runs"))
 	}
 	if t.full || len(r.Causes) == 0 {
-		t.line(1, "run %d of %s, in the process %s; it had waited %s", int(r.ID), r.Controller, r.Process, preciseDuration(r.QueuedFor))
+		t.line(1, "run %d of %s in the process %s, queued for %s", int(r.ID), r.Controller, r.Process, preciseDuration(r.QueuedFor))
 	}
 	t.printSteps(r)
 	t.printOutcome(r)
 }
 
-// triggerOf is what brought a run about.
+// triggerOf returns what triggered a run.
 func triggerOf(run *model.Run) string {
 	if len(run.Causes) == 0 {
-		return "trigger not kept"
+		return "unknown trigger"
 	}
 	causes := slices.Clone(run.Causes)
 	if timeline.IsCreation(run) {
@@ -79,8 +78,7 @@ func triggerOf(run *model.Run) string {
 
 const objectChanged = "the object changed"
 
-// printSteps tells what a run did. What was decided is told with the write that came of
-// it.
+// printSteps prints the steps of a run. An action is printed with its write.
 func (t printer) printSteps(r *runDetails) {
 	writes := 0
 	decided := actionsByWrite(r)
@@ -100,11 +98,11 @@ func (t printer) printSteps(r *runDetails) {
 		}
 	}
 	if left := writes - maxLines; left > 0 && !t.full {
-		t.line(1, "… and %s more, which --full tells", plural(left, "write", "writes"))
+		t.line(1, "… and %s more; --full shows all", plural(left, "write", "writes"))
 	}
 }
 
-// printEvent tells of an event; one that only repeats what went wrong has no more to say.
+// printEvent prints an event, without its message if that repeats the error of the run.
 func (t printer) printEvent(r *runDetails, e *model.Event) {
 	if e.Message == r.Error {
 		t.line(1, "Event %s %s", e.Type, e.Reason)
@@ -113,7 +111,7 @@ func (t printer) printEvent(r *runDetails, e *model.Event) {
 	t.line(1, "Event %s %s: %s", e.Type, e.Reason, e.Message)
 }
 
-// printCall tells what was asked, what had changed since, and what the answer was.
+// printCall prints a call: the changes in its request, and its response.
 func (t printer) printCall(r *runDetails, i int) {
 	step := r.Steps[i]
 	ask := step.Call
@@ -132,17 +130,17 @@ func (t printer) printCall(r *runDetails, i int) {
 	case ask.Error != "":
 		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), ask.Error)
 	case ask.Dropped:
-		t.line(2, "response after %s; request and response are not kept, for their size or age", preciseDuration(step.Took))
+		t.line(2, "response after %s; request and response are no longer kept", preciseDuration(step.Took))
 	default:
 		t.printResponse(ask, before, preciseDuration(step.Took))
 	}
 	if t.full {
 		t.document("request", ask.Request)
-		t.document("reply", ask.Response)
+		t.document("response", ask.Response)
 	}
 }
 
-// printReview tells what a webhook of admission was asked, and decided.
+// printReview prints a call of an admission webhook and its decision.
 func (t printer) printReview(r *runDetails, step model.Step) {
 	ask, review := step.Call, step.Call.Review
 	t.line(1, "called the webhook %s of %s", ask.Name, r.Controller)
@@ -166,11 +164,11 @@ func (t printer) printReview(r *runDetails, step model.Step) {
 	}
 	if t.full {
 		t.document("request", ask.Request)
-		t.document("reply", ask.Response)
+		t.document("response", ask.Response)
 	}
 }
 
-// parenthesized is a reason in parentheses; "" for none.
+// parenthesized returns a reason in parentheses; "" for none.
 func parenthesized(reason string) string {
 	if reason == "" {
 		return ""
@@ -178,7 +176,7 @@ func parenthesized(reason string) string {
 	return " (" + reason + ")"
 }
 
-// callText is a call in words.
+// callText returns a call for a sentence.
 func callText(ask *model.Call) string {
 	switch {
 	case ask.Name == "sync":
@@ -191,7 +189,7 @@ func callText(ask *model.Call) string {
 	return "called " + ask.Name
 }
 
-// reasonText is what a handler is told for a reason.
+// reasonText describes the reason for which a handler is called.
 func reasonText(reason string) string {
 	switch hook.Reason(reason) {
 	case hook.ReasonCreate:
@@ -201,17 +199,17 @@ func reasonText(reason string) string {
 	case hook.ReasonDelete:
 		return "the object is being deleted"
 	case hook.ReasonResume:
-		return "the object was there at the start"
+		return "the object existed at startup"
 	case hook.ReasonTimer:
 		return "a timer"
 	case hook.ReasonDrift:
-		return "what it had written changed"
+		return "a child changed"
 	}
 	return reason
 }
 
-// previousCall is the same question as it was asked before, in this run or in one that is
-// kept, and when that was; nil where there is none.
+// previousCall returns the previous comparable call, in this run or a recorded one, and
+// when it was; nil if there is none.
 func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since string) {
 	ask := r.Steps[i].Call
 	if earlier := timeline.LastComparable(r.Steps[:i], ask); earlier != nil {
@@ -224,14 +222,14 @@ func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since s
 	return timeline.LastComparable(run.Steps, ask), "at " + t.moment(run.Began)
 }
 
-// printRequestChanges tells what was different from the time before in what was asked.
+// printRequestChanges prints what changed in the request since the previous call.
 func (t printer) printRequestChanges(ask, before *model.Call, since string) {
 	if before == nil || len(before.Request) == 0 || len(ask.Request) == 0 {
 		return
 	}
 	parts, err := diff.Requests(before.Request, ask.Request)
 	if err != nil {
-		return // Too large: there is nothing to be told of it.
+		return // The requests are too large to compare.
 	}
 	if len(parts) == 0 {
 		t.line(2, "the same request as %s", since)
@@ -250,7 +248,7 @@ func (t printer) printRequestChanges(ask, before *model.Call, since string) {
 	}
 }
 
-// printResponse tells how an answer differs from the one before.
+// printResponse prints what changed in the response since the previous call.
 func (t printer) printResponse(ask, before *model.Call, after string) {
 	if before == nil || len(before.Response) == 0 || len(ask.Response) == 0 {
 		t.line(2, "response after %s", after)
@@ -268,7 +266,7 @@ func (t printer) printResponse(ask, before *model.Call, after string) {
 	}
 }
 
-// changes tells of fields.
+// changes prints changed fields.
 func (t printer) changes(depth int, all []model.Change) {
 	if telling := slices.DeleteFunc(slices.Clone(all), isTrivial); !t.full && len(telling) > 0 {
 		all = telling
@@ -282,8 +280,8 @@ func (t printer) changes(depth int, all []model.Change) {
 	}
 }
 
-// isTrivial says that a change tells nobody anything: times beside what they are of, names
-// that are in the path already, and what is new and empty.
+// isTrivial reports whether a change carries no information: timestamps, names that are
+// part of the path, and new empty values.
 func isTrivial(c model.Change) bool {
 	for _, end := range []string{"Time", "observedGeneration", ".type", ".name", "].apiVersion", "].kind", "ID"} {
 		if strings.HasSuffix(c.Path, end) && strings.Contains(c.Path, ".") {
@@ -294,23 +292,23 @@ func isTrivial(c model.Change) bool {
 	return c.From == nil && slices.Contains(empty, string(c.To))
 }
 
-// changeText is what became of a field.
+// changeText formats the change of a field.
 func changeText(c model.Change) string {
 	switch {
 	case c.From == nil:
-		return c.Path + " is " + diff.Value(c.To)
+		return c.Path + " set to " + diff.Value(c.To)
 	case c.To == nil:
-		return c.Path + " is gone; it was " + diff.Value(c.From)
+		return c.Path + " removed; was " + diff.Value(c.From)
 	}
 	return c.Path + ": " + diff.Value(c.From) + " → " + diff.Value(c.To)
 }
 
-// writeKey is a write, to find the decision that it came of.
+// writeKey identifies a write, to find the action it executes.
 func writeKey(verb string, of model.Ref) string {
 	return verb + " " + nameOf(of)
 }
 
-// actionsByWrite are what was decided in a run, by place.
+// actionsByWrite returns the planned actions of a run by writeKey.
 func actionsByWrite(r *runDetails) map[string]model.Action {
 	all := map[string]model.Action{}
 	for _, step := range r.Steps {
@@ -324,7 +322,8 @@ func actionsByWrite(r *runDetails) map[string]model.Action {
 	return all
 }
 
-// printPlan tells what was decided and came to nothing, and that there was nothing to do.
+// printPlan prints the number of unchanged children, and the actions that were not
+// executed.
 func (t printer) printPlan(r *runDetails, p *model.Planned) {
 	done := map[string]bool{}
 	for _, step := range r.Steps {
@@ -338,14 +337,14 @@ func (t printer) printPlan(r *runDetails, p *model.Planned) {
 	left := slices.DeleteFunc(slices.Clone(p.Actions), func(a model.Action) bool { return done[writeKey(a.Verb, a.Object)] })
 	for i, action := range left {
 		if i == maxLines && !t.full {
-			t.line(1, "… and decided %s more", plural(len(left)-i, "write", "writes"))
+			t.line(1, "… and %s more planned", plural(len(left)-i, "write", "writes"))
 			return
 		}
-		t.line(1, "decided to %s %s%s, which was not done in this run", action.Verb, nameOf(action.Object), actionReason(action))
+		t.line(1, "planned to %s %s%s, not executed in this run", action.Verb, nameOf(action.Object), actionReason(action))
 	}
 }
 
-// actionReason is why something was decided.
+// actionReason returns the reason of an action in parentheses; "" for none.
 func actionReason(a model.Action) string {
 	if a.Reason == "" {
 		return ""
@@ -353,8 +352,7 @@ func actionReason(a model.Action) string {
 	return " (" + a.Reason + ")"
 }
 
-// printWrite tells what was written and why, or why it was not: the API server refused it,
-// did not answer, or the write waits for its namespace.
+// printWrite prints a write or its error, and the changes it made.
 func (t printer) printWrite(step model.Step, decided model.Action) {
 	w := step.Write
 	what := nameOf(w.Object)
@@ -366,7 +364,7 @@ func (t printer) printWrite(step model.Step, decided model.Action) {
 	case w.Error != "":
 		t.styled(1, red, "could not %s %s: %s", w.Verb, what, w.Error)
 	case w.Unchanged:
-		t.line(1, "%s %s, which made no difference", pastTense(w.Verb), what)
+		t.line(1, "%s %s, without changes", pastTense(w.Verb), what)
 	default:
 		t.line(1, "%s %s in %s", pastTense(w.Verb), what, preciseDuration(step.Took))
 	}
@@ -375,12 +373,12 @@ func (t printer) printWrite(step model.Step, decided model.Action) {
 	}
 }
 
-// isRemoval says that a deletion is all that there is to say: nothing follows what goes.
+// isRemoval reports whether a deletion needs no list of changes: all fields are removed.
 func isRemoval(verb string, changes []model.Change) bool {
 	return verb == "delete" && !slices.ContainsFunc(changes, func(c model.Change) bool { return c.To != nil })
 }
 
-// pastTense is a verb of a write in the past.
+// pastTense returns the past tense of a write's verb.
 func pastTense(verb string) string {
 	irregular := map[string]string{"apply": "applied"}
 	switch {
@@ -392,7 +390,7 @@ func pastTense(verb string) string {
 	return verb + "ed"
 }
 
-// printOutcome tells how a run ended, and when the next one comes.
+// printOutcome prints the outcome of a run and the time of the next one.
 func (t printer) printOutcome(r *runDetails) {
 	again := ""
 	if !r.Next.IsZero() {
@@ -433,7 +431,7 @@ func (t printer) printOutcome(r *runDetails) {
 	}
 }
 
-// errorPrinted says whether a step has told what the run failed with.
+// errorPrinted reports whether a step has already printed the error of the run.
 func errorPrinted(r *runDetails) bool {
 	return slices.ContainsFunc(r.Steps, func(s model.Step) bool {
 		switch {
@@ -446,7 +444,7 @@ func errorPrinted(r *runDetails) bool {
 	})
 }
 
-// ordinal is such as 3rd.
+// ordinal returns a number such as "3rd".
 func ordinal(n int) string {
 	switch {
 	case n%100 >= 11 && n%100 <= 13:
@@ -461,7 +459,7 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// document shows JSON as it was sent.
+// document prints JSON as it was sent.
 func (t printer) document(name string, text json.RawMessage) {
 	if len(text) == 0 {
 		return

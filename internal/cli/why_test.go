@@ -40,23 +40,23 @@ const wantWhyText = `Team shop/red is failing, 2 times in a row since 11:59:50.
 Reconcile history, newest last:
 
 11:59:58.000  child Pod shop/a changed, and the object changed
-  (3 runs before it found no changes)
+  (3 runs without changes before it)
   called sync
     changed since the call at 11:59:50.000:
       Pod shop/a changed
         status.phase: Pending → Running
     response after 20ms; new in it:
       status.ready: 0 → 1
-  decided to delete Pod shop/c (not desired any more), which was not done in this run
+  planned to delete Pod shop/c (not desired any more), not executed in this run
   updated Pod shop/a (spec.image differs) in 5ms
     spec.image: old → new
   could not create Pod shop/b (missing): pods "b" is forbidden
   Event Warning SyncFailed
   failed after 30ms, for the 2nd time in a row
-  failed in the same way 3 times more, the last at 11:59:59.000; next retry at 12:00:08
+  3 more identical failures, the last at 11:59:59.000; next retry at 12:00:08
 
 What to do:
-  - Where a right is named that is lacking, give it to the service account of this process. Where a quota or a policy is named, make room in it, or keep to it.
+  - If the error names a missing permission, grant it to the service account of this process. If it names a quota or policy, raise the quota or comply with the policy.
   - to retry now: ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=\"$(date +%s)\"`" + `
 `
 
@@ -123,7 +123,7 @@ Reconcile history, newest last:
 11:59:58.000  create by anna
   called the webhook check of admissioncontroller.setpoint.dev/pods
     changed after 2ms:
-      spec.a is 1
+      spec.a set to 1
     warning: old
   creation mutated and allowed
 
@@ -166,13 +166,13 @@ func TestWhySeveralControllers(t *testing.T) {
 
 // Where the timeline is not, it is said why, and who has it.
 func TestWhyStandby(t *testing.T) {
-	const caveat = "The process setpoint stands by: setpoint-1 does the work, and has the timeline."
+	const caveat = "The process setpoint is a standby; setpoint-1 is the leader and has the history."
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.print(explanation{
 		Object: team(), stored: &object.Object{}, Caveats: []string{caveat},
 		States: []visibleState{{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}, Standby: true}},
 	}, true)
-	if got := out.String(); !strings.Contains(got, "how it is doing is not known here") || !strings.HasSuffix(got, caveat+"\n") {
+	if got := out.String(); !strings.Contains(got, "its state is not known here") || !strings.HasSuffix(got, caveat+"\n") {
 		t.Errorf("told %s", got)
 	}
 }
@@ -181,8 +181,8 @@ func TestWhyStandby(t *testing.T) {
 func TestWhyUnmanaged(t *testing.T) {
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}})
-	const want = "Team shop/red is not worked on here yet.\n  Its controller begins once it can watch all that it needs: its condition Ready, and"
-	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "elsewhere") {
+	const want = "Team shop/red has not been reconciled here yet.\n  Its controller starts once all its watches are synced."
+	if got := out.String(); !strings.HasPrefix(got, want) || strings.Contains(got, "another replica") {
 		t.Errorf("told %s", got)
 	}
 }
@@ -213,17 +213,17 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 
 // Fault U12: an error that is longer than the line of a terminal wrapped, and tore the table.
 func TestTablesFitTerminal(t *testing.T) {
-	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: answered 500"}}, {key: "b", cells: []string{"ö", "Well", ""}}}
+	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: answered 500"}}, {key: "b", cells: []string{"ö", "Synced", ""}}}
 	for width, want := range map[int]string{
-		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: answered 500\nö       Well      \n",
-		48: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.la…\nö       Well      \n",
-		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Well      \n",
+		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: answered 500\nö       Synced    \n",
+		48: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.la…\nö       Synced    \n",
+		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Synced    \n",
 	} {
 		var out bytes.Buffer
 		if err := (&table{headers: []string{"NAME", "STATE", "ERROR"}, width: width}).write(&out, rows); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.ReplaceAll(out.String(), "Well\n", "Well      \n"); got != want {
+		if got := strings.ReplaceAll(out.String(), "Synced\n", "Synced    \n"); got != want {
 			t.Errorf("%d columns:\n%s", width, got)
 		}
 	}
@@ -233,14 +233,14 @@ func TestTablesWriteChangedRows(t *testing.T) {
 	var out bytes.Buffer
 	watched := &table{headers: []string{"NAME", "STATE"}}
 	for _, rows := range [][]row{
-		{{key: "a", version: "Well", cells: []string{"a", "Well"}}, {key: "b", version: "Well", cells: []string{"b", "Well"}}},
-		{{key: "a", version: "Well", cells: []string{"a", "Well"}}, {key: "b", version: "Failing", cells: []string{"b", "Failing"}}},
+		{{key: "a", version: "Synced", cells: []string{"a", "Synced"}}, {key: "b", version: "Synced", cells: []string{"b", "Synced"}}},
+		{{key: "a", version: "Synced", cells: []string{"a", "Synced"}}, {key: "b", version: "Failing", cells: []string{"b", "Failing"}}},
 	} {
 		if err := watched.write(&out, rows); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := "NAME   STATE\na      Well\nb      Well\nb   Failing\n"
+	want := "NAME   STATE\na      Synced\nb      Synced\nb   Failing\n"
 	if out.String() != want {
 		t.Errorf("written:\n%s\nwant:\n%s", out.String(), want)
 	}

@@ -41,7 +41,7 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 	done := &reconcileTally{}
 	var all []model.ObjectState
 	for _, kind := range req.reconcilableKinds(c) {
-		query := model.Query{Group: kind.Group, Kind: kind.Kind, Sort: "asked", Limit: maxBulkReconciles}
+		query := model.Query{Group: kind.Group, Kind: kind.Kind, Sort: "reconcileAt", Limit: maxBulkReconciles}
 		some, err := req.listUnpaused(source, c.Name, query, done)
 		if err != nil {
 			return err

@@ -25,11 +25,11 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 		return nil, nil //nolint:nilnil // The dashboard is disabled.
 	}
 	if at, err := netip.ParseAddrPort(s.DashboardAddress); err != nil || !at.Addr().IsLoopback() {
-		return nil, fmt.Errorf("--ui-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.DashboardAddress)
+		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.DashboardAddress)
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {
-		return nil, fmt.Errorf("serve the dashboard (--ui-address): %w", err)
+		return nil, fmt.Errorf("serve the dashboard (--dashboard-address): %w", err)
 	}
 	s.dashboardURL = "http://" + listener.Addr().String() + "/"
 	return &devDashboard{listener: listener, otherSources: discovery.FolderSources(s.inspectDir)}, nil

@@ -185,7 +185,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment is what our processes and commands know beyond their own.
 func (s *session) environment() []string {
-	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, discovery.FolderEnv + "=" + s.inspectDir, "SETPOINT_WINDOW=" + s.dashboardURL}
+	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, discovery.FolderEnv + "=" + s.inspectDir, "SETPOINT_DASHBOARD=" + s.dashboardURL}
 }
 
 // stop ends everything, all at once: the parts need not outlive each other.

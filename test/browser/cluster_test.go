@@ -58,7 +58,7 @@ func (c *cluster) run(flags ...string) (ui string) {
 	}
 	c.runs++
 	log := filepath.Join(filepath.Dir(c.data), fmt.Sprintf("run-%d.log", c.runs))
-	start(c.t, log, c.binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", "", "--ui-address", address}, flags...)...)
+	start(c.t, log, c.binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", "", "--dashboard-address", address}, flags...)...)
 	ui = "http://" + address
 	answers(c.t, ui)
 	return ui

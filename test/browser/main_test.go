@@ -61,7 +61,7 @@ func becomeSetpointDev() error {
 	if err != nil {
 		return err
 	}
-	command := []string{binary, "dev", "--ui-address", address}
+	command := []string{binary, "dev", "--dashboard-address", address}
 	for _, project := range projects {
 		command = append(command, filepath.Dir(project))
 	}

@@ -14,7 +14,7 @@ func TestOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := bootCluster(t, "--ui-address", address, "../../examples/immortalcontainer")
+	c := bootCluster(t, "--dashboard-address", address, "../../examples/immortalcontainer")
 	ui := "http://" + address
 	answers(t, ui)
 	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"

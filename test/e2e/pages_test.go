@@ -114,7 +114,7 @@ func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
 	t.Helper()
 	c := &pageCluster{testCluster: &testCluster{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}, workDir: dir}
 	log := filepath.Join(dir, "dev.log")
-	start(t, log, os.Getenv("SETPOINT"), append([]string{"dev", "--ui-address", "", "--kubeconfig", c.kubeconfig}, folders...)...)
+	start(t, log, os.Getenv("SETPOINT"), append([]string{"dev", "--dashboard-address", "", "--kubeconfig", c.kubeconfig}, folders...)...)
 	c.until(5*time.Minute, func() error {
 		text, err := os.ReadFile(log)
 		if err == nil && !strings.Contains(string(text), "Ready after") {

@@ -34,7 +34,7 @@ func (g *Authenticator) proxyIdentity(r *http.Request) (*Identity, error) {
 		return g.bearerIdentity(r, token)
 	}
 	if !g.isAllowedHost(r.Host) {
-		return nil, fmt.Errorf("%w: %q is not listed in --ui-hosts", ErrHost, r.Host)
+		return nil, fmt.Errorf("%w: %q is not listed in --dashboard-hosts", ErrHost, r.Host)
 	}
 	headers := g.options.Headers
 	u := userclient.User{Name: r.Header.Get(headers.User)}

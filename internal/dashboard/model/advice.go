@@ -9,30 +9,26 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Fault is what failed, as far as that is known beside the text of an error.
+// Fault classifies an error.
 type Fault = record.Fault
 
-// Revision is a revision of a parent that a hook was shown.
+// Revision is a revision of a parent.
 type Revision = record.Revision
 
-// Advice is what is said of a fault.
+// Advice tells the user what to do about a fault.
 type Advice struct {
-	// Title says what went wrong in a few words, and Help what to do about it; "" if
-	// nothing is known but the error.
+	// Title names the problem and Help says what to do. Both are empty for unknown faults.
 	Title, Help string
-	// LocalHelp is what to do instead where a user's own machine has asked, without the
-	// help of the process; "" for the same.
+	// LocalHelp replaces Help if the command line made the request itself; "" if Help fits.
 	LocalHelp string
-	// Hook says that a hook is to blame, or the way to it: whatever declares the
-	// controller says where that is.
+	// Hook reports that the hook, or the connection to it, caused the fault.
 	Hook bool
 }
 
-// FaultOf is what an error of this process is about; nil where no more is known than its
-// text.
+// FaultOf classifies an error; nil if it is of no known kind.
 func FaultOf(err error) *Fault { return record.FaultOf(err) }
 
-// AdviceFor finds the words for a fault, which may be nil.
+// AdviceFor returns the advice for a fault, which may be nil.
 func AdviceFor(f *Fault) Advice {
 	if f == nil {
 		return Advice{}
@@ -48,14 +44,15 @@ func AdviceFor(f *Fault) Advice {
 	return Advice{}
 }
 
-// adviceRule is that on one kind of fault, and on a range of codes if there is a last one.
+// adviceRule is the advice for a kind of fault, and for a range of status codes if to is
+// set.
 type adviceRule struct {
 	what     record.FaultKind
 	from, to int
 	Advice
 }
 
-// adviceRules are all there are, the more particular first.
+// adviceRules returns all rules, the most specific first.
 func adviceRules() []adviceRule {
 	hooks := slices.Concat(responseAdvice(), connectionAdvice())
 	for i := range hooks {
@@ -64,123 +61,123 @@ func adviceRules() []adviceRule {
 	return append(hooks, []adviceRule{
 		{what: record.HandlerFailed, Advice: Advice{
 			Title: "The handler failed",
-			Help:  "The log of whoever handles it says more. What it was told is in the timeline.",
+			Help:  "See the log of the handler's process. The reconcile history has the request.",
 		}},
 		{what: record.Forbidden, Advice: Advice{
-			Title:     "The API server forbids it",
-			Help:      "Where a right is named that is lacking, give it to the service account of this process. Where a quota or a policy is named, make room in it, or keep to it.",
-			LocalHelp: "the API server's dry run takes the same permissions as the write itself",
+			Title:     "Forbidden by the API server",
+			Help:      "If the error names a missing permission, grant it to the service account of this process. If it names a quota or policy, raise the quota or comply with the policy.",
+			LocalHelp: "a dry run needs the same permissions as the write itself",
 		}},
 		{what: record.Invalid, Advice: Advice{
-			Title: "The API server refuses what is desired",
-			Help:  "What the controller desires breaks a rule of the kind, at the field that is named: change what it asks for there, or the object's spec that leads to it.",
+			Title: "The desired object is invalid",
+			Help:  "A field that the controller sets violates the schema of the kind. Correct the field in the hook's response, or in the spec that it is computed from.",
 		}},
 		{what: record.Conflict, Advice: Advice{
-			Title:     "Somebody else writes the same",
-			Help:      "It is tried again on what is there then. If that goes on, the timeline says who else writes.",
-			LocalHelp: "the object has changed meanwhile; run the command again",
+			Title:     "Conflict: object changed concurrently",
+			Help:      "Setpoint retries with the current version. If this repeats, the reconcile history names the other field manager.",
+			LocalHelp: "the object changed concurrently; run the command again",
 		}},
 		{what: record.Terminating, Advice: Advice{
 			Title: "The namespace is being deleted",
-			Help:  "Nothing new can be made in it. That ends when the namespace is gone.",
+			Help:  "No objects can be created in it until it is gone.",
 		}},
 		{what: record.Rejected, Advice: Advice{
-			Title: "The API server refuses it",
-			Help:  "The error says why. Where it names an admission webhook, whoever runs that knows more.",
+			Title: "Rejected by the API server",
+			Help:  "See the error. If it names an admission webhook, ask its owner.",
 		}},
 		{what: record.APIServerUnavailable, Advice: Advice{
-			Title: "The API server does not answer",
-			Help:  "It is tried again by itself. If that goes on, see how the API server is doing, and what is between it and this process.",
+			Title: "API server unreachable",
+			Help:  "Setpoint retries. If this repeats, check the API server and the network between it and this process.",
 		}},
 		{what: record.TimedOut, Advice: Advice{
-			Title:     "It took too long",
-			Help:      "Whoever was asked is slow or hangs, and its log says more; or give it more time.",
-			LocalHelp: "--timeout gives more time",
+			Title:     "Timeout",
+			Help:      "The callee is slow or hangs: see its log, or raise the timeout.",
+			LocalHelp: "raise --timeout",
 		}},
 		{what: record.Panicked, Advice: Advice{
-			Title: "The program met a defect of its own",
-			Help:  "Its log has the stack trace, which whoever writes the program needs.",
+			Title: "Internal error",
+			Help:  "The log of the process has the stack trace. Report it to the authors of the program.",
 		}},
 	}...)
 }
 
-// connectionAdvice are about hooks that have not answered.
+// connectionAdvice returns the rules for hooks that did not respond.
 func connectionAdvice() []adviceRule {
 	return []adviceRule{
 		{what: record.HookUnknownHost, Advice: Advice{
-			Title: "The hook's host is not known",
-			Help:  "See whether the name in the controller's URL is right, and its Service exists.",
-			LocalHelp: "the hook is behind a Service of the cluster, which cannot be reached from here; run " +
-				"`kubectl port-forward` to it, or the hook itself on this machine, and say where with --hook HOST:PORT",
+			Title: "Unknown hook host",
+			Help:  "Check the host in the controller's URL, and whether its Service exists.",
+			LocalHelp: "the hook is behind a Service, which is not reachable from outside the cluster; use " +
+				"`kubectl port-forward`, or run the hook on this machine, and set --hook HOST:PORT",
 		}},
 		{what: record.HookUnreachable, Advice: Advice{
-			Title:     "Nobody listens at the hook's address",
-			Help:      "See whether the hook runs, and whether the controller's URL has the right host and port.",
-			LocalHelp: "nothing listens there; is the hook running? --hook HOST:PORT names another place",
+			Title:     "Connection to the hook refused",
+			Help:      "Check whether the hook is running, and the host and port in the controller's URL.",
+			LocalHelp: "start the hook, or set another address with --hook HOST:PORT",
 		}},
 		{what: record.HookTimeout, Advice: Advice{
-			Title: "The hook does not answer in time",
-			Help:  "The hook is slow or hangs; its log says more. The controller's timeout can be raised.",
+			Title: "Hook timeout",
+			Help:  "The hook is slow or hangs: see its log, or raise the timeout of the controller's webhook.",
 		}},
 		{what: record.HookTLS, Advice: Advice{
-			Title: "The hook's certificate is not accepted",
-			Help:  "See whether the controller's caBundle is that of the hook's certificate, the name in the URL is in it, and both ends speak HTTPS.",
+			Title: "The hook's certificate is not trusted",
+			Help:  "Check the caBundle of the controller's webhook, the host name in the certificate, and whether the hook serves HTTPS.",
 		}},
 		{what: record.HookCredentials, Advice: Advice{
-			Title: "There is nothing to ask the hook with",
-			Help:  "See whether the Secret or file that the controller's webhook takes its credentials from is there, and has them.",
+			Title: "Missing hook credentials",
+			Help:  "Check the Secret or file with the credentials of the controller's webhook.",
 		}},
 		{what: record.HookDisconnected, Advice: Advice{
-			Title: "The hook broke off",
-			Help:  "The connection ended before the answer did: the hook may have crashed, or been restarted. Its log says more.",
+			Title: "The hook closed the connection",
+			Help:  "The connection ended before the response was complete: the hook may have crashed or restarted. See its log.",
 		}},
 		{what: record.HookFailed, Advice: Advice{
 			Title: "The hook failed",
-			Help:  "What it was asked is in the timeline.",
+			Help:  "The reconcile history has the request.",
 		}},
 	}
 }
 
-// responseAdvice are about what hooks have answered.
+// responseAdvice returns the rules for responses of hooks.
 func responseAdvice() []adviceRule {
 	return []adviceRule{
 		{what: record.HookInvalidResponse, Advice: Advice{
-			Title:     "The hook's reply makes no sense",
-			Help:      "Mend the hook's reply at the field that is named. Nothing of the reply was acted upon.",
-			LocalHelp: "correct the reply of the hook; nothing of such a reply is acted upon",
+			Title:     "Invalid hook response",
+			Help:      "Correct the response at the given field. Nothing of it was applied.",
+			LocalHelp: "correct the hook's response; nothing of an invalid response is applied",
 		}},
 		{what: record.HookStatus, from: 300, to: 399, Advice: Advice{
-			Title: "The hook's address has moved",
-			Help:  "Put the address that it points to into the controller's URL.",
+			Title: "The hook redirects",
+			Help:  "Set the URL of the controller to the new address.",
 		}},
 		{what: record.HookStatus, from: 404, to: 404, Advice: Advice{
-			Title: "The hook's address leads nowhere",
-			Help:  "The server is there, but has no such path: compare the URL of the controller with what the hook serves.",
+			Title: "The hook has no such path",
+			Help:  "The server responds, but not at this path: compare the controller's URL with the paths of the hook.",
 		}},
 		{what: record.HookStatus, from: 401, to: 401, Advice: credentialsAdvice()},
 		{what: record.HookStatus, from: 403, to: 403, Advice: credentialsAdvice()},
 		{what: record.HookStatus, from: 429, to: 429, Advice: Advice{
-			Title: "The hook asks to be left alone for a while",
-			Help:  "It is asked again when it said it may be. If that is often, the hook needs more room.",
+			Title: "The hook is rate limiting",
+			Help:  "Setpoint retries after the time that the hook asked for. If this repeats, the hook needs more capacity.",
 		}},
 		{what: record.HookStatus, from: 400, to: 499, Advice: Advice{
-			Title: "The hook refuses the request",
-			Help:  "What it was asked is in the timeline; what it answered is quoted here.",
+			Title: "Hook returned an error",
+			Help:  "The error quotes the response; the reconcile history has the request.",
 		}},
 		{what: record.HookStatus, from: 502, to: 504, Advice: Advice{
-			Title: "Nobody answers behind the hook's address",
-			Help:  "A proxy or Service is there, but no hook behind it: see whether its pods run and are ready.",
+			Title: "No hook behind the proxy or Service",
+			Help:  "Check whether the hook's pods are running and ready.",
 		}},
 		{what: record.HookStatus, Advice: Advice{
 			Title: "The hook failed",
-			Help:  "The fault is within the hook: its log says more. What it was asked is in the timeline, to be tried by hand.",
+			Help:  "See the log of the hook. The reconcile history has the request, to reproduce it.",
 		}},
 	}
 }
 
 func credentialsAdvice() Advice {
 	return Advice{
-		Title: "The hook does not accept Setpoint's credentials",
-		Help:  "Compare the credentials in the controller's webhook with what the hook asks for.",
+		Title: "The hook rejects Setpoint's credentials",
+		Help:  "Compare the credentials of the controller's webhook with those that the hook expects.",
 	}
 }

@@ -20,9 +20,9 @@ func TestAdviceForEveryFault(t *testing.T) {
 		}
 	}
 	for code, want := range map[int]string{
-		302: "The hook's address has moved (302 Found)", 404: "The hook's address leads nowhere (404 Not Found)",
-		401: "The hook does not accept Setpoint's credentials (401 Unauthorized)", 418: "The hook refuses the request (418 I'm a teapot)",
-		429: "The hook asks to be left alone for a while (429 Too Many Requests)", 503: "Nobody answers behind the hook's address (503 Service Unavailable)",
+		302: "The hook redirects (302 Found)", 404: "The hook has no such path (404 Not Found)",
+		401: "The hook rejects Setpoint's credentials (401 Unauthorized)", 418: "Hook returned an error (418 I'm a teapot)",
+		429: "The hook is rate limiting (429 Too Many Requests)", 503: "No hook behind the proxy or Service (503 Service Unavailable)",
 		500: "The hook failed (500 Internal Server Error)", 599: "The hook failed (599)", 204: "The hook failed (204 No Content)",
 	} {
 		if a := AdviceFor(&Fault{Kind: record.HookStatus, Code: code}); a.Title != want || !a.Hook {

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Programs are those of one controller, and where its hooks are: hosts and ports, none
-// for functions of a Go program.
+// Programs are the parts of one controller. Addresses are its hooks' hosts and ports, if it
+// has webhooks.
 type Programs struct {
 	Hooks     []compose.Program
 	Handlers  []handle.Program
@@ -22,7 +22,7 @@ type Programs struct {
 	Addresses []string
 }
 
-// Describe says in sentences what the programs do.
+// Describe returns sentences about what a controller does.
 func Describe(p Programs) []string {
 	words := []string{}
 	for i := range p.Hooks {
@@ -40,12 +40,12 @@ func Describe(p Programs) []string {
 		}
 	}
 	if len(p.Hooks) == 0 && len(p.Addresses) > 0 {
-		words = append(words, "Asks at "+joinAnd(p.Addresses)+".")
+		words = append(words, "Calls its hooks at "+joinAnd(p.Addresses)+".")
 	}
 	return words
 }
 
-// joinAnd is "a", "a and b" or "a, b and c".
+// joinAnd returns "a", "a and b" or "a, b and c".
 func joinAnd(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -54,7 +54,7 @@ func joinAnd(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// joinNonEmpty adds to a list what is said.
+// joinNonEmpty joins the words that are not empty.
 func joinNonEmpty(words ...string) string {
 	var said []string
 	for _, word := range words {
@@ -65,7 +65,7 @@ func joinNonEmpty(words ...string) string {
 	return strings.Join(said, ", ")
 }
 
-// describeKind is a kind with its group, such as "Deployment (apps/v1)".
+// describeKind returns a kind with its group, such as "Deployment (apps/v1)".
 func describeKind(r object.Resource) string { return r.Kind + " (" + r.APIVersion() + ")" }
 
 func prefixed(prefix, text string) string {
@@ -75,7 +75,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// describeHooks are about a program that asks hooks what should be.
+// describeHooks describes a composite or decorator controller.
 func describeHooks(p *compose.Program) []string {
 	var selections []string
 	for _, s := range p.Selections {
@@ -83,21 +83,21 @@ func describeHooks(p *compose.Program) []string {
 			selections = append(selections, text)
 		}
 	}
-	words := []string{"Cares for " + joinNonEmpty(describeKind(p.Parent),
+	words := []string{"Manages " + joinNonEmpty(describeKind(p.Parent),
 		prefixed("with ", strings.Join(selections, ", or ")), prefixed("where ", p.Fields), prefixed("in namespace ", p.Namespace)) + "."}
 	for i := range p.Children {
 		words = append(words, describeChildren(p, &p.Children[i]))
 	}
 	if p.Finalize != nil {
-		words = append(words, "Keeps an object that is deleted until the finalize hook says that nothing is left (finalizer "+p.Finalizer+").")
+		words = append(words, "Keeps deleted objects until the finalize hook reports that it is done (finalizer "+p.Finalizer+").")
 	}
 	if p.Resync > 0 {
-		words = append(words, "Looks at each object every "+roundDuration(p.Resync)+" although nothing happens.")
+		words = append(words, "Resyncs each object every "+roundDuration(p.Resync)+".")
 	}
 	return words
 }
 
-// describeChildren say how one kind of children is kept and found.
+// describeChildren describes how one kind of children is managed.
 func describeChildren(p *compose.Program, rule *plan.Rule) string {
 	how := string(rule.Method)
 	if how == "" {
@@ -109,7 +109,7 @@ func describeChildren(p *compose.Program, rule *plan.Rule) string {
 	if rule.Method.Rolling() {
 		how += fmt.Sprintf(", %d at a time", max(rule.MaxUnavailable, 1))
 	}
-	return "Keeps " + rule.Resource.Kind + " objects (" + how + "), found by " + describeOwnership(p) + "."
+	return "Manages " + rule.Resource.Kind + " children (" + how + "), selected by " + describeOwnership(p) + "."
 }
 
 func describeOwnership(p *compose.Program) string {
@@ -117,12 +117,12 @@ func describeOwnership(p *compose.Program) string {
 	case p.Mark != plan.Mark{}:
 		return "their owner and the annotation " + p.Mark.Key + ": " + p.Mark.Value
 	case p.GenerateSelector:
-		return "a label made of the object's UID"
+		return "a label with the object's UID"
 	}
 	return "the object's spec.selector"
 }
 
-// describeCalls say who is asked what should be, and where that is.
+// describeCalls describes the hooks and where they are called.
 func describeCalls(p *compose.Program, addresses []string) string {
 	hooks := []string{"sync"}
 	if p.Finalize != nil {
@@ -136,12 +136,12 @@ func describeCalls(p *compose.Program, addresses []string) string {
 		noun = "the hooks "
 	}
 	if len(addresses) == 0 {
-		return "Asks " + noun + joinAnd(hooks) + ", in this process."
+		return "Calls " + noun + joinAnd(hooks) + " in this process."
 	}
-	return "Asks " + noun + joinAnd(hooks) + " at " + joinAnd(addresses) + "."
+	return "Calls " + noun + joinAnd(hooks) + " at " + joinAnd(addresses) + "."
 }
 
-// describeHandlers are about a program of handlers.
+// describeHandlers describes a handler controller.
 func describeHandlers(p *handle.Program) []string {
 	words := []string{"Handles " + joinNonEmpty(describeKind(p.Resource),
 		prefixed("with labels ", p.Labels), prefixed("where ", p.Fields), prefixed("in ", describeNamespaces(p.Namespaces))) + "."}
@@ -172,11 +172,11 @@ func describeNamespaces(namespaces []string) string {
 	return prefixed("namespaces ", joinAnd(namespaces))
 }
 
-// describeHandler say when a handler is told.
+// describeHandler describes when a handler is called.
 func describeHandler(h *handle.Handler) string {
 	condition := ""
 	if h.When != nil {
-		condition = ", where its condition holds"
+		condition = ", if its condition holds"
 	}
 	if h.Daemon != nil {
 		return "Runs daemon " + h.Name + " for each object" + condition + "."
@@ -187,20 +187,20 @@ func describeHandler(h *handle.Handler) string {
 			of = append(of, describeReason(h, reason))
 		}
 	}
-	words := "Tells handler " + h.Name
+	words := "Calls handler " + h.Name
 	if len(of) > 0 {
-		words += " of " + joinAnd(of)
+		words += " on " + joinAnd(of)
 	}
 	return words + condition + prefixed("; ", joinNonEmpty(describeTimer(h), describeRetries(h))) + "."
 }
 
-// describeReason are what a handler is told of, and of which fields.
+// describeReason describes a reason for a call.
 func describeReason(h *handle.Handler, reason hook.Reason) string {
 	switch reason {
 	case hook.ReasonEvent:
 		return "every event"
 	case hook.ReasonDrift:
-		return "drift of what it owns"
+		return "drift of owned objects"
 	case hook.ReasonUpdate:
 		return "update" + prefixed(" of ", joinAnd(pathsOf(h.Fields)))
 	}
@@ -215,7 +215,7 @@ func pathsOf(fields [][]string) []string {
 	return paths
 }
 
-// describeTimer say when the clock has a handler told.
+// describeTimer describes the schedule of a handler.
 func describeTimer(h *handle.Handler) string {
 	when := ""
 	switch schedule := h.Schedule.(type) {
@@ -226,13 +226,13 @@ func describeTimer(h *handle.Handler) string {
 	case fmt.Stringer:
 		when = "at " + schedule.String()
 	default:
-		when = "by its schedule"
+		when = "on its schedule"
 	}
 	if when != "" && h.Idle > 0 {
-		when += " once nothing has changed for " + roundDuration(h.Idle)
+		when += " after " + roundDuration(h.Idle) + " without changes"
 	}
 	if h.Debounce > 0 {
-		when = joinNonEmpty(when, "an update once it has stood for "+roundDuration(h.Debounce))
+		when = joinNonEmpty(when, "updates debounced by "+roundDuration(h.Debounce))
 	}
 	return when
 }
@@ -242,14 +242,14 @@ func describeRetries(h *handle.Handler) string {
 	case h.Retries < 0:
 		return "once"
 	case h.Retries > 0:
-		return fmt.Sprintf("a failed call up to %d times more", h.Retries)
+		return fmt.Sprintf("up to %d retries", h.Retries)
 	case h.RetryTimeout > 0:
-		return "a failed call again for " + roundDuration(h.RetryTimeout)
+		return "retries for " + roundDuration(h.RetryTimeout)
 	}
 	return ""
 }
 
-// describeWrite say what else may be written.
+// describeWrite describes a permission to write other objects.
 func describeWrite(w *handle.WritePermission) string {
 	var verbs []string
 	for _, one := range []struct {
@@ -263,21 +263,21 @@ func describeWrite(w *handle.WritePermission) string {
 	return "May " + joinAnd(verbs) + " " + joinNonEmpty(w.Resource.Kind+" objects", prefixed("with labels ", w.Labels), prefixed("in namespace ", w.Namespace)) + "."
 }
 
-// describeWebhook say what is asked before objects are stored, and what for.
+// describeWebhook describes an admission webhook.
 func describeWebhook(w *admission.Webhook) string {
 	var rules []string
 	for _, rule := range w.Rules {
 		rules = append(rules, describeRule(&rule))
 	}
-	what := "refuse"
+	what := "deny"
 	if w.Mutates {
-		what = "change or refuse"
+		what = "mutate or deny"
 	}
-	words := "Review " + w.Name + " may " + what + ": " + strings.Join(rules, "; ")
+	words := "Webhook " + w.Name + " may " + what + ": " + strings.Join(rules, "; ")
 	if w.Ignore {
-		return words + ". Without a verdict, they are stored."
+		return words + ". Failure policy Ignore."
 	}
-	return words + ". Without a verdict, they are refused."
+	return words + ". Failure policy Fail."
 }
 
 func describeRule(r *admission.Rule) string {
@@ -289,7 +289,7 @@ func describeRule(r *admission.Rule) string {
 	return joinAnd(operations) + " of " + joinAnd(r.Resources) + " (" + where.APIVersion() + ")"
 }
 
-// roundDuration is a duration without zeros at its end: "1h", not "1h0m0s".
+// roundDuration formats a duration without trailing zeros: "1h", not "1h0m0s".
 func roundDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

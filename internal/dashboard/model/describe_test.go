@@ -45,20 +45,20 @@ func TestDescribe(t *testing.T) {
 			Parent: rates, GenerateSelector: true, Sync: nobody, Finalize: nobody, Finalizer: "setpoint.dev/x", Resync: time.Hour,
 			Children: plan.Rules{{Resource: pods, Method: plan.Recreate}, {Resource: deployments, Method: plan.RollingInPlace, Strategy: plan.ServerSide, MaxUnavailable: 2}},
 		}}}, []string{
-			"Cares for Rate (example.org/v1).",
-			"Keeps Pod objects (Recreate), found by a label made of the object's UID.",
-			"Keeps Deployment objects (RollingInPlace, by server-side apply, 2 at a time), found by a label made of the object's UID.",
-			"Keeps an object that is deleted until the finalize hook says that nothing is left (finalizer setpoint.dev/x).",
-			"Looks at each object every 1h although nothing happens.",
-			"Asks the hooks sync and finalize at hooks.web:8080.",
+			"Manages Rate (example.org/v1).",
+			"Manages Pod children (Recreate), selected by a label with the object's UID.",
+			"Manages Deployment children (RollingInPlace, by server-side apply, 2 at a time), selected by a label with the object's UID.",
+			"Keeps deleted objects until the finalize hook reports that it is done (finalizer setpoint.dev/x).",
+			"Resyncs each object every 1h.",
+			"Calls the hooks sync and finalize at hooks.web:8080.",
 		}},
 		{"a decorator of a Go program", Programs{Hooks: []compose.Program{{
 			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Namespace: "town", Sync: nobody,
 			Children: plan.Rules{{Resource: pods}},
 		}}}, []string{
-			"Cares for Deployment (apps/v1), with labels app=web, in namespace town.",
-			"Keeps Pod objects (OnDelete), found by their owner and the annotation k: v.",
-			"Asks the hook sync, in this process.",
+			"Manages Deployment (apps/v1), with labels app=web, in namespace town.",
+			"Manages Pod children (OnDelete), selected by their owner and the annotation k: v.",
+			"Calls the hook sync in this process.",
 		}},
 		{"handlers", Programs{Handlers: []handle.Program{{
 			Resource: rates, Labels: "a=b", Namespaces: []string{"x", "y"}, Owns: []object.Resource{pods, deployments},
@@ -71,10 +71,10 @@ func TestDescribe(t *testing.T) {
 			},
 		}}}, []string{
 			"Handles Rate (example.org/v1), with labels a=b, in namespaces x and y.",
-			"Tells handler publish of create and update of spec.currency; every 1h, a failed call up to 3 times more.",
-			"Tells handler nightly; at 0 3 * * *.",
+			"Calls handler publish on create and update of spec.currency; every 1h, up to 3 retries.",
+			"Calls handler nightly; at 0 3 * * *.",
 			"Runs daemon watch for each object.",
-			"Tells handler end of delete, where its condition holds; once.",
+			"Calls handler end on delete, if its condition holds; once.",
 			"Owns the Pod and Deployment objects that it applies.",
 			"May delete and evict Pod objects, with labels c=d, in namespace z.",
 		}},
@@ -82,9 +82,9 @@ func TestDescribe(t *testing.T) {
 			{Name: "defaults", Mutates: true, Ignore: true, Rules: []admission.Rule{{Group: "apps", Version: "v1", Resources: []string{"deployments"}, Operations: []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}}},
 			{Name: "check", Rules: []admission.Rule{{Version: "v1", Resources: []string{"pods", "pods/status"}, Operations: []hook.Operation{hook.OperationDelete}}}},
 		}}}, []string{
-			"Review defaults may change or refuse: create and update of deployments (apps/v1). Without a verdict, they are stored.",
-			"Review check may refuse: delete of pods and pods/status (v1). Without a verdict, they are refused.",
-			"Asks at h:443.",
+			"Webhook defaults may mutate or deny: create and update of deployments (apps/v1). Failure policy Ignore.",
+			"Webhook check may deny: delete of pods and pods/status (v1). Failure policy Fail.",
+			"Calls its hooks at h:443.",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// requestJSON is what was asked as hooks see it; nil if that is not known.
+// requestJSON returns a request as the hook sees it; nil if it is not recorded.
 func requestJSON(q *record.Request) json.RawMessage {
 	switch {
 	case q.Sync != nil:
@@ -23,7 +23,7 @@ func requestJSON(q *record.Request) json.RawMessage {
 	return nil
 }
 
-// responseJSON is what was answered, as a hook would write it; nil if nothing was.
+// responseJSON returns a response as a hook writes it; nil if there is none.
 func responseJSON(a *record.Response, form hook.ControllerType) json.RawMessage {
 	switch {
 	case a.Sync != nil:
@@ -38,7 +38,7 @@ func responseJSON(a *record.Response, form hook.ControllerType) json.RawMessage 
 	return nil
 }
 
-// marshal is a value as JSON; nil for one that has no such form.
+// marshal returns JSON; nil for a value that cannot be encoded.
 func marshal(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -47,8 +47,7 @@ func marshal(value any) json.RawMessage {
 	return text
 }
 
-// The forms in which hooks answer. The room hook reads them; nobody but this one
-// writes them.
+// The JSON forms of responses. Package hook decodes them; only this package encodes them.
 type (
 	syncResponse struct {
 		Status             json.RawMessage    `json:"status,omitempty"`

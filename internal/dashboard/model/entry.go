@@ -7,25 +7,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// entry is one run that is kept. The account is the Book's own: nobody else has use for
-// it once the run is over.
+// entry is a recorded run. The history owns the record.
 type entry struct {
 	id           uint64
 	older, newer *entry
 	noops        int
-	// size is what it takes, frame what of that is left when it is stripped.
+	// size is the memory used, baseSize the part that remains after strip.
 	size, baseSize int
 	run            record.Run
-	// rendered are kept instead of what a run had in its hands that had a Secret in them.
+	// rendered replaces the bodies of a run that contained Secrets.
 	rendered *renderedRun
-	// stripped says that what the run had in its hands is dropped.
+	// stripped reports that the bodies were dropped.
 	stripped bool
 }
 
-// summary is the run without what was asked and answered.
+// summary returns the run without requests and responses.
 func (e *entry) summary() Run { return renderRun(e, false) }
 
-// clone is the entry for who reads it while the Book goes on.
+// clone copies an entry for use outside the lock.
 func (e *entry) clone() *entry {
 	found := *e
 	found.run.Steps = slices.Clone(e.run.Steps)
@@ -43,7 +42,7 @@ func (e *entry) clone() *entry {
 	return &found
 }
 
-// clonePtr is a copy of what a pointer leads to.
+// clonePtr copies the value of a pointer.
 func clonePtr[T any](of *T) *T {
 	if of == nil {
 		return nil
@@ -52,7 +51,7 @@ func clonePtr[T any](of *T) *T {
 	return &copied
 }
 
-// strip drops what the run had in its hands, and all that keeps objects in memory.
+// strip drops the bodies, and everything that references objects.
 func (e *entry) strip() {
 	e.stripped = true
 	if e.rendered != nil {
@@ -71,7 +70,7 @@ func (e *entry) strip() {
 	e.size = e.baseSize
 }
 
-// reviewDecision is what is left of a review: what it was about, and why it was denied.
+// reviewDecision returns what remains of a stripped review: the operation and the denial.
 func reviewDecision(a *record.Call) (q record.Request, answer record.Response) {
 	if r := a.Request.Review; r != nil {
 		q.Review = &hook.ReviewRequest{Operation: r.Operation, DryRun: r.DryRun}
@@ -90,14 +89,14 @@ func stripPlan(p *record.Planned) {
 	}
 }
 
-// comparableTo says whether the run asked what another request is to be compared with.
+// comparableTo reports whether the run has a call that is comparable to another one.
 func (e *entry) comparableTo(like *record.Call) bool {
 	return slices.ContainsFunc(e.run.Steps, func(s record.Step) bool {
 		return s.Call != nil && s.Call.Name == like.Name && like.Revision.ComparableTo(s.Call.Revision)
 	})
 }
 
-// countOf is what a run adds to a series.
+// countOf returns what a run adds to a series.
 func countOf(run *record.Run) count {
 	c := count{at: run.StartTime.Add(run.Duration), failed: run.Outcome == record.Failed || run.Outcome == reviewError}
 	for i := range run.Steps {
@@ -114,5 +113,5 @@ func countOf(run *record.Run) count {
 	return c
 }
 
-// reviewError is the outcome of a review without a verdict.
+// reviewError is the outcome of a review without a response.
 const reviewError record.Outcome = "error"

@@ -9,15 +9,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// renderedRun are what a Book keeps of a run that had a Secret in its hands: what it tells
-// of it, with the values masked, and nothing that has them.
+// renderedRun is what the history keeps of a run with Secrets: the rendered steps, with
+// values masked.
 type renderedRun struct {
 	steps []Step
 	err   string
 	fault *Fault
 }
 
-// renderSecretRun are those of a run; nil if it had no Secret in its hands.
+// renderSecretRun renders a run that contains a Secret; nil for others.
 func renderSecretRun(e *entry) *renderedRun {
 	if !holdsSecret(&e.run) {
 		return nil
@@ -26,7 +26,7 @@ func renderSecretRun(e *entry) *renderedRun {
 	return &renderedRun{words.Steps, words.Error, words.Fault}
 }
 
-// setRendered replaces what the run had in its hands.
+// setRendered replaces the bodies of the run.
 func (e *entry) setRendered(w *renderedRun) {
 	e.strip()
 	e.rendered, e.stripped, e.run.Err = w, false, nil
@@ -47,7 +47,7 @@ func (e *entry) setRendered(w *renderedRun) {
 	}
 }
 
-// stepsFor are the words, those of all fields or of a list. What was dropped is missing.
+// stepsFor returns the steps, complete or for lists.
 func (w *renderedRun) stepsFor(whole, dropped bool) []Step {
 	steps := slices.Clone(w.steps)
 	for i := range steps {
@@ -66,7 +66,7 @@ func (w *renderedRun) stepsFor(whole, dropped bool) []Step {
 	return steps
 }
 
-// summarize leaves out what is not told in lists.
+// summarize removes what lists do not show.
 func (s *Step) summarize() {
 	switch {
 	case s.Call != nil:
@@ -83,13 +83,13 @@ func (s *Step) summarize() {
 	}
 }
 
-// withoutBodies are the words without what is not told in lists. Who reads them meanwhile has
-// the others.
+// withoutBodies returns a copy without requests, responses and changes. Concurrent readers
+// keep the original.
 func (w *renderedRun) withoutBodies() *renderedRun {
 	return &renderedRun{w.stepsFor(false, true), w.err, w.fault}
 }
 
-// sizeOfRendered is what goes when they are dropped.
+// sizeOfRendered returns the memory freed by withoutBodies.
 func sizeOfRendered(s *Step) int {
 	switch {
 	case s.Call != nil:
@@ -118,7 +118,7 @@ func sizeOfFields(changes []Change) int {
 	return size
 }
 
-// holdsSecret says whether a run had a Secret in its hands.
+// holdsSecret reports whether a run contains a Secret.
 func holdsSecret(run *record.Run) bool {
 	if isSecretResource(run.Resource) {
 		return true
@@ -153,7 +153,7 @@ func callHoldsSecret(ask *record.Call) bool {
 	return slices.ContainsFunc(requestObjects(&ask.Request), mayHaveSecret) || slices.ContainsFunc(responseObjects(&ask.Response), mayHaveSecret)
 }
 
-// requestObjects is all JSON in a request that an object may be in.
+// requestObjects returns the JSON in a request that may contain objects.
 func requestObjects(q *record.Request) []json.RawMessage {
 	switch {
 	case q.Sync != nil:
@@ -178,7 +178,7 @@ func groupObjects(groups []hook.Group) []json.RawMessage {
 	return all
 }
 
-// responseObjects is all JSON in a response that an object may be in.
+// responseObjects returns the JSON in a response that may contain objects.
 func responseObjects(a *record.Response) []json.RawMessage {
 	switch {
 	case a.Sync != nil:

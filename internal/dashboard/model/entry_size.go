@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// What keeping things takes beside the JSON of objects, roughly.
+// Rough memory overheads beside the JSON of objects.
 const (
 	runSize    = 700
 	stepSize   = 250
@@ -15,7 +15,7 @@ const (
 	entrySize  = 80
 )
 
-// baseSizeOf is what an account keeps from being forgotten when it is stripped.
+// baseSizeOf returns the memory of a stripped record.
 func baseSizeOf(run *record.Run) int {
 	size := runSize + len(run.Causes.List())*entrySize + len(run.Trigger) + len(run.UID) + sizeOfError(run.Err)
 	for i := range run.Steps {
@@ -24,7 +24,7 @@ func baseSizeOf(run *record.Run) int {
 	return size
 }
 
-// sizeOfStepBase is what is left of a step.
+// sizeOfStepBase returns the memory of a stripped step.
 func sizeOfStepBase(s *record.Step) int {
 	switch {
 	case s.Call != nil:
@@ -47,7 +47,7 @@ func sizeOfStepBase(s *record.Step) int {
 	return 0
 }
 
-// sizeOfError is a guess where errors are made of others: all of them have their texts.
+// sizeOfError estimates the memory of an error: wrapped errors keep their texts too.
 func sizeOfError(err error) int {
 	if err == nil {
 		return 0
@@ -55,7 +55,7 @@ func sizeOfError(err error) int {
 	return entrySize + len(err.Error())
 }
 
-// bodySizeOf is what a run had in its hands, and what goes when it is stripped.
+// bodySizeOf returns the memory freed by strip.
 func bodySizeOf(run *record.Run) int {
 	size := 0
 	for i := range run.Steps {
@@ -102,7 +102,7 @@ func sizeOfTakeOver(t *plan.TakeOver) int {
 	return size
 }
 
-// sizeOfValue is that of JSON that was read.
+// sizeOfValue returns the memory of decoded JSON.
 func sizeOfValue(value any) int {
 	size := entrySize
 	switch v := value.(type) {
@@ -120,7 +120,7 @@ func sizeOfValue(value any) int {
 	return size
 }
 
-// sizeOfRequest leaves out the controller, which all questions have in common.
+// sizeOfRequest ignores the controller, which all requests share.
 func sizeOfRequest(q *record.Request) int {
 	switch {
 	case q.Sync != nil:
@@ -167,8 +167,8 @@ func sizeOfCallResponse(a *record.Response) int {
 	return 0
 }
 
-// sizeOfSyncResponse counts every part. Children and status are slices of all that was read,
-// so that what was read as other parts stays with them, and counts twice.
+// sizeOfSyncResponse counts all parts. Children and status reference the whole response, so
+// it is counted twice.
 func sizeOfSyncResponse(r *hook.Response) int {
 	size := len(r.Status)
 	for _, child := range r.Children {
@@ -231,7 +231,7 @@ func sizeOfEvents(events []hook.Event) int {
 	return size
 }
 
-// selectorSize is that of a rule that selects by labels, roughly.
+// selectorSize estimates a rule with a label selector.
 const selectorSize = 300
 
 func sizeOfRules(rules []hook.RelatedRule) int {

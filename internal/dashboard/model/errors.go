@@ -2,5 +2,5 @@ package model
 
 import "errors"
 
-// ErrNotFound is wrapped by errors about what is not known, or not any more.
+// ErrNotFound is wrapped by errors about unknown controllers, objects and runs.
 var ErrNotFound = errors.New("not found")

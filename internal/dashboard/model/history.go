@@ -11,51 +11,50 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// The bounds of a Book that says nothing else.
+// The default bounds of a History.
 const (
 	defaultBytes = 32 << 20
-	// maxControllerBytes and maxControllerRuns are how much of one controller is kept, maxObjectRuns
-	// how many runs of one object: one that runs all the time does not push out the
-	// others.
+	// maxControllerBytes and maxControllerRuns bound the history of one controller,
+	// maxObjectRuns that of one object, so that a busy one does not displace the others.
 	maxControllerBytes = 4 << 20
 	maxControllerRuns  = 1000
 	maxObjectRuns      = 32
 )
 
-// HistoryOptions bound a Book. The zero value works.
+// HistoryOptions bound a History. The zero value works.
 type HistoryOptions struct {
-	// Off has nothing noted.
+	// Off disables the history.
 	Off bool
-	// MaxBytes is how much may be kept in all: 32 MiB if zero.
+	// MaxBytes bounds the memory; 32 MiB if zero.
 	MaxBytes int
 }
 
-// History is what is kept of runs, the latest of each controller and of each object. What
-// runs had in their hands is kept as it is, and counted as if nothing else had it; of
-// Secrets it keeps no values. It may be used by many goroutines.
+// History keeps the latest runs of each controller and object. Objects in runs are kept as
+// they are and their full size is counted; values of Secrets are not kept. It is safe for
+// concurrent use.
 type History struct {
 	options HistoryOptions
 
 	mu          sync.Mutex
 	controllers map[string]*controllerHistory
 	all         series
-	// bytes and runs are sums over the shelves.
+	// bytes and runs are the sums over all controllers.
 	bytes, runs int
 	last        uint64
 	revision    uint64
-	// changed is closed with the next change; nil while nobody waits for one.
+	// changed is closed at the next change; nil if nothing waits.
 	changed chan struct{}
 }
 
-// NewHistory makes a Book. The numbers of its runs go on from the moment it is made, so
-// that those of a former process mean nothing here.
+// NewHistory returns a History. Run IDs start at the current time, so that IDs of an
+// earlier process are not found.
 func NewHistory(o HistoryOptions, now time.Time) *History {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
 	return &History{options: o, controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
 }
 
-// Add keeps the account of a run, or the record of a deletion, which is the Book's own from
-// then on. Of a run that found nothing to do, it keeps that there was one.
+// Add records a run or a deletion; the history owns it from then on. Runs without changes
+// are only counted.
 func (b *History) Add(run record.Run) {
 	if b.options.Off {
 		return
@@ -64,7 +63,7 @@ func (b *History) Add(run record.Run) {
 		b.addNoop(&run)
 		return
 	}
-	// It is a view of the object, of which all would be kept with it.
+	// The UID is a substring of the object, which would stay in memory.
 	run.UID = strings.Clone(run.UID)
 	frame := baseSizeOf(&run)
 	e := &entry{run: run, size: frame + bodySizeOf(&run), baseSize: frame}
@@ -90,14 +89,14 @@ func (b *History) Add(run record.Run) {
 	b.notify()
 }
 
-// addNoop counts a run that found nothing to do.
+// addNoop counts a run without changes.
 func (b *History) addNoop(run *record.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.controller(run.Controller).addNoop(run)
 }
 
-// controller is that of a controller.
+// controller returns the history of a controller.
 func (b *History) controller(controller string) *controllerHistory {
 	s := b.controllers[controller]
 	if s == nil {
@@ -107,7 +106,7 @@ func (b *History) controller(controller string) *controllerHistory {
 	return s
 }
 
-// trim keeps to the bound of all: whoever has the most gives.
+// trim enforces the bound of memory; the largest controller gives way.
 func (b *History) trim() {
 	for b.bytes > b.options.MaxBytes {
 		var largest *controllerHistory
@@ -124,7 +123,7 @@ func (b *History) trim() {
 	}
 }
 
-// Drop drops all that is kept of a controller that is gone.
+// Drop removes the history of a deleted controller.
 func (b *History) Drop(controller string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,8 +134,8 @@ func (b *History) Drop(controller string) {
 	b.notify()
 }
 
-// Runs are those of an object, the latest first; all that are kept if there is no
-// limit. What was asked and answered is left out.
+// Runs returns the runs of an object, newest first, without requests and responses; all if
+// limit is 0.
 func (b *History) Runs(ref Ref, limit int) []Run {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +158,7 @@ func (b *History) Runs(ref Ref, limit int) []Run {
 	return runs
 }
 
-// Run is one run with all that was asked and answered.
+// Run returns a run with requests and responses.
 func (b *History) Run(id uint64) (Run, error) {
 	e, previous := b.find(id)
 	if e == nil {
@@ -174,8 +173,8 @@ func (b *History) Run(id uint64) (Run, error) {
 	return run, nil
 }
 
-// find is a copy of an entry, and for each step in which run before it the same was asked;
-// 0 for none.
+// find returns a copy of an entry and, for each step, the ID of the previous run with a
+// comparable call, or 0.
 func (b *History) find(id uint64) (*entry, []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,14 +188,14 @@ func (b *History) find(id uint64) (*entry, []uint64) {
 	return nil, nil
 }
 
-// Stats say what is kept.
+// Stats returns the size and bounds.
 func (b *History) Stats() HistoryStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return HistoryStats{Runs: b.runs, Bytes: b.bytes, MaxBytes: b.options.MaxBytes, Off: b.options.Off}
 }
 
-// AddCall counts a call that ended in some way.
+// AddCall counts a call of a function by its outcome.
 func (b *History) AddCall(controller, what, outcome string, took time.Duration) {
 	if b.options.Off {
 		return
@@ -206,8 +205,8 @@ func (b *History) AddCall(controller, what, outcome string, took time.Duration) 
 	b.controller(controller).addCall(what, outcome, took)
 }
 
-// AddHookCall counts a call of a hook that is somewhere else. The code says how it ended
-// better than the error that a run gets to see.
+// AddHookCall counts a call of a webhook by its status code, which says more than the error
+// in the run.
 func (b *History) AddHookCall(controller, what, code string, took time.Duration) {
 	if b.options.Off {
 		return
@@ -219,7 +218,7 @@ func (b *History) AddHookCall(controller, what, code string, took time.Duration)
 	s.addCall(what, code, took)
 }
 
-// Calls are how those of a controller ended.
+// Calls returns the calls of a controller by outcome.
 func (b *History) Calls(controller string) []CallStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,8 +228,8 @@ func (b *History) Calls(controller string) []CallStats {
 	return nil
 }
 
-// Series is what a controller did lately; that of all of them together for "". There are
-// no points where nothing is noted.
+// Series returns the activity of a controller; that of all controllers for "". It has no
+// points if the history is off.
 func (b *History) Series(controller string, now time.Time) Series {
 	if b.options.Off {
 		return Series{}
@@ -246,14 +245,14 @@ func (b *History) Series(controller string, now time.Time) Series {
 	return (&series{}).until(now)
 }
 
-// NotifyChange says that something else is to be read now.
+// NotifyChange increments the revision.
 func (b *History) NotifyChange() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notify()
 }
 
-// notify costs nothing to speak of while nobody waits.
+// notify is cheap while nothing waits.
 func (b *History) notify() {
 	b.revision++
 	if b.changed != nil {
@@ -262,7 +261,7 @@ func (b *History) notify() {
 	}
 }
 
-// Revision is the present one, and what is closed when it is not any more.
+// Revision returns the current revision and a channel that is closed when it changes.
 func (b *History) Revision() (revision uint64, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

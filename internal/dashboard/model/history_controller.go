@@ -8,16 +8,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// controllerHistory is what is kept of one controller: its runs by age, and by object.
+// controllerHistory is the history of one controller, by age and by object.
 type controllerHistory struct {
 	oldest, newest *entry
-	// full is the oldest run that has all it had in its hands; nil if none has.
+	// full is the oldest run that still has its bodies; nil if there is none.
 	full        *entry
 	bytes, runs int
 	objects     map[objectKey]*objectHistory
 	series      series
 	calls       map[callKey]*callCounter
-	// remote says that the calls of hooks are counted where they are made.
+	// remote reports that the webhook client counts the calls.
 	remote bool
 }
 
@@ -25,33 +25,33 @@ func newControllerHistory() *controllerHistory {
 	return &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
 }
 
-// objectKey is an object, whatever its version.
+// objectKey identifies an object in any version.
 type objectKey struct {
 	kind            object.GroupKind
 	plural          string
 	namespace, name string
 }
 
-// objectKeyOf is where a run is kept. The strings are not views of anything larger.
+// objectKeyOf returns the key of a run's object. Its strings do not reference the object.
 func objectKeyOf(run *record.Run) objectKey {
 	return objectKey{run.Resource.GroupKind(), run.Resource.Plural, run.Key.Namespace, run.Key.Name}
 }
 
-// matches says whether a Ref means that object. It may know the kind, or the plural.
+// matches reports whether a Ref, which may lack the kind or the plural, is that object.
 func (n objectKey) matches(ref Ref) bool {
 	named := ref.Kind.Kind == n.kind.Kind || ref.Kind.Kind == "" && ref.Plural == n.plural
 	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
 }
 
-// objectHistory is what is kept of one object, the oldest first.
+// objectHistory is the history of one object, oldest first.
 type objectHistory struct {
 	entries []*entry
-	// noops is how many runs found nothing to do since the latest that did.
+	// noops is the number of runs without changes since the latest entry.
 	noops int
 }
 
-// previous is, for each step of an entry, in which of the runs before it the same was
-// asked last; 0 for none.
+// previous returns, for each step of an entry, the ID of the previous run with a comparable
+// call; 0 if there is none.
 func (d *objectHistory) previous(of *entry) []uint64 {
 	ids := make([]uint64, len(of.run.Steps))
 	for i := range ids {
@@ -62,7 +62,8 @@ func (d *objectHistory) previous(of *entry) []uint64 {
 	return ids
 }
 
-// lastComparable is the last run before one in which the same was asked; 0 for none.
+// lastComparable returns the ID of the last run before the given one with a comparable
+// call; 0 if there is none.
 func (d *objectHistory) lastComparable(ask *record.Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
 		if e.id < before && e.comparableTo(ask) {
@@ -72,8 +73,8 @@ func (d *objectHistory) lastComparable(ask *record.Call, before uint64) uint64 {
 	return 0
 }
 
-// clearNext notes that the object was run again, as the runs before said it would be. What is
-// done beside the runs of an object, a daemon's write or a review, is none of them.
+// clearNext removes the scheduled next run from earlier entries. Writes of daemons and
+// reviews do not count as runs.
 func (d *objectHistory) clearNext(run *record.Run) {
 	if run.Trigger != "" {
 		return
@@ -83,8 +84,7 @@ func (d *objectHistory) clearNext(run *record.Run) {
 	}
 }
 
-// addNoop counts a run that found nothing to do. Of an object of which nothing is kept,
-// that is not worth keeping either.
+// addNoop counts a run without changes, if the object has a history.
 func (s *controllerHistory) addNoop(run *record.Run) {
 	if d := s.objects[objectKeyOf(run)]; d != nil {
 		d.noops++
@@ -92,7 +92,7 @@ func (s *controllerHistory) addNoop(run *record.Run) {
 	}
 }
 
-// add adds a run, which is the newest.
+// add adds the newest run.
 func (s *controllerHistory) add(e *entry) {
 	name := objectKeyOf(&e.run)
 	d := s.objects[name]
@@ -121,7 +121,7 @@ func (s *controllerHistory) add(e *entry) {
 	s.runs++
 }
 
-// trim keeps to the bounds. A run that takes half of them alone is not worth that.
+// trim enforces the bounds. A run larger than half of them is stripped.
 func (s *controllerHistory) trim(bytes int) {
 	if e := s.newest; e.size > bytes/2 {
 		if s.full == e {
@@ -136,8 +136,8 @@ func (s *controllerHistory) trim(bytes int) {
 	}
 }
 
-// shrink makes a little room: what old runs had in their hands goes first, then the
-// runs themselves. It says whether there was anything to give.
+// shrink strips the oldest run with bodies, or else removes the oldest run. It reports
+// whether there was one.
 func (s *controllerHistory) shrink() bool {
 	switch {
 	case s.full != nil:
@@ -152,7 +152,7 @@ func (s *controllerHistory) shrink() bool {
 	return true
 }
 
-// strip drops what a run had in its hands.
+// strip drops the bodies of a run.
 func (s *controllerHistory) strip(e *entry) {
 	if !e.stripped {
 		s.bytes -= e.size
@@ -161,7 +161,7 @@ func (s *controllerHistory) strip(e *entry) {
 	}
 }
 
-// remove drops a run, which is the oldest of its object.
+// remove removes the oldest run of an object.
 func (s *controllerHistory) remove(e *entry) {
 	if s.full == e {
 		s.full = e.newer

@@ -7,9 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Reviews are the objects of which reviews by a controller are kept, with the latest
-// review of each, the latest first. Controllers that review and do nothing else have no
-// other objects.
+// Reviews returns the objects with recorded reviews by a controller, each with its latest
+// one, newest first. Admission controllers have no other objects.
 func (b *History) Reviews(controller string) []ObjectState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,13 +37,12 @@ func (b *History) Reviews(controller string) []ObjectState {
 	return all
 }
 
-// reviewed says that a run was a review.
+// reviewed reports whether a run is a review.
 func reviewed(run *record.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s record.Step) bool { return s.Call != nil }) && run.Trigger != ""
 }
 
-// denialOf is why a review was refused: what it failed with, or the reason that it gave,
-// as long as that is kept.
+// denialOf returns the error or the message of a denied review, if it is still recorded.
 func denialOf(run *record.Run, failed string) string {
 	for i := range run.Steps {
 		ask := run.Steps[i].Call
@@ -55,8 +53,8 @@ func denialOf(run *record.Run, failed string) string {
 	return failed
 }
 
-// ReviewsPage is the part of them that a query asks for. What denials say is looked
-// through for no text: it may quote an object that the reader may not read.
+// ReviewsPage returns a page of Reviews. The text of a query does not match denials, which
+// may quote objects that the reader may not read.
 func (b *History) ReviewsPage(controller string, q Query) Page {
 	all := b.Reviews(controller)
 	page := Page{Total: len(all), Reviews: true, States: map[State]int{}, Objects: []ObjectState{}}

@@ -9,34 +9,34 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// mask stands for a value that nobody is to read here.
+// mask replaces values of Secrets.
 const mask = `"••••••"`
 
-// isSecret says whether objects of a kind hold what is not shown.
+// isSecret reports whether a kind is masked.
 func isSecret(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Secret" }
 
-// copyAnnotations are the annotations in which tools keep copies of objects.
+// copyAnnotations are annotations in which tools store copies of objects.
 var copyAnnotations = [...]string{
 	"kubectl.kubernetes.io/last-applied-configuration", "metacontroller.k8s.io/last-applied-configuration",
 	"setpoint.dev/applied", "setpoint.dev/applied-fields", "setpoint.dev/last-applied-configuration",
 }
 
-// holdsCopy says whether an annotation may have a copy of its object.
+// holdsCopy reports whether an annotation may contain a copy of its object.
 func holdsCopy(annotation string) bool {
 	return slices.Contains(copyAnnotations[:], annotation) || strings.Contains(annotation, "last-applied")
 }
 
-// maxAnnotation is how long the value of an annotation of a Secret may be to be shown.
+// maxAnnotation is the longest value of an annotation of a Secret that is shown.
 const maxAnnotation = 64
 
-// mayHoldCopy says whether the value of an annotation is one that can have a copy of an
-// object in it, whatever tool keeps it there.
+// mayHoldCopy reports whether the value of an annotation may contain an object, whatever
+// tool wrote it.
 func mayHoldCopy(value any) bool {
 	text, is := value.(string)
 	return value != nil && (!is || len(text) > maxAnnotation || strings.ContainsAny(text, "{\n"))
 }
 
-// isSensitive says whether a field of a Secret is one that is not shown.
+// isSensitive reports whether a field of a Secret is masked.
 func isSensitive(path string) bool {
 	field, rest, _ := strings.Cut(path, ".")
 	field, _, _ = strings.Cut(field, "[")
@@ -51,20 +51,20 @@ func isSensitive(path string) bool {
 	return false
 }
 
-// quotingPhrases are words of the API server, and of those whom it asks, after which they may
-// quote what a Secret holds.
+// quotingPhrases are phrases of the API server and of admission webhooks after which they
+// may quote a Secret.
 var quotingPhrases = [...]string{
 	": Invalid value", ": Unsupported value", ": Duplicate value", "cannot be handled as a Secret",
 	"denied the request", "denied request", ": expected", ", got",
 }
 
-// redactQuotes is an error about a Secret up to where it may quote: of a field that is not
-// valid, its path is left.
+// redactQuotes cuts an error about a Secret before it may quote a value. The path of an
+// invalid field stays.
 func redactQuotes(text string) string {
 	end := len(text)
-	for _, words := range quotingPhrases {
-		if at := strings.Index(text, words); at >= 0 {
-			end = min(end, at+len(words))
+	for _, phrase := range quotingPhrases {
+		if at := strings.Index(text, phrase); at >= 0 {
+			end = min(end, at+len(phrase))
 		}
 	}
 	const invalid = " is invalid: "
@@ -78,7 +78,7 @@ func redactQuotes(text string) string {
 	return text[:end] + ": " + maskText
 }
 
-// maskValue stands for the value of a field; one that is missing stays so.
+// maskValue masks the value of a field; nil stays nil.
 func maskValue(value json.RawMessage) json.RawMessage {
 	if value == nil {
 		return nil
@@ -86,7 +86,7 @@ func maskValue(value json.RawMessage) json.RawMessage {
 	return json.RawMessage(mask)
 }
 
-// maskSecrets hides what Secrets hold in JSON that is about an object of a kind.
+// maskSecrets masks Secrets in JSON about an object of a kind.
 func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
 	ofSecret := isSecret(about.APIVersion(), about.Kind)
 	if text == nil || !ofSecret && !mayHaveSecret(text) {
@@ -107,13 +107,13 @@ func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
 	})
 }
 
-// mayHaveSecret says whether JSON must be read to know that no Secret is in it: its kind
-// may be spelt with escapes.
+// mayHaveSecret reports whether JSON may contain a Secret. The kind may be written with
+// escapes.
 func mayHaveSecret(text json.RawMessage) bool {
 	return bytes.Contains(text, []byte(`"Secret"`)) || bytes.Contains(text, []byte(`\u`))
 }
 
-// maskSecret hides what one Secret holds.
+// maskSecret masks one Secret.
 func maskSecret(secret map[string]any) {
 	for _, name := range [...]string{"data", "stringData"} {
 		maskValues(secret, name)
@@ -127,10 +127,10 @@ func maskSecret(secret map[string]any) {
 	}
 }
 
-// maskText is mask as it is in a tree.
+// maskText is mask as a decoded string.
 const maskText = "••••••"
 
-// maskValues hides the values of a field; what is no object is hidden whole.
+// maskValues masks the values of a field, or the whole field if it is not an object.
 func maskValues(members map[string]any, name string) {
 	value, given := members[name]
 	if !given || value == nil {
@@ -148,8 +148,8 @@ func maskValues(members map[string]any, name string) {
 	}
 }
 
-// maskParts hides, in what is asked and answered about a Secret, what is said of it
-// without its kind: patches, and the fields that have changed.
+// maskParts masks parts of a Secret that have no kind of their own: patches and changed
+// fields.
 func maskParts(members map[string]any) {
 	if patch, is := members["patch"].(map[string]any); is {
 		maskSecret(patch)
@@ -164,7 +164,7 @@ func maskParts(members map[string]any) {
 	}
 }
 
-// maskChange hides the values of one field, by a path of either form.
+// maskChange masks a changed field, given by either form of path.
 func maskChange(change map[string]any) {
 	path, _ := change["path"].(string)
 	if strings.HasPrefix(path, "/") || path == "" {
@@ -179,15 +179,15 @@ func maskChange(change map[string]any) {
 	}
 }
 
-// typeOf is the apiVersion and kind of what may be an object.
+// typeOf returns the apiVersion and kind of an object.
 func typeOf(members map[string]any) (apiVersion, kind string) {
 	apiVersion, _ = members["apiVersion"].(string)
 	kind, _ = members["kind"].(string)
 	return apiVersion, kind
 }
 
-// transformJSON is JSON of which every value went through a function, the outer ones first.
-// What cannot be read is not shown.
+// transformJSON applies a function to every value, outer values first. Invalid JSON is
+// masked.
 func transformJSON(text json.RawMessage, edit func(any) any) json.RawMessage {
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()

@@ -14,28 +14,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ManagedObject is an object in the care of a controller, before it is put into words.
+// ManagedObject is an object managed by a controller.
 type ManagedObject struct {
 	Resource object.Resource
 	record.ObjectState
 	state State
 	rank  int
-	// created is as the object says, in JSON: the order of such texts is that of times.
+	// created is the creation timestamp as JSON, which sorts like the time.
 	created     []byte
 	reconcileAt time.Time
 }
 
-// KindOf is a kind as it is served.
+// KindOf converts a resource.
 func KindOf(r object.Resource) Kind {
 	return Kind{Group: r.Group, Version: r.Version, Plural: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced}
 }
 
-// RefOf names an object of a kind.
+// RefOf returns the reference of an object.
 func RefOf(r object.Resource, o *object.Object) Ref {
 	return Ref{Kind: KindOf(r), Namespace: o.Namespace(), Name: o.Name(), UID: strings.Clone(o.UID())}
 }
 
-// StateOf is how an object is doing, in a word.
+// StateOf returns the state of an object.
 func StateOf(c *record.ObjectState) State {
 	switch {
 	case c.Paused:
@@ -52,10 +52,10 @@ func StateOf(c *record.ObjectState) State {
 	return StateSynced
 }
 
-// defaultLimit is how many objects a page has that does not say so.
+// defaultLimit is the default page size.
 const defaultLimit = 100
 
-// NewPage is the part of subjects that a query is about, in its order.
+// NewPage filters, sorts and pages objects.
 func NewPage(objects []ManagedObject, q Query) Page {
 	page := Page{Total: len(objects), States: map[State]int{}, Objects: []ObjectState{}}
 	matching := make([]*ManagedObject, 0, len(objects))
@@ -100,8 +100,8 @@ func (q *Query) matches(s *ManagedObject) bool {
 		s.Error != "" && q.mayReadError(s) && contains(s.View().Error, q.Text)
 }
 
-// mayReadError says whether the reader may know what the error of a subject says: who could
-// only look for parts of it could find out all of it.
+// mayReadError reports whether the reader may read all that the error may quote. Otherwise
+// a search would reveal it piece by piece.
 func (q *Query) mayReadError(s *ManagedObject) bool {
 	return !slices.ContainsFunc(s.Locations, func(p record.Location) bool {
 		if p.Resource.GroupKind() == s.Resource.GroupKind() && p.Namespace == s.Object.Namespace() {
@@ -112,16 +112,16 @@ func (q *Query) mayReadError(s *ManagedObject) bool {
 	})
 }
 
-// contains says whether a text contains another one, which is in lower case.
+// contains reports whether text contains a lower-case part, ignoring case.
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
 
-// sort are the first so many subjects in order. What is equal is in that of names.
+// sort returns the first objects in order. Names break ties.
 func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
 	for _, s := range all {
 		switch q.Sort {
 		case "created":
 			s.created = s.Object.Field("metadata", "creationTimestamp")
-		case "asked":
+		case "reconcileAt":
 			s.reconcileAt = reconcileAtOf(s.Object)
 		}
 	}
@@ -138,8 +138,7 @@ func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
 	})
 }
 
-// smallest are the first so many of all in order: who shows a page of ten thousand need
-// not sort them all.
+// smallest returns the first of all in order, without sorting all.
 func smallest(all []*ManagedObject, first int, compare func(a, b *ManagedObject) int) []*ManagedObject {
 	if first > len(all)/4 {
 		slices.SortFunc(all, compare)
@@ -167,7 +166,7 @@ func compareNames(a, b *ManagedObject) int {
 	return strings.Compare(a.Resource.Kind, b.Resource.Kind)
 }
 
-// order is what comes before names.
+// order returns the comparison of the query, without ties.
 func (q *Query) order() func(a, b *ManagedObject) int {
 	switch q.Sort {
 	case "name":
@@ -178,15 +177,15 @@ func (q *Query) order() func(a, b *ManagedObject) int {
 		return func(a, b *ManagedObject) int { return b.LastRun.Compare(a.LastRun) }
 	case "children":
 		return func(a, b *ManagedObject) int { return cmp.Compare(b.Children, a.Children) }
-	case "asked":
+	case "reconcileAt":
 		return compareReconcileAt
 	}
 	return func(a, b *ManagedObject) int { return cmp.Compare(a.rank, b.rank) }
 }
 
-// compareReconcileAt has those first for which nobody asked, or the longest ago. It goes by what
-// the objects say, which each replica knows, and which is so at once: when they were run,
-// only the leader knows. Who asks for them leaves out those that are paused.
+// compareReconcileAt sorts by the time of the latest manual reconcile, paused objects last.
+// Every replica knows that time from the objects; only the leader knows when they were
+// reconciled.
 func compareReconcileAt(a, b *ManagedObject) int {
 	switch aside := rank(StatePaused); {
 	case a.rank == b.rank || a.rank != aside && b.rank != aside:
@@ -197,7 +196,7 @@ func compareReconcileAt(a, b *ManagedObject) int {
 	return -1
 }
 
-// rank is where a state stands among States.
+// rank returns the index of a state in States.
 func rank(s State) int {
 	switch s {
 	case StateFailing:
@@ -214,7 +213,7 @@ func rank(s State) int {
 	return 5
 }
 
-// View are what can be said of a subject.
+// View returns the state of the object.
 func (s *ManagedObject) View() ObjectState {
 	objectState := ObjectState{
 		Ref:         RefOf(s.Resource, s.Object),
@@ -226,7 +225,7 @@ func (s *ManagedObject) View() ObjectState {
 		Children:    s.Children,
 	}
 	if objectState.State == StatePaused || objectState.State == StateUnknown {
-		// Nothing is tried again here, and what it failed with is the past.
+		// Paused and standby objects are not retried here; earlier errors are outdated.
 		return objectState
 	}
 	objectState.Next, objectState.Conflict = s.NextRun, s.Conflict
@@ -243,7 +242,7 @@ func (s *ManagedObject) View() ObjectState {
 	return objectState
 }
 
-// mentionsSecret says whether one of some places is one of Secrets.
+// mentionsSecret reports whether a location is one of Secrets.
 func mentionsSecret(places []record.Location) bool {
 	return slices.ContainsFunc(places, func(p record.Location) bool { return isSecret(p.Resource.APIVersion(), p.Resource.Kind) })
 }
@@ -255,7 +254,7 @@ func locationsOf(places []record.Location) (all []Location) {
 	return all
 }
 
-// FailureOf puts the latest failure of a controller into words; nil for none.
+// FailureOf converts the latest failure of a controller; nil if there is none.
 func FailureOf(last controller.LastError) *Failure {
 	if last.Time.IsZero() {
 		return nil
@@ -267,7 +266,7 @@ func FailureOf(last controller.LastError) *Failure {
 	return f
 }
 
-// createdAt is when an object was created; zero if it does not say so.
+// createdAt returns the creation time of an object, or zero.
 func createdAt(o *object.Object) time.Time {
 	text := strings.Trim(string(o.Field("metadata", "creationTimestamp")), `"`)
 	created, err := time.Parse(time.RFC3339, text)
@@ -277,8 +276,7 @@ func createdAt(o *object.Object) time.Time {
 	return created
 }
 
-// reconcileAtOf is when an object was asked for by its annotation; zero if never, or if that says
-// anything else than a time.
+// reconcileAtOf returns the time in the annotation setpoint.dev/reconcile-at, or zero.
 func reconcileAtOf(o *object.Object) time.Time {
 	asked, err := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt))
 	if err != nil {
@@ -287,7 +285,7 @@ func reconcileAtOf(o *object.Object) time.Time {
 	return asked
 }
 
-// ChildOf puts a child into words.
+// ChildOf converts a child.
 func ChildOf(c record.Child) Child {
 	child := Child{Ref: RefOf(c.Resource, c.Object), Created: createdAt(c.Object)}
 	child.Health, child.Message = HealthOf(c.Object)

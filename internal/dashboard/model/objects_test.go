@@ -127,7 +127,7 @@ func TestSortByReconcileAt(t *testing.T) {
 		of("words", "now", false), testObject(t, "a", "never", record.ObjectState{}),
 	}
 	var names []string
-	for _, objectState := range NewPage(all, Query{Sort: "asked"}).Objects {
+	for _, objectState := range NewPage(all, Query{Sort: "reconcileAt"}).Objects {
 		names = append(names, objectState.Name)
 		if objectState.ReconcileAt.IsZero() != slices.Contains([]string{"never", "words", "paused"}, objectState.Name) {
 			t.Errorf("%s was asked for at %s", objectState.Name, objectState.ReconcileAt)
@@ -186,8 +186,8 @@ func TestCaveat(t *testing.T) {
 	}{
 		{Process{Name: "p", IsLeader: true}, ""},
 		{Process{Name: "p", LeaderElection: true, IsLeader: true}, ""},
-		{Process{Name: "p", LeaderElection: true, Leader: "p-1"}, "The process p stands by: p-1 does the work, and has the timeline."},
-		{Process{Name: "p", LeaderElection: true}, "The process p stands by: the one that leads does the work, and has the timeline."},
+		{Process{Name: "p", LeaderElection: true, Leader: "p-1"}, "The process p is a standby; p-1 is the leader and has the history."},
+		{Process{Name: "p", LeaderElection: true}, "The process p is a standby; the leader has the history."},
 		{Process{Name: "p", IsLeader: true, History: HistoryStats{Off: true}}, "The process p keeps no history (--history-size)."},
 	} {
 		if got := c.process.Caveat(); got != c.want {

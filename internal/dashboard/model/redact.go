@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// redacted is what is said in place of what the reader may not read.
+// redacted replaces what the reader may not read.
 const redacted = "you may not read these"
 
-// Redact is a run without what its reader may not read: whole objects in requests and
-// replies are replaced by what they are called, and the fields that change in them are
-// left out, and so is what the API server said of a write to them. Of a run about an
-// object that may not be read itself, neither causes nor errors are left, nor anything
-// that was asked, answered or told; what was written to others stays as far as those may
-// be read. The names of objects stay in steps.
+// Redact removes what the reader may not read from a run. In requests and responses objects
+// are reduced to their names; changes of their fields and errors of their writes are
+// removed. If the object of the run itself may not be read, causes, errors, requests,
+// responses and events are removed. The names of objects stay in the steps.
 //
-// may says whether objects of a kind in a namespace may be read; the plural of the kind
-// is empty where the run does not know it.
+// may reports whether the reader may get objects of a kind in a namespace. The plural of
+// the kind is empty if the run does not know it.
 func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace, allowed: map[kindLocation]bool{}}
 	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
@@ -37,19 +35,19 @@ func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 	return run
 }
 
-// redactor knows what one reader may read.
+// redactor redacts for one reader.
 type redactor struct {
 	may     func(Kind, string) bool
 	plurals map[groupKind]Kind
 	// namespace is the namespace of the run's object.
 	namespace string
-	// allowed are the answers so far: the same few kinds come again and again.
+	// allowed caches the results of may.
 	allowed map[kindLocation]bool
-	// hiddenErrors are errors that must not be told again elsewhere.
+	// hiddenErrors are errors that other texts must not repeat.
 	hiddenErrors []string
 }
 
-// hiddenWriteErrors are the errors of writes that the reader may not know of.
+// hiddenWriteErrors returns the errors of writes that the reader may not see.
 func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
 	var all []string
 	for i := range steps {
@@ -60,10 +58,10 @@ func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
 	return all
 }
 
-// hiddenErrorPrefix is how much of an error is enough to know it again: its end may be cut off.
+// hiddenErrorPrefix is the length that identifies an error whose end may be cut off.
 const hiddenErrorPrefix = 40
 
-// repeatsHiddenError says whether a text has one of the errors in it.
+// repeatsHiddenError reports whether a text repeats a hidden error.
 func (r *redactor) repeatsHiddenError(text string) bool {
 	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
 		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
@@ -87,7 +85,7 @@ func (r *redactor) mayRead(kind Kind, namespace string) bool {
 	return known
 }
 
-// pluralsOf are the kinds that a run names with their plurals.
+// pluralsOf returns the kinds in a run that have a plural.
 func pluralsOf(run *Run) map[groupKind]Kind {
 	known := map[groupKind]Kind{}
 	note := func(ref *Ref) { known[groupKind{ref.Group, ref.Kind.Kind}] = ref.Kind }
@@ -105,7 +103,7 @@ func pluralsOf(run *Run) map[groupKind]Kind {
 	return known
 }
 
-// step is a step as far as it may be read; own says whether the object of the run may.
+// step redacts a step. own reports whether the object of the run may be read.
 func (r *redactor) step(step Step, own bool) Step {
 	switch {
 	case step.Call != nil:
@@ -152,7 +150,7 @@ func (r *redactor) plan(p *Planned) *Planned {
 	return &planned
 }
 
-// text is what was asked or answered, as far as it may be read.
+// text redacts a request or response.
 func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	switch {
 	case text == nil:
@@ -163,8 +161,7 @@ func (r *redactor) text(text json.RawMessage, own bool) json.RawMessage {
 	return transformJSON(text, r.object)
 }
 
-// object is a value of JSON as it may be read: objects stand for themselves, or for
-// what they are called.
+// object replaces objects that may not be read by their names.
 func (r *redactor) object(value any) any {
 	members, is := value.(map[string]any)
 	if !is {
@@ -179,7 +176,7 @@ func (r *redactor) object(value any) any {
 	if said, is := metadata["namespace"].(string); is {
 		namespace = said
 	} else if called.Namespaced {
-		// A reply need not say what goes without saying.
+		// Responses may omit the namespace.
 		namespace = r.namespace
 	}
 	if r.mayRead(called, namespace) {

@@ -4,14 +4,13 @@ import (
 	"slices"
 )
 
-// hiddenError is said in place of an error that may quote what the reader may not read.
+// hiddenError replaces an error that may quote objects the reader may not read.
 const hiddenError = "you may not read what it says, for that is about "
 
-// RedactState is how an object is doing without what its reader may not read: errors that
-// may quote objects of other kinds are for who may read those. Who gets it may read the
-// object itself. The family is left as it is.
+// RedactState removes errors that may quote objects of kinds the reader may not read. The
+// reader may read the object itself. Children are not redacted.
 //
-// may says whether objects of a kind in a namespace may be read.
+// may reports whether the reader may get objects of a kind in a namespace.
 func RedactState(objectState ObjectState, may func(kind Kind, namespace string) bool) ObjectState {
 	hidden := hiddenKinds(objectState.Mentions, objectState.Ref, may)
 	if hidden == "" {
@@ -26,7 +25,8 @@ func RedactState(objectState ObjectState, may func(kind Kind, namespace string) 
 	return objectState
 }
 
-// hiddenKinds are the kinds among places that may not be read, in words; "" if all may.
+// hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all
+// may.
 func hiddenKinds(places []Location, own Ref, may func(Kind, string) bool) string {
 	var hidden []string
 	for _, p := range places {
@@ -38,13 +38,13 @@ func hiddenKinds(places []Location, own Ref, may func(Kind, string) bool) string
 	return joinAnd(hidden)
 }
 
-// AccessCheck says whether a reader has a right, as the API server has it: a verb on the
-// objects of a kind, in a namespace or in all of them, or on one.
+// AccessCheck reports whether the reader has a permission: a verb on a kind, in a namespace
+// or in all if it is "", or on one object.
 type AccessCheck func(verb string, kind Kind, namespace, name string) bool
 
-// CanView says whether a reader may know of a controller: who may get the object that
-// declares it, or list one of the kinds it handles. One of which no kinds are known has
-// nothing to hide, unless it is declared.
+// CanView reports whether the reader may see a controller: if they may get the object that
+// declares it, or list one of its kinds. A controller of a Go program without known kinds
+// is visible.
 func CanView(c *Controller, may AccessCheck) bool {
 	if d := c.Declared; d != nil && may("get", d.Kind, d.Namespace, d.Name) {
 		return true
@@ -53,9 +53,9 @@ func CanView(c *Controller, may AccessCheck) bool {
 		slices.ContainsFunc(c.Kinds, func(k Kind) bool { return may("list", k, "", "") })
 }
 
-// RedactController is a controller without what its reader may not read, which is said
-// where it would be: what it fails with is for who may get the object that declares it,
-// the status of which says that too, or else list all kinds that it handles and writes.
+// RedactController hides the failures and conditions of a controller, unless the reader may
+// get the object that declares it, whose status has them too, or list all kinds that it
+// manages and writes.
 func RedactController(c Controller, may AccessCheck) Controller {
 	if canReadErrors(&c, may) {
 		return c
@@ -75,7 +75,7 @@ func RedactController(c Controller, may AccessCheck) Controller {
 	return c
 }
 
-// hiddenMessage is said in place of what a controller says of its objects.
+// hiddenMessage replaces messages of a controller about its objects.
 const hiddenMessage = "you may not read what it says"
 
 func canReadErrors(c *Controller, may AccessCheck) bool {
@@ -86,7 +86,7 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 	return len(c.Kinds) > 0 && !slices.ContainsFunc(all, func(k Kind) bool { return !may("list", k, "", "") })
 }
 
-// Readable are those of some kinds that may be read in a namespace, see Query.Reads.
+// Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
 func Readable(kinds []Kind, namespace string, may func(kind Kind, namespace string) bool) []Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool {
 		where := ""

@@ -12,24 +12,24 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Review is what the API server asked a webhook about, and what the webhook decided.
+// Review is the request and decision of an admission webhook.
 type Review struct {
 	// Operation is "create", "update", "delete" or "connect".
 	Operation string `json:"operation"`
 	DryRun    bool   `json:"dryRun,omitempty"`
-	// Denied says that the webhook denied it, Message and Reason why.
+	// Denied reports a denial, with Message and Reason.
 	Denied  bool   `json:"denied,omitempty"`
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Warnings were shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
-	// Requested are the fields that the user wanted to change, of an update, and Changes
-	// those that the webhook changed beside that; only of Source.Run.
+	// Requested are the fields that an update changes, Changes those that the webhook
+	// changed; only set by Source.Run.
 	Requested []Change `json:"requested,omitempty"`
 	Changes   []Change `json:"changes,omitempty"`
 }
 
-// reviewOf puts a review into words; nil for a call that is none.
+// reviewOf renders a review; nil for other calls.
 func (w *renderer) reviewOf(a *record.Call) *Review {
 	asked, answered := a.Request.Review, a.Response.Review
 	if asked == nil {
@@ -55,7 +55,7 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	return review
 }
 
-// requestedChanges are the fields that an update changes.
+// requestedChanges returns the fields that an update changes.
 func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change {
 	if len(r.OldObject) == 0 || len(r.Object) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change 
 	return maskChanges(changes, resource)
 }
 
-// mutations are the fields that a webhook changed, by the patch that the API server got.
+// mutations returns the fields that the patch of a webhook changes.
 func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Resource) []Change {
 	patch, err := admission.PatchFor(r, v)
 	if err != nil || patch == nil {
@@ -95,14 +95,14 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 			change.To = valueAt(r.Object, o.From)
 		}
 		if strings.HasSuffix(o.Path, "/-") || o.Op == "add" && inList(o.Path) {
-			change.From = nil // It is inserted, and what was there moves on.
+			change.From = nil // An insertion moves the old value on.
 		}
 		changes = append(changes, change)
 	}
 	return maskChanges(changes, resource)
 }
 
-// pointer are the names in a JSON pointer.
+// pointer splits a JSON pointer.
 func pointer(path string) []string {
 	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, name := range names {
@@ -111,14 +111,14 @@ func pointer(path string) []string {
 	return names
 }
 
-// inList says that the last name in a JSON pointer is an index.
+// inList reports whether the last token of a JSON pointer is an index.
 func inList(path string) bool {
 	names := pointer(path)
 	_, err := strconv.Atoi(names[len(names)-1])
 	return err == nil
 }
 
-// pathOf is a JSON pointer written as other paths are.
+// pathOf converts a JSON pointer to a field path.
 func pathOf(path string) string {
 	var text strings.Builder
 	for _, name := range pointer(path) {
@@ -139,7 +139,7 @@ func pathOf(path string) string {
 	return text.String()
 }
 
-// valueAt is the value in JSON that a pointer leads to; nil for none.
+// valueAt returns the value at a JSON pointer; nil if there is none.
 func valueAt(text json.RawMessage, path string) json.RawMessage {
 	for _, name := range pointer(path) {
 		var members map[string]json.RawMessage

@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// renderRun puts a run into words: whole with what was asked and answered and every
-// field that was to change, or without.
+// renderRun renders a run; whole includes requests, responses and changes.
 func renderRun(e *entry, whole bool) Run {
 	run := &e.run
 	words := Run{
@@ -39,14 +38,14 @@ func renderRun(e *entry, whole bool) Run {
 	return words
 }
 
-// failedOnSecret says whether a write to a Secret failed.
+// failedOnSecret reports whether a write of a Secret failed.
 func failedOnSecret(run *record.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s record.Step) bool {
 		return s.Write != nil && s.Write.Err != nil && isSecret(s.Write.Resource.APIVersion(), s.Write.Resource.Kind)
 	})
 }
 
-// redactQuotes cuts errors before what they may quote of a Secret, wherever they are told.
+// redactQuotes cuts all errors of the run that may quote a Secret.
 func (r *Run) redactQuotes() {
 	r.Error = redactQuotes(r.Error)
 	for i := range r.Steps {
@@ -59,7 +58,7 @@ func (r *Run) redactQuotes() {
 	}
 }
 
-// errorLine is an error in a line; "" for none.
+// errorLine returns an error in one line; "" for nil.
 func errorLine(err error) string {
 	if err == nil {
 		return ""
@@ -67,7 +66,7 @@ func errorLine(err error) string {
 	return failure.OneLine(err)
 }
 
-// describeCauses are what brought a run about, what matters most first.
+// describeCauses returns the causes of a run, the most important first.
 func describeCauses(run *record.Run) []string {
 	if run.Trigger != "" {
 		return []string{run.Trigger}
@@ -75,12 +74,12 @@ func describeCauses(run *record.Run) []string {
 	causes := []string{}
 	list, more := slices.Clone(run.Causes.List()), run.Causes.More()
 	if run.Causes.Has(queue.Start) {
-		// What is seen for the first time has not changed.
+		// Objects in the initial list have not changed.
 		more = 0
 		list = slices.DeleteFunc(list, func(c queue.Cause) bool {
 			return c.Kind == queue.Start || c.Kind == queue.ChildChanged || c.Kind == queue.RelatedChanged
 		})
-		list = append(list, queue.Cause{Kind: queue.Start}) // Many children may have displaced it.
+		list = append(list, queue.Cause{Kind: queue.Start}) // It may have been displaced by other causes.
 	}
 	for _, cause := range slices.SortedStableFunc(slices.Values(list), func(a, b queue.Cause) int {
 		return cmp.Compare(causeRank(a.Kind), causeRank(b.Kind))
@@ -93,8 +92,7 @@ func describeCauses(run *record.Run) []string {
 	return causes
 }
 
-// causeRank is where a cause stands among those of one run: what a person did comes first,
-// then what changed, and what only the clock brought about comes last.
+// causeRank orders causes: user actions, then changes, then timers.
 func causeRank(kind queue.CauseKind) int {
 	switch kind {
 	case queue.ReconcileRequested, queue.HookChanged:
@@ -111,13 +109,13 @@ func causeRank(kind queue.CauseKind) int {
 	return 4
 }
 
-// IsPrimaryCause says that a cause of a run explains it, whatever else changed before: a person, or
-// another version of the hook, wanted it.
+// IsPrimaryCause reports whether a cause explains a run regardless of other changes: a
+// manual reconcile or a new version of the hook.
 func IsPrimaryCause(cause string) bool {
 	return cause == queue.ReconcileRequested.String() || cause == queue.HookChanged.String()
 }
 
-// describeCause says one cause as it is read without knowing the queue.
+// describeCause returns the text of a cause.
 func describeCause(cause queue.Cause) string {
 	switch cause.Kind {
 	case queue.ParentChanged:
@@ -128,11 +126,11 @@ func describeCause(cause queue.Cause) string {
 	return cause.String()
 }
 
-// renderer puts the steps of one run into words.
+// renderer renders the steps of a run.
 type renderer struct {
 	of    *record.Run
 	whole bool
-	// dropped says that what was asked and answered is not kept any more.
+	// dropped reports that requests and responses are no longer kept.
 	dropped bool
 }
 
@@ -200,11 +198,11 @@ func (w *renderer) write(t *record.Write) *Write {
 	return write
 }
 
-// unknownChange says that nobody knows what a write has changed: what is applied may have
-// been there, and not have been in sight.
+// unknownChange reports that the effect of a write is unknown: an applied object was not in
+// the cache.
 func unknownChange(t *record.Write) bool { return t.Verb == plan.Apply && t.Before == nil }
 
-// refOf names an object of a kind.
+// refOf returns the reference of an object.
 func refOf(r object.Resource, ref object.Ref) Ref {
 	return Ref{Kind: KindOf(r), Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -12,36 +12,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// A series has so many points, each of so long: ten minutes in all.
+// A series has this many points of this length: ten minutes.
 const (
 	pointInterval = 5 * time.Second
 	maxPoints     = 120
-	// maxSamples is how many durations of a point its median is taken of, remembered
-	// how many those of calls are.
+	// maxSamples bounds the durations for the median of a point, maxCallSamples those of
+	// calls.
 	maxSamples     = 64
 	maxCallSamples = 256
 )
 
-// count is what one run adds.
+// count is what one run adds to a series.
 type count struct {
 	at            time.Time
 	failed        bool
 	calls, writes uint32
-	// took is zero for one that asked nobody.
+	// took is zero for a run without calls.
 	took time.Duration
 }
 
-// series are the points of the last minutes, in a ring.
+// series holds the points of the last ten minutes in a ring.
 type series struct {
 	ring []Point
-	// now is the number of the latest point since 1970; it is at now modulo the length.
+	// now is the number of the latest point since 1970. Its index is now modulo the length.
 	now int64
-	// took are samples of the latest point, of seen in all.
+	// took are samples of the latest point's durations, of seen in total.
 	took []time.Duration
 	seen int
 }
 
-// add counts a run in its point. One that ended before the latest point counts there.
+// add counts a run in its point, or in the latest one if that is later.
 func (s *series) add(c count) {
 	s.advance(c.at)
 	p := &s.ring[s.now%maxPoints]
@@ -63,7 +63,7 @@ func (s *series) add(c count) {
 	s.seen++
 }
 
-// advance begins the point of a moment, if it is yet to begin.
+// advance moves to the point of a time.
 func (s *series) advance(at time.Time) {
 	number := max(at.Unix(), 0) / int64(pointInterval/time.Second)
 	if s.ring == nil {
@@ -82,7 +82,7 @@ func (s *series) advance(at time.Time) {
 	s.ring[s.now%maxPoints] = Point{}
 }
 
-// until are the points up to a moment, which has the last one.
+// until returns the points up to a time.
 func (s *series) until(now time.Time) Series {
 	shown := Series{Every: pointInterval, Points: make([]Point, maxPoints)}
 	if s.ring == nil {
@@ -98,7 +98,7 @@ func (s *series) until(now time.Time) Series {
 
 func median(of []time.Duration) time.Duration { return quantile(of, 0.5) }
 
-// quantile is the least of some durations that so large a part of them do not exceed.
+// quantile returns the smallest duration that is not exceeded by the given part of all.
 func quantile(of []time.Duration, part float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -107,7 +107,7 @@ func quantile(of []time.Duration, part float64) time.Duration {
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 }
 
-// callKey is what was called, and how that ended.
+// callKey is the name and outcome of calls.
 type callKey struct{ what, outcome string }
 
 // callCounter counts the calls of one callKey.
@@ -145,7 +145,7 @@ func (s *controllerHistory) addLocalCalls(run *record.Run) {
 	}
 }
 
-// CallOutcome is how a call of a function went, in a word.
+// CallOutcome returns the outcome of a function call.
 func CallOutcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -162,7 +162,7 @@ func CallOutcome(err error) string {
 	return "error"
 }
 
-// callStats are the calls, by what was called and how that ended.
+// callStats returns the calls, sorted by name and outcome.
 func (s *controllerHistory) callStats() []CallStats {
 	names := slices.SortedFunc(maps.Keys(s.calls), func(a, b callKey) int {
 		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.outcome, b.outcome))

@@ -1,12 +1,11 @@
-// Package model is the read model of what controllers do: which there are, how each
-// of their objects is doing, and what was done about it, and why.
+// Package model is the read model of a process: its controllers, the state of each of their
+// objects, and the history of its runs.
 //
-// Here live the words in which all of that is said (the types of Source), and the
-// Book, in which runs are noted as they happen, within bounds. What must not: pages,
-// commands, requests to the API server, and the rights of who reads. A process is one
-// Source; another process reads it by the room inspect/wire. Engine and react know
-// nothing of this room: they give accounts (trace) to whoever observes them. The host
-// makes the Source of its process; ui and cli read.
+// It holds the types of Source, which the terminal and the dashboard show, and the bounded
+// History of runs. It holds no pages, no commands, no requests to the API server, and no
+// permission checks. Each process is a Source; package wire reads the Source of another
+// process. The controllers do not know this package: they hand records to the manager,
+// which implements Source. Packages cli and dashboard read it.
 package model
 
 import (
@@ -19,36 +18,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Source is what can be read of one process. All of it is a snapshot: what is
-// returned is the caller's. Errors that wrap ErrNotFound say that the controller, the
-// object or the run is not known (any more).
+// Source reads one process. Results are snapshots that belong to the caller. An error that
+// wraps ErrNotFound means that the controller, object or run is not known, or no longer
+// kept.
 //
-// What is read may be about objects that the reader has no right to see: it is for
-// the caller to ask the API server for that, see Redact.
+// Results may contain objects that the user may not read: callers check permissions with
+// the API server, see Redact.
 type Source interface {
-	// Name identifies the process among others: "setpoint", or that of a Go program.
+	// Name identifies the process: "setpoint", or the name of a Go program.
 	Name() string
-	// Process is about the process as a whole.
+	// Process returns the state of the process.
 	Process(ctx context.Context) (Process, error)
-	// Controllers are all controllers of it, sorted by name.
+	// Controllers returns all controllers, sorted by name.
 	Controllers(ctx context.Context) ([]Controller, error)
-	// Objects are those in the care of a controller.
+	// Objects returns the objects managed by a controller.
 	Objects(ctx context.Context, controller string, q Query) (Page, error)
-	// States are the states of one object, one for each controller that cares for it;
-	// none is no error.
+	// States returns the states of one object, one for each controller that manages it. No
+	// state is not an error.
 	States(ctx context.Context, ref Ref) ([]ObjectState, error)
-	// Runs are what was done about one object by any controller, the latest first.
+	// Runs returns the runs for one object by any controller, newest first.
 	Runs(ctx context.Context, ref Ref, limit int) ([]Run, error)
-	// Run is one of them with all that was asked and answered.
+	// Run returns one run with complete requests and responses.
 	Run(ctx context.Context, id uint64) (Run, error)
-	// Plan asks what would be done about an object now, and does none of it.
+	// Plan returns a dry run for an object.
 	Plan(ctx context.Context, controller string, ref Ref) (Plan, error)
-	// Await returns once something has changed since a revision, the present one at
-	// once if it is another; and in any case when ctx ends, with its error.
+	// Await returns once the revision differs from since, or with the error of ctx when
+	// that ends.
 	Await(ctx context.Context, since uint64) (revision uint64, err error)
 }
 
-// Kind is a kind of object as it is served.
+// Kind is a kind of object as the API server serves it.
 type Kind struct {
 	Group      string `json:"group,omitempty"`
 	Version    string `json:"version"`
@@ -57,9 +56,8 @@ type Kind struct {
 	Namespaced bool   `json:"namespaced,omitempty"`
 }
 
-// Resource is the full name of a kind in arguments and addresses: its plural, and its group
-// after a dot. Where the plural is not known it is the kind in lower case, which kubectl
-// takes too.
+// Resource returns the full name of a kind for arguments and URLs: "plural.group". If the
+// plural is unknown it uses the kind in lower case, which kubectl accepts too.
 func (k Kind) Resource() string {
 	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
 	if k.Group != "" {
@@ -68,7 +66,7 @@ func (k Kind) Resource() string {
 	return name
 }
 
-// Ref names an object. Version and Plural may be empty where they are not known.
+// Ref identifies an object. Version and Plural may be empty.
 type Ref struct {
 	Kind
 	Namespace string `json:"namespace,omitempty"`
@@ -76,48 +74,48 @@ type Ref struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// Process is one process that runs controllers.
+// Process is a process that runs controllers.
 type Process struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Instance is the pod, or the machine.
+	// Instance is the pod or the host.
 	Instance string    `json:"instance"`
 	Started  time.Time `json:"started"`
-	// LeaderElection says that several elect a leader, Leads that this one is it, and Leader
-	// who is, as far as that is known.
-	LeaderElection bool   `json:"elects,omitempty"`
-	IsLeader       bool   `json:"leads"`
+	// LeaderElection reports whether it is enabled, IsLeader whether this process leads,
+	// and Leader is the current leader, if known.
+	LeaderElection bool   `json:"leaderElection,omitempty"`
+	IsLeader       bool   `json:"isLeader"`
 	Leader         string `json:"leader,omitempty"`
-	// HeapBytes are live Go objects, Goroutines how many there are.
+	// HeapBytes is the live Go heap, Goroutines their number.
 	HeapBytes  uint64 `json:"heapBytes"`
 	Goroutines int    `json:"goroutines"`
-	// Selector is what narrows the controllers that it runs (--selector); "" for none.
+	// Selector limits the controllers of the process (--selector).
 	Selector string `json:"selector,omitempty"`
-	// Watches are what the cache holds.
+	// Watches are the watches of the cache.
 	Watches []Watch `json:"watches"`
 	Queue   Queue   `json:"queue"`
-	// History is what is kept of runs.
-	History HistoryStats `json:"book"`
-	// Series is that of all controllers together.
+	// History is the size of the history.
+	History HistoryStats `json:"history"`
+	// Series is the activity of all controllers.
 	Series Series `json:"series"`
 }
 
-// Caveat says in a sentence what of its objects this process cannot tell, and who can; ""
-// for nothing.
+// Caveat returns a sentence about what this process does not know and where to find it; ""
+// if there is nothing to say.
 func (p *Process) Caveat() string {
 	switch {
 	case p.IsStandby() && p.Leader != "":
-		return "The process " + p.Name + " stands by: " + p.Leader + " does the work, and has the timeline."
+		return "The process " + p.Name + " is a standby; " + p.Leader + " is the leader and has the history."
 	case p.IsStandby():
-		return "The process " + p.Name + " stands by: the one that leads does the work, and has the timeline."
+		return "The process " + p.Name + " is a standby; the leader has the history."
 	case p.History.Off:
 		return "The process " + p.Name + " keeps no history (--history-size)."
 	}
 	return ""
 }
 
-// CaveatFor is the Caveat about a controller: of one that is at work in each replica, a
-// process that stands by can tell what it did itself.
+// CaveatFor returns the caveat for a controller. One that runs on all replicas has its
+// history on a standby too.
 func (p *Process) CaveatFor(c *Controller) string {
 	if p.IsStandby() && c.AllReplicas {
 		return (&Process{Name: p.Name, History: p.History}).Caveat()
@@ -125,14 +123,14 @@ func (p *Process) CaveatFor(c *Controller) string {
 	return p.Caveat()
 }
 
-// IsStandby says that another process does the work of this one.
+// IsStandby reports whether another process is the leader.
 func (p *Process) IsStandby() bool { return p.LeaderElection && !p.IsLeader }
 
-// Watch is one watch of the cache.
+// Watch is a watch of the cache.
 type Watch struct {
-	// Selection is such as "pods.v1" with what narrows it.
+	// Selection is the kind with its selectors, such as "pods.v1".
 	Selection string `json:"selection"`
-	// Kind and Namespace are what is watched; without a namespace all of them are.
+	// Kind and Namespace are what is watched; "" is all namespaces.
 	Kind      Kind   `json:"kind,omitzero"`
 	Namespace string `json:"namespace,omitempty"`
 	Objects   int    `json:"objects"`
@@ -141,72 +139,73 @@ type Watch struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// Queue is how much work is waiting.
+// Queue is the state of a work queue.
 type Queue struct {
 	Queued int `json:"queued"`
-	Active int `json:"working"`
-	// BackingOff wait for the end of a backoff, Delayed for a moment.
-	BackingOff int `json:"retrying"`
-	Scheduled  int `json:"delayed"`
-	// Oldest is how long one has been queued.
+	Active int `json:"active"`
+	// BackingOff wait for a retry, Scheduled for a point in time.
+	BackingOff int `json:"backingOff"`
+	Scheduled  int `json:"scheduled"`
+	// Oldest is how long the oldest item has been queued.
 	Oldest time.Duration `json:"oldestNanoseconds"`
 }
 
-// HistoryStats say what the Book holds, and may hold.
+// HistoryStats are the size and bounds of the history.
 type HistoryStats struct {
 	Runs     int `json:"runs"`
 	Bytes    int `json:"bytes"`
 	MaxBytes int `json:"maxBytes"`
-	// Off says that it takes note of nothing.
+	// Off reports that no history is kept.
 	Off bool `json:"off,omitempty"`
 }
 
-// Controller is one controller and how it is doing.
+// Controller is the state of one controller.
 type Controller struct {
-	// Name as in logs and metrics, such as "compositecontroller.setpoint.dev/teams".
+	// Name is the name in logs and metrics, such as
+	// "compositecontroller.setpoint.dev/teams".
 	Name    string `json:"name"`
 	Process string `json:"process"`
-	// Declared is the object that declares it; nil for one of a Go program.
+	// Declared is the object that declares the controller; nil in Go programs.
 	Declared *Ref `json:"declared,omitempty"`
-	// Kinds are those of its objects, Children those of what it makes of them, and of
-	// what else it may write. Of one that does not run, neither is known.
+	// Kinds are the kinds it manages, Children the kinds of their children and of other
+	// objects it may write. Both are unknown if it does not run.
 	Kinds    []Kind `json:"kinds"`
 	Children []Kind `json:"children,omitempty"`
-	// RevisionKinds are the kinds in which it keeps what it has to remember of its objects:
-	// ControllerRevisions, which the objects own.
-	RevisionKinds []Kind `json:"keeps,omitempty"`
-	// Description say what it does, a sentence each.
-	Description []string `json:"words"`
-	// Notes are what its user should know although it is accepted.
+	// RevisionKinds are the kinds of the history objects that its parents own, such as
+	// ControllerRevisions.
+	RevisionKinds []Kind `json:"revisionKinds,omitempty"`
+	// Description has sentences about what the controller does.
+	Description []string `json:"description"`
+	// Notes are warnings about an accepted spec.
 	Notes []string `json:"notes,omitempty"`
-	// Conditions are Accepted and Ready, and Settled where there is something to say.
+	// Conditions are Accepted and Ready, and others that matter.
 	Conditions []Condition `json:"conditions"`
-	// Suspended says that its spec suspends it.
+	// Suspended reports spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
-	// AllReplicas says that each replica does all of its work, leading or not: it reviews
-	// what others write, and has no objects in its care.
-	AllReplicas bool `json:"everywhere,omitempty"`
-	// Objects is how many it cares for, and of those: Failing, Paused by a user, and
-	// Unsettled, which are written again and again. Owned is how many children.
+	// AllReplicas reports that every replica works, not only the leader: an admission
+	// controller, which manages no objects.
+	AllReplicas bool `json:"allReplicas,omitempty"`
+	// Objects is the number of managed objects, of which some are Failing, Paused or
+	// Conflicting. Owned is the number of children.
 	Objects     int `json:"objects"`
 	Owned       int `json:"owned"`
 	Failing     int `json:"failing"`
 	Paused      int `json:"paused"`
-	Conflicting int `json:"unsettled"`
-	// HeldDeletions is how many deletions the deletion guard holds, and AllowDeletions the value
-	// that confirms them, of the annotation setpoint.dev/allow-deletions.
-	HeldDeletions  int    `json:"deletionsHeld"`
+	Conflicting int `json:"conflicting"`
+	// HeldDeletions is the number of deletions held by the deletion guard, and
+	// AllowDeletions the value of the annotation setpoint.dev/allow-deletions that allows
+	// them.
+	HeldDeletions  int    `json:"heldDeletions"`
 	AllowDeletions string `json:"allowDeletions,omitempty"`
 	Queue          Queue  `json:"queue"`
-	// Last is the latest failure, also after it was overcome.
+	// Last is the latest failure, even if it is resolved.
 	Last *Failure `json:"lastFailure,omitempty"`
-	// Calls are those of hooks, handlers and reviews since the start, by how they
-	// ended.
+	// Calls are the calls of hooks, handlers and reviews since the start, by outcome.
 	Calls  []CallStats `json:"calls,omitempty"`
 	Series Series      `json:"series"`
 }
 
-// Ready is the condition of that type; the zero Condition if there is none.
+// Ready returns the condition Ready, or a zero Condition.
 func (c *Controller) Ready() Condition {
 	for _, each := range c.Conditions {
 		if each.Type == "Ready" {
@@ -216,7 +215,7 @@ func (c *Controller) Ready() Condition {
 	return Condition{}
 }
 
-// Refusal is why the controller does not run: its declaration is refused; "" if it is not.
+// Refusal returns why the controller is not accepted; "" if it is.
 func (c *Controller) Refusal() string {
 	for _, each := range c.Conditions {
 		if each.Type == "Accepted" && each.Status == "False" {
@@ -226,17 +225,17 @@ func (c *Controller) Refusal() string {
 	return ""
 }
 
-// Condition is one condition, as the API conventions have it.
+// Condition is a condition of the Kubernetes API conventions.
 type Condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Since is when the status changed last; zero where nobody knows.
+	// Since is when the status changed; zero if unknown.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Failure is what went wrong with which object, and when.
+// Failure is a failed run.
 type Failure struct {
 	Message string    `json:"message"`
 	Object  string    `json:"object"`
@@ -249,19 +248,19 @@ type Location struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// CallStats are the calls of one hook, handler or review that ended alike.
+// CallStats are the calls of one hook, handler or review with the same outcome.
 type CallStats struct {
-	// Name is "sync", "finalize", "customize", the name of a handler, or of a review.
-	Name string `json:"what"`
-	// Outcome is an HTTP status code ("0" without an answer), or how a function ended.
+	// Name is "sync", "finalize", "customize", or the name of a handler or review.
+	Name string `json:"name"`
+	// Outcome is an HTTP status code ("0" without a response), or the result of a function.
 	Outcome string `json:"outcome"`
 	Count   uint64 `json:"count"`
-	// P50 and P99 are of the latest calls.
+	// P50 and P99 are percentiles of the latest calls.
 	P50 time.Duration `json:"p50Nanoseconds"`
 	P99 time.Duration `json:"p99Nanoseconds"`
 }
 
-// Series is what happened lately, an interval after the other, the latest last.
+// Series is recent activity, oldest interval first.
 type Series struct {
 	Every  time.Duration `json:"everyNanoseconds"`
 	Points []Point       `json:"points"`
@@ -273,13 +272,12 @@ type Point struct {
 	Failed uint32 `json:"failed"`
 	Calls  uint32 `json:"calls"`
 	Writes uint32 `json:"writes"`
-	// Took is how long the runs that asked somebody took: the median, and the
-	// longest.
+	// Median and Longest are the durations of the runs with calls.
 	Median  time.Duration `json:"medianNanoseconds"`
 	Longest time.Duration `json:"longestNanoseconds"`
 }
 
-// State is how an object is doing, in a word.
+// State is the state of an object.
 type State string
 
 // The states of an object, sorted by severity.
@@ -300,212 +298,207 @@ const (
 	StateSynced State = "Synced"
 )
 
-// States are all of them, in their order.
+// States returns all states, by severity.
 func States() []State {
 	return []State{StateFailing, StateConflicting, StateQueued, StateUnknown, StatePaused, StateSynced}
 }
 
-// Query says which objects are wanted, and in what order.
+// Query filters and sorts objects.
 type Query struct {
-	// Text is contained in the name or the namespace, or in the error; in lower case.
+	// Text matches the name, the namespace or the error; lower case.
 	Text string `json:"text,omitempty"`
-	// ReadableKinds are the kinds, among those that the controller writes, which the reader may
-	// read where this is about: errors that may quote others are not looked into.
-	ReadableKinds []Kind `json:"reads,omitempty"`
-	// Kind with its Group, Namespace, State: all if empty. A Kind without a Group is one
-	// of the core group.
+	// ReadableKinds are the kinds, among those the controller writes, that the reader may
+	// read here: Text does not match errors that may quote other kinds.
+	ReadableKinds []Kind `json:"readableKinds,omitempty"`
+	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core
+	// group.
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	State     State  `json:"state,omitempty"`
-	// Sort is "state" (if empty), "name", "created", "run" (the latest first), "children"
-	// (the most first), or "asked" (those first that nobody ever asked to run, those last
-	// that are Paused); Reverse turns it round.
+	// Sort is "state" (the default), "name", "created", "run" (latest first), "children"
+	// (most first), or "reconcileAt" (oldest request first, paused objects last).
 	Sort    string `json:"sort,omitempty"`
 	Reverse bool   `json:"reverse,omitempty"`
-	// Offset and Limit say which page; 100 objects if there is no limit.
+	// Offset and Limit select the page; the default limit is 100.
 	Offset int `json:"offset,omitempty"`
 	Limit  int `json:"limit,omitempty"`
 }
 
-// Page is a part of a list.
+// Page is a page of a list.
 type Page struct {
-	// Total is how many objects there are, Matching how many a Query is about, and
-	// States how many of all there are of each.
+	// Total is the number of all objects, Matching of those that match the query, and
+	// States the number of all objects by state.
 	Total    int `json:"total"`
 	Matching int `json:"matching"`
-	// Reviews says that the objects are those of reviews that are kept.
+	// Reviews reports that the objects are those with recorded reviews.
 	Reviews bool          `json:"reviews,omitempty"`
 	States  map[State]int `json:"states"`
 	Objects []ObjectState `json:"objects"`
 }
 
-// ObjectState is how an object is doing in the care of one controller.
+// ObjectState is the state of an object under one controller.
 type ObjectState struct {
 	Ref
 	Controller string    `json:"controller"`
 	Process    string    `json:"process"`
 	State      State     `json:"state"`
 	Created    time.Time `json:"created,omitzero"`
-	// Deleting says that it is going away.
+	// Deleting reports a deletion timestamp.
 	Deleting bool `json:"deleting,omitempty"`
-	// Error is what the latest run failed with, Attempts how many did in a row; only of
-	// one that is Failing. Unrest is what does not settle.
+	// Error is the error of the latest run and Attempts the number of consecutive failures,
+	// of a failing object. Conflict says what is written again and again.
 	Error    string `json:"error,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
-	// FailingSince is when the first of these attempts failed.
+	// FailingSince is the time of the first of these failures.
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Fault is what of that failed; nil where no more is known than the Error.
+	// Fault classifies Error, if that is possible.
 	Fault    *Fault `json:"fault,omitempty"`
-	Conflict string `json:"unrest,omitempty"`
-	// Suspended says that its controller does nothing, as its spec asks. Whether it
-	// selects the object is not known then.
+	Conflict string `json:"conflict,omitempty"`
+	// Suspended reports that the controller is suspended; whether it selects the object is
+	// unknown then.
 	Suspended bool `json:"suspended,omitempty"`
-	// ReviewOutcome is what came of the latest review, of a controller that does nothing but
-	// review: "allowed", "mutated", "denied" or "error"; Error is why then. Reviews is how
-	// many are kept.
-	ReviewOutcome string `json:"reviewed,omitempty"`
+	// ReviewOutcome is the outcome of the latest review by an admission controller:
+	// "allowed", "mutated", "denied" or "error", with Error. Reviews is the number of
+	// recorded reviews.
+	ReviewOutcome string `json:"reviewOutcome,omitempty"`
 	Reviews       int    `json:"reviews,omitempty"`
-	// HeldDeletions is how many deletions of its children the deletion guard holds, and
-	// AllowDeletions the value that confirms these, of the annotation on the object.
-	HeldDeletions  int    `json:"deletionsHeld,omitempty"`
+	// HeldDeletions is the number of held deletions of children, and AllowDeletions the
+	// value of the annotation that allows them.
+	HeldDeletions  int    `json:"heldDeletions,omitempty"`
 	AllowDeletions string `json:"allowDeletions,omitempty"`
-	// Mentions is what Error and Unrest may quote, beside the object itself.
-	Mentions []Location `json:"among,omitempty"`
-	// Next is when it is looked at again although nothing happens; zero for never.
+	// Mentions are the locations of objects that Error and Conflict may quote.
+	Mentions []Location `json:"mentions,omitempty"`
+	// Next is the next scheduled run; zero if there is none.
 	Next time.Time `json:"next,omitzero"`
-	// Ran is when it was last run; zero if that is not known any more.
+	// Ran is the time of the latest run; zero if unknown.
 	Ran time.Time `json:"ran,omitzero"`
-	// ReconcileAt is when a user asked for a run by an annotation, if that says a time.
-	ReconcileAt time.Time `json:"asked,omitzero"`
+	// ReconcileAt is the time of the latest manual reconcile request.
+	ReconcileAt time.Time `json:"reconcileAt,omitzero"`
 	Children    int       `json:"children"`
-	// ChildStates are the children, with how they are doing; only of About.
-	ChildStates []Child `json:"family,omitempty"`
+	// ChildStates are the children with their health; only set by Source.States.
+	ChildStates []Child `json:"childStates,omitempty"`
 }
 
-// Child is an object that a controller made, or is responsible for.
+// Child is a child with its health.
 type Child struct {
 	Ref
-	// Health is "Current", "HealthInProgress", "Failed", "Terminating" or "Unknown", as
-	// kstatus has it, and Message why.
+	// Health is the status of kstatus: "Current", "InProgress", "Failed", "Terminating" or
+	// "Unknown".
 	Health  string    `json:"health"`
 	Message string    `json:"message,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 }
 
-// Run is what was done about one object at one time.
+// Run is one reconcile, handler call or review.
 type Run struct {
 	ID         uint64 `json:"id"`
 	Controller string `json:"controller"`
 	Process    string `json:"process"`
 	Object     Ref    `json:"object"`
-	// Causes are what brought it about, in words, such as "child Pod shop/a changed".
+	// Causes are the triggers, such as "child Pod shop/a changed".
 	Causes []string `json:"causes"`
-	// Attempt is how many runs had failed in a row before.
+	// Attempt is the number of consecutive failures before this run.
 	Attempt   int           `json:"attempt,omitempty"`
 	Began     time.Time     `json:"began"`
-	QueuedFor time.Duration `json:"waitedNanoseconds"`
+	QueuedFor time.Duration `json:"queuedForNanoseconds"`
 	Took      time.Duration `json:"tookNanoseconds"`
-	// Outcome is "synced", "postponed", "failed" or "skipped", or "deleted" for the record of
-	// the deletion of the object, which is no run; for a review "allowed",
-	// "mutated" or "denied", or "error" where there was no verdict.
+	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
+	// "mutated", "denied", or "error" without a response; "deleted" for the record of a
+	// deletion.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 	Fault   *Fault `json:"fault,omitempty"`
-	// Next is when it comes again; zero where something new has to happen, and once
-	// another run came.
+	// Next is the next scheduled run; zero if there is none or a later run has started.
 	Next time.Time `json:"next,omitzero"`
-	// Noops is how many runs came before, since the run below, that found nothing new.
-	Noops int    `json:"quiet,omitempty"`
+	// Noops is the number of runs without changes before this one.
+	Noops int    `json:"noops,omitempty"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is one thing that a run did; one of its parts is set.
+// Step is one step of a run; exactly one of the pointers is set.
 type Step struct {
 	At    time.Duration `json:"atNanoseconds"`
 	Took  time.Duration `json:"tookNanoseconds"`
-	Call  *Call         `json:"ask,omitempty"`
+	Call  *Call         `json:"call,omitempty"`
 	Plan  *Planned      `json:"plan,omitempty"`
 	Write *Write        `json:"write,omitempty"`
 	Event *Event        `json:"event,omitempty"`
 }
 
-// Call is a question and its answer.
+// Call is a call of a hook, handler or webhook.
 type Call struct {
-	// Name is "sync", "finalize", "customize", the name of a handler, or of a review;
-	// Reason what a handler was told of.
-	Name   string `json:"what"`
+	// Name is "sync", "finalize", "customize", or the name of a handler or review; Reason
+	// is why a handler was called.
+	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"`
-	// Revision is the revision of the parent that the hook was shown; nil where its
-	// controller keeps none.
+	// Revision is the revision of the parent in the request; nil if the controller keeps
+	// none.
 	Revision *Revision `json:"revision,omitempty"`
-	// Review is what it was about and came to, of a webhook of admission; else nil.
+	// Review is set for an admission webhook.
 	Review *Review `json:"review,omitempty"`
 	Error  string  `json:"error,omitempty"`
 	Fault  *Fault  `json:"fault,omitempty"`
-	// Request and Reply are JSON as hooks see it; only of Source.Run. The values of
-	// Secrets are masked. Where there is too much to keep, Dropped says so.
+	// Request and Response are the JSON of the call, with Secrets masked; only set by
+	// Source.Run. Dropped reports that they are no longer kept.
 	Request  json.RawMessage `json:"request,omitempty"`
-	Response json.RawMessage `json:"reply,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
 	Dropped  bool            `json:"dropped,omitempty"`
-	// Previous is the id of the run of the same object in which the same was asked
-	// before; 0 for none that is kept.
+	// Previous is the ID of the previous run with a comparable call; 0 if there is none.
 	Previous uint64 `json:"previous,omitempty"`
 }
 
-// Planned is what was decided.
+// Planned is a plan.
 type Planned struct {
 	Actions []Action `json:"actions,omitempty"`
-	// Unchanged is how many children were as they should be.
-	Unchanged int `json:"equal,omitempty"`
+	// Unchanged is the number of children without changes.
+	Unchanged int `json:"unchanged,omitempty"`
 }
 
-// Action is one write that was decided.
+// Action is a planned write.
 type Action struct {
 	// Verb is "create", "update", "apply", "delete", "adopt", "release" or "evict".
 	Verb   string `json:"verb"`
 	Object Ref    `json:"object"`
-	// Reason says why, such as "missing" or "spec.image differs".
+	// Reason is why, such as "missing" or "spec.image differs".
 	Reason string `json:"reason,omitempty"`
-	// Changes are the fields that it is about; only of Source.Run.
+	// Changes are the changed fields; only set by Source.Run.
 	Changes []Change `json:"changes,omitempty"`
 }
 
 // Change is a field that differs. A side is nil if the field is missing.
 type Change = object.FieldChange
 
-// Write is a write and what the API server answered.
+// Write is a write and its result.
 type Write struct {
 	Verb   string `json:"verb"`
 	Object Ref    `json:"object"`
-	// Part is "status" where that alone was written.
+	// Part is "status" for the subresource.
 	Part string `json:"part,omitempty"`
-	// Version is the resource version that came of it, Unchanged says that it made no
-	// difference.
+	// Version is the resulting resource version. Unchanged reports that the write changed
+	// nothing.
 	Version   string `json:"resourceVersion,omitempty"`
 	Unchanged bool   `json:"unchanged,omitempty"`
-	// Error is what the API server refused it with.
+	// Error is the error of the API server.
 	Error string `json:"error,omitempty"`
 	Fault *Fault `json:"fault,omitempty"`
-	// Changes are the fields that it made another, where no Action says them; only of
-	// Source.Run.
+	// Changes are the changed fields if no Action has them; only set by Source.Run.
 	Changes []Change `json:"changes,omitempty"`
 }
 
-// Event is what was told at the object.
+// Event is an event sent for the object.
 type Event struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// Plan is what would be done about an object now.
+// Plan is the result of a dry run.
 type Plan struct {
-	// Text is for people, as `setpoint plan` prints it, Report the same as its JSON.
+	// Text is the output of `setpoint plan`, Report its JSON.
 	Text   string          `json:"text"`
 	Report json.RawMessage `json:"report"`
-	// Refs are all objects that these are about, the one itself among them: who may not
-	// read one of them is not to see either form. Plurals may be missing. A process of
-	// another version may say none.
+	// Refs are all objects in the plan. Readers who may not read all of them must not see
+	// the plan. Plurals may be empty.
 	Refs []Ref `json:"objects"`
 }

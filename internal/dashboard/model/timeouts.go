@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// How long a process is waited for that did not answer in time lately, and for how long
-// that counts against it.
+// shortTimeout applies to a process for slowMemory after a timeout.
 const (
 	shortTimeout = 500 * time.Millisecond
 	slowMemory   = 15 * time.Second
 )
 
-// Timeouts is how long processes are waited for. One that has been stopped, or hangs,
-// still accepts questions: without a limit, whoever asks hangs with it.
+// Timeouts bound requests to processes. A process that is stopped or hangs still accepts
+// connections.
 type Timeouts struct {
 	limit time.Duration
 
@@ -23,26 +22,26 @@ type Timeouts struct {
 	slow map[Source]time.Time
 }
 
-// NewTimeouts makes one by which a process may take so long for an answer.
+// NewTimeouts returns Timeouts with a limit for each request.
 func NewTimeouts(limit time.Duration) *Timeouts {
 	return &Timeouts{limit: limit, slow: map[Source]time.Time{}}
 }
 
-// timeoutError says that a process did not answer in time.
+// timeoutError reports a process that did not respond in time.
 type timeoutError struct{ process string }
 
 func (e timeoutError) Error() string { return "the process " + e.process + " did not respond in time" }
 func (e timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// Result is what one process said.
+// Result is the result of one process.
 type Result[T any] struct {
 	Source Source
 	Value  T
 	Err    error
 }
 
-// QueryOne asks one process. The error about one that does not answer in time names it,
-// and wraps context.DeadlineExceeded.
+// QueryOne queries one process. A timeout error names the process and wraps
+// context.DeadlineExceeded.
 func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, ask func(context.Context, Source) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, p.timeoutFor(s, time.Now()))
 	defer cancel()
@@ -55,7 +54,7 @@ func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, ask func(contex
 	return value, err
 }
 
-// QueryAll asks several processes at the same time. The answers are in their order.
+// QueryAll queries processes in parallel. The results are in their order.
 func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, ask func(context.Context, Source) (T, error)) []Result[T] {
 	answers := make([]Result[T], len(all))
 	var asking sync.WaitGroup
@@ -69,7 +68,7 @@ func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, ask func(co
 	return answers
 }
 
-// timeoutFor is how long a process is waited for now.
+// timeoutFor returns the timeout for a process.
 func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +78,8 @@ func (p *Timeouts) timeoutFor(s Source, now time.Time) time.Duration {
 	return p.limit
 }
 
-// noteSlow remembers who was late, from the first time on: after a while it is waited for
-// again, as it may be no more than slow.
+// noteSlow remembers when a process first timed out. After slowMemory it gets the full
+// timeout again.
 func (p *Timeouts) noteSlow(s Source, late bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Version is that of paths and types. Another one is another path.
-const Version = "v1"
+const Version = "v2"
 
 // Prefix is where a Handler answers.
 const Prefix = "/inspect/" + Version + "/"

@@ -214,7 +214,7 @@ func TestUnauthorizedRequests(t *testing.T) {
 		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, "v1/../", "", 1), http.NoBody)
+			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8082"+strings.Replace(Prefix+test.path, Version+"/../", "", 1), http.NoBody)
 			r.Header.Set("Authorization", "Bearer secret")
 			test.change(r)
 			w := httptest.NewRecorder()
