@@ -163,7 +163,7 @@ func TestStandbyController(t *testing.T) {
 	source := &fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}, process: model.Process{Name: "setpoint", LeaderElection: true, Leader: "setpoint-1"}}
 	for _, path := range []string{"/", teamsPage} {
 		body := get(t, newServer(t, source), path).Body.String()
-		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 does the work") {
+		if !strings.Contains(body, "Standby") || path == teamsPage && !strings.Contains(body, "setpoint-1 is the leader") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
@@ -183,7 +183,7 @@ func TestReviewsRunInEveryReplica(t *testing.T) {
 	source.process = model.Process{Name: "shop", LeaderElection: true, Leader: "shop-1"}
 	for _, path := range []string{"/", programPage} {
 		body := get(t, newServer(t, source), path).Body.String()
-		if strings.Contains(body, ">Standby") || path == programPage && strings.Contains(body, "does the work") {
+		if strings.Contains(body, ">Standby") || path == programPage && strings.Contains(body, "is the leader") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}

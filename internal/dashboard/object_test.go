@@ -196,7 +196,7 @@ func TestPlanPage(t *testing.T) {
 		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
 	wantTexts(t, renderPage(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
 	p.Fault = describeFault("sync hook: POST http://x: connection refused", &model.Fault{Kind: record.HookUnreachable}, runFailedTitle)
-	wantTexts(t, renderPage(t, "object_plan", p), "Nobody listens at the hook&#39;s address")
+	wantTexts(t, renderPage(t, "object_plan", p), "Connection to the hook refused")
 }
 
 func TestYAMLPage(t *testing.T) {

@@ -86,8 +86,9 @@ func adviceRules() []adviceRule {
 			Help:  "See the error. If it names an admission webhook, ask its owner.",
 		}},
 		{what: record.APIServerUnavailable, Advice: Advice{
-			Title: "API server unreachable",
-			Help:  "Setpoint retries. If this repeats, check the API server and the network between it and this process.",
+			Title:     "API server unreachable",
+			Help:      "Setpoint retries. If this repeats, check the API server and the network between it and this process.",
+			LocalHelp: "check the kubeconfig and whether the API server is running",
 		}},
 		{what: record.TimedOut, Advice: Advice{
 			Title:     "Timeout",
