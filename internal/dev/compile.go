@@ -18,41 +18,41 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
-// Compiling is silent while it is quick. One that takes longer is shown, and where no
-// line can be kept up to date, a line says at each interval how far it has come.
+// quickCompile is how long compiling runs before it is shown. Without a terminal, a line
+// reports progress every compileInterval.
 const (
 	compilePhaseDelay = time.Second
 	compileInterval   = 30 * time.Second
 )
 
-// compiler makes the program of one process from its sources.
+// compiler compiles the program of one process.
 type compiler struct {
 	process  project.Process
 	reaper   *process.Reaper
 	reporter *progress.Reporter
 
-	done  bool  // the first time is over
-	first error // how it went; the process takes it at its first start
+	done  bool  // whether the first compilation has finished
+	first error // its error, for the first start of the process
 }
 
-// newCompiler chooses the file that the program is compiled into. It stays from one
-// session to the next, so that what has not changed is not linked again.
+// newCompiler chooses the path of the binary. It is the same in each session, so that
+// unchanged programs are not linked again.
 func (s *session) newCompiler(w *workspace, p project.Process) (*compiler, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nil, fmt.Errorf("process %s: find a place for what is compiled: %w", p.Name, err)
+		return nil, fmt.Errorf("process %s: find the cache folder: %w", p.Name, err)
 	}
 	sum := sha256.Sum256([]byte(w.Dir))
 	folder := filepath.Join(cache, "setpoint", "dev", hex.EncodeToString(sum[:8]))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("process %s: make a place for what is compiled: %w", p.Name, err)
+		return nil, fmt.Errorf("process %s: create the cache folder: %w", p.Name, err)
 	}
 	return &compiler{process: p.WithBinary(filepath.Join(folder, p.Name)), reaper: s.reaper, reporter: s.Reporter}, nil
 }
 
-// compileAll compiles what is not compiled yet before anything is booted: it is the
-// machine's whole work for a while, and counts against no limit. What does not compile
-// is shown and compiled again when a file of it changes, unless a command needs it.
+// compileAll compiles all programs before the cluster boots, because compiling uses all
+// CPUs. No timeout includes it. A program that does not compile is compiled again when a
+// file changes, unless a command needs it.
 func (s *session) compileAll(ctx context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
@@ -79,7 +79,7 @@ func (s *session) compileAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// prepare is called before each start of the process.
+// prepare runs before each start of the process.
 func (c *compiler) prepare(ctx context.Context) error {
 	if !c.done {
 		c.done = true
@@ -88,8 +88,8 @@ func (c *compiler) prepare(ctx context.Context) error {
 	return c.run(ctx, false)
 }
 
-// run compiles. Its error says that it failed; what the compiler said of it was shown
-// as it was written.
+// run compiles the program. The compiler's messages are printed as they arrive; the error
+// only reports the failure.
 func (c *compiler) run(ctx context.Context, shown bool) error {
 	output := &compileOutput{problems: c.reporter.Writer(c.process.Name)}
 	watched := make(chan struct{})
@@ -114,7 +114,7 @@ func (c *compiler) run(ctx context.Context, shown bool) error {
 	return nil
 }
 
-// watch shows the compiling as a phase, at once or when it is not quick.
+// watch shows the compilation as a phase, at once or after quickCompile.
 func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 	began := time.Now()
 	if !shown {
@@ -146,7 +146,7 @@ func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 	}
 }
 
-// compileOutput counts what the go command says of its progress and passes on the rest.
+// compileOutput counts the packages that the go command reports, and passes other lines on.
 type compileOutput struct {
 	problems *progress.Writer
 
@@ -156,7 +156,7 @@ type compileOutput struct {
 	modules  int
 }
 
-// The lines in which `go build -v` names a package it compiles, and a module it fetches.
+// The lines in which `go build -v` reports a compiled package and a fetched module.
 var (
 	compiledPackage = regexp.MustCompile(`^[[:alnum:]._~/-]+$`)
 	fetchedModule   = regexp.MustCompile(`^go: downloading `)
@@ -183,11 +183,11 @@ func (o *compileOutput) line(text string) {
 	case compiledPackage.MatchString(text):
 		o.packages++
 	default:
-		_, _ = o.problems.Write([]byte(text + "\n")) // Never fails.
+		_, _ = o.problems.Write([]byte(text + "\n")) // It never fails.
 	}
 }
 
-// flush passes on a last line without an end.
+// flush passes on an unfinished last line.
 func (o *compileOutput) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -197,7 +197,7 @@ func (o *compileOutput) flush() {
 	o.pending = nil
 }
 
-// progress says how far it has come; it is empty when there was nothing to do.
+// progress returns the progress for a line; "" if there was nothing to do.
 func (o *compileOutput) progress() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

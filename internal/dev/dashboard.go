@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// defaultDashboardAddress is where the window is if nothing else is there, so that a page stays
-// open from one session to the next.
+// defaultDashboardAddress is tried first, so that open pages keep working in the next
+// session.
 const defaultDashboardAddress = "127.0.0.1:7400"
 
 // openDashboard opens the address of the window; without one there is none.
@@ -65,7 +65,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]ma
 	return []manager.HTTPEndpoint{{Listener: d.listener, Handler: handler}}, nil
 }
 
-// listenNear listens at an address; where any port will do, at the usual one first.
+// listenNear listens at an address; for any port it tries the default one first.
 func listenNear(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	if address == AnyDashboardAddress {

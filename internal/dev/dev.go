@@ -1,12 +1,10 @@
-// Package dev is the development loop behind `setpoint dev`: it boots a
-// cluster, runs the engine in it, applies the manifests of some folders, runs
-// their processes in the place of Services, and keeps all of it in step with
-// the files while they are edited.
+// Package dev is the development loop of `setpoint dev`: it boots a cluster, runs the
+// manager in it, applies manifests, runs processes in place of Services, and reloads
+// everything when files change.
 //
-// Its parts are rooms of their own: project reads setpoint.yaml, manifest
-// applies, process supervises, watch tells of changed files, progress writes to
-// the terminal. How a cluster is booted is not known here, since that takes a
-// binary ten times as large; it is plugged in as Boot. The command line calls.
+// Subpackages: project reads setpoint.yaml, manifest applies, process supervises, watch
+// reports changed files, progress writes to the terminal. The caller provides Boot, because
+// the control plane makes a binary ten times as large. Package cli calls it.
 package dev
 
 import (
@@ -27,40 +25,40 @@ import (
 
 // Cluster is a running control plane.
 type Cluster interface {
-	// Kubeconfig is the path of a file with full access.
+	// Kubeconfig returns the path of the admin kubeconfig.
 	Kubeconfig() string
-	// Address is the URL of the API server.
+	// Address returns the URL of the API server.
 	Address() string
 	Components() []Component
-	// Done is closed when the cluster has ended; Err says why, nil after Stop.
+	// Done is closed when the cluster stops. Err returns why; nil after Stop.
 	Done() <-chan struct{}
 	Err() error
 	Stop(ctx context.Context) error
 }
 
-// Component is one program of the control plane and the file it logs to.
+// Component is one program of the control plane and its log file.
 type Component struct{ Name, Log string }
 
-// BootOptions say what cluster is wanted.
+// BootOptions configure the cluster.
 type BootOptions struct {
-	// DataDir keeps the cluster between runs; empty for a throw-away one.
+	// DataDir keeps the cluster between runs; "" for a temporary one.
 	DataDir string
-	// Kubeconfig is the file to write; empty for one in the data directory.
+	// Kubeconfig is the file to write; "" for one in the data directory.
 	Kubeconfig string
-	// Progress is called when a phase begins; what it returns, when it ends.
+	// Progress is called at the start of a phase and returns the function for its end.
 	Progress func(phase string) (done func(error))
 	Log      *slog.Logger
 }
 
-// Boot starts a cluster and returns when it can be used.
+// Boot starts a cluster and returns once it is ready.
 type Boot func(ctx context.Context, o BootOptions) (Cluster, error)
 
-// Manager runs the controllers; host.Host is the one there is.
+// Manager runs the controllers. manager.Manager implements it.
 type Manager interface {
 	Run(ctx context.Context) error
 	Ready() <-chan struct{}
-	// HookRestarted says that a process answers at an address, after another one or after
-	// HookDown; HookDown that none does, and why.
+	// HookRestarted reports that a process responds at an address again; HookDown that none
+	// does, and why.
 	HookRestarted(addr string)
 	HookDown(addr string, err error)
 }
@@ -69,50 +67,48 @@ type Manager interface {
 type Options struct {
 	// Dirs are folders with a setpoint.yaml.
 	Dirs []string
-	// Command is run when everything is ready; the session ends with it.
+	// Command runs once everything is ready; the session ends with it.
 	Command []string
-	// ProcessLogs is the folder for what the processes write, each to NAME.log; the
-	// terminal if empty.
+	// ProcessLogs is the folder for the output of processes, one NAME.log each; "" for the
+	// terminal.
 	ProcessLogs string
-	// ReadyTimeout is how long the command waits for the processes it needs once they
-	// are compiled; without limit if 0.
+	// ReadyTimeout is how long the command waits for compiled processes; 0 for no timeout.
 	ReadyTimeout time.Duration
-	// Interactive says that the command reads from a terminal.
+	// Interactive reports that the command reads from a terminal.
 	Interactive    bool
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// DashboardAddress is where the window is, on loopback; AnyDashboardAddress for the usual place, or
-	// another if that is taken, and "" for nowhere.
+	// DashboardAddress is the loopback address of the dashboard; AnyDashboardAddress for
+	// the default port or a free one, "" for no dashboard.
 	DashboardAddress string
-	// DataDir and Kubeconfig are passed on to Boot.
+	// DataDir and Kubeconfig are passed to Boot.
 	DataDir, Kubeconfig string
 	Boot                Boot
-	// NewManager makes what runs the controllers; a host.Host when nil.
+	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 
-	// FreePort finds a port for a process; process.FreePort when nil.
+	// FreePort finds a port for a process; process.FreePort if nil.
 	FreePort func() (int, error)
 
-	// Program is how the user called this program, Executable where it lies.
+	// Program is the name this program was called by, Executable its path.
 	Program, Executable string
 	Version             string
 
 	Reporter *progress.Reporter
 	Log      *slog.Logger
-	// Signals ask for an end. The second one calls Abort, which does not return.
+	// Signals end the session. The second one calls Abort, which must not return.
 	Signals <-chan os.Signal
 	Abort   func()
 }
 
-// AnyDashboardAddress is any free port of loopback.
+// AnyDashboardAddress is any free loopback port.
 const AnyDashboardAddress = "127.0.0.1:0"
 
-// exitFailure is the exit code of a session that went wrong.
+// exitFailure is the exit code of a failed session.
 const exitFailure = 1
 
-// Run runs a session to its end and returns the exit code. When it returns,
-// nothing that it started is running any more.
+// Run runs a session and returns the exit code. Everything it started has stopped then.
 func Run(ctx context.Context, o Options) (int, error) {
 	s, err := open(o)
 	if err != nil {
@@ -128,8 +124,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	return code, err
 }
 
-// open reads the projects before anything is started: a mistake in one of them
-// should not cost the user a boot.
+// open reads the projects first: errors in them are reported before the cluster boots.
 func open(o Options) (*session, error) {
 	s := &session{Options: o, began: time.Now()}
 	var problems []error
@@ -151,14 +146,14 @@ func open(o Options) (*session, error) {
 	return s, err
 }
 
-// signalled is why a session was asked to end.
+// signalled is the cause of a session ended by a signal.
 type signalled struct{ signal syscall.Signal }
 
 func (s signalled) Error() string              { return fmt.Sprintf("stopped by signal (%s)", s.signal) }
 func (s signalled) StopSignal() syscall.Signal { return s.signal }
 
-// handleSignals ends the session at the first signal and aborts it at the second. While
-// a command owns the terminal, Ctrl-C is for the command, which gets it too.
+// handleSignals ends the session at the first signal and aborts at the second. While a
+// command owns the terminal, it handles Ctrl-C itself.
 func (s *session) handleSignals(over <-chan struct{}) {
 	asked := false
 	for {

@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// dial reaches hooks: a call to a Service that a process stands in for goes to
-// that process, so that manifests made for a cluster run unchanged. A process
-// that is just starting is waited for; one that is down is named.
+// dial connects to hooks. A call to a Service that a process replaces goes to the process,
+// so that manifests run unchanged. It waits for a process that is starting, and fails for
+// one that is down.
 func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var dialer net.Dialer
 	l := s.processFor(addr)
@@ -30,12 +30,12 @@ func (s *session) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(l.port)))
 }
 
-// unreachable says which process does not answer, and in place of what.
+// unreachable names the process that does not respond, and its Service.
 func (l *localProcess) unreachable(err error) error {
-	return fmt.Errorf("process %s, which stands in for %s: %w", l.Name, l.Service, err)
+	return fmt.Errorf("process %s (service %s): %w", l.Name, l.Service, err)
 }
 
-// knownServices names the hosts for which there are processes, in an error about another.
+// knownServices lists the Services with a process, for an error about another host.
 func (s *session) knownServices() string {
 	var known []string
 	for _, l := range s.locals {
@@ -44,12 +44,12 @@ func (s *session) knownServices() string {
 		}
 	}
 	if len(known) == 0 {
-		return "no process in a setpoint.yaml stands in for a Service: give one `service: NAME.NAMESPACE`"
+		return "no process in setpoint.yaml has a service: add `service: NAME.NAMESPACE` to one"
 	}
-	return "processes in setpoint.yaml stand in for " + strings.Join(known, ", ")
+	return "setpoint.yaml has processes for the services " + strings.Join(known, ", ")
 }
 
-// processFor is the process that answers for an address, or nil.
+// processFor returns the process for an address, or nil.
 func (s *session) processFor(addr string) *localProcess {
 	for _, l := range s.locals {
 		if l.Service != nil && l.Service.Matches(addr) {
@@ -59,10 +59,10 @@ func (s *session) processFor(addr string) *localProcess {
 	return nil
 }
 
-// isStandIn says that a process answers for an address.
+// isStandIn reports whether a process serves an address.
 func (s *session) isStandIn(addr string) bool { return s.processFor(addr) != nil }
 
-// hookEnv is the variable by which a command knows where the processes are.
+// hookEnv returns the environment variable with the routes to the processes.
 func (s *session) hookEnv() []string {
 	if routes := s.routes(); len(routes) > 0 {
 		return []string{"SETPOINT_HOOKS=" + strings.Join(routes, ",")}
@@ -70,7 +70,7 @@ func (s *session) hookEnv() []string {
 	return nil
 }
 
-// routes say where the processes are that stand in for Services.
+// routes maps Services to the processes in their place.
 func (s *session) routes() []string {
 	var routes []string
 	for _, l := range s.locals {
@@ -81,7 +81,8 @@ func (s *session) routes() []string {
 	return routes
 }
 
-// publishHooks says by the kubeconfig where the processes are: `setpoint plan` calls them.
+// publishHooks publishes the routes for `setpoint plan`, which finds them by the
+// kubeconfig.
 func (s *session) publishHooks(context.Context) error {
 	return discovery.PublishHooks(s.inspectDir, s.routes())
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// idleManager is an engine that runs no controllers.
+// idleManager runs no controllers.
 type idleManager struct{ ready chan struct{} }
 
-// NewIdleManager makes an Engine for a cluster in which somebody else runs the
-// controllers.
+// NewIdleManager returns a Manager for a cluster whose controllers run elsewhere.
 func NewIdleManager(manager.Options) (Manager, error) {
 	ready := make(chan struct{})
 	close(ready)

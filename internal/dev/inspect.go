@@ -11,12 +11,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 )
 
-// prepareInspection makes the folder in which the engine and the processes say where they can be
-// inspected, and has the kubeconfig lead there: whoever uses the cluster finds them.
+// prepareInspection creates the folder in which processes publish their inspect endpoints,
+// and refers to it in the kubeconfig.
 func (s *session) prepareInspection(context.Context) error {
 	folder, err := os.MkdirTemp("", "setpoint-inspect-") // 0700.
 	if err != nil {
-		return fmt.Errorf("make a folder for what can be inspected: %w", err)
+		return fmt.Errorf("create the inspect folder: %w", err)
 	}
 	s.inspectDir = folder
 	path := s.cluster.Kubeconfig()
@@ -38,8 +38,8 @@ func (s *session) prepareInspection(context.Context) error {
 	return writeAtomically(path, append(headerComments(text), pointing...))
 }
 
-// headerComments are the comments at the top: by them a kubeconfig is known as one that may be
-// written over.
+// headerComments returns the comments at the top, which mark a kubeconfig that may be
+// overwritten.
 func headerComments(text []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(text) {
@@ -51,7 +51,8 @@ func headerComments(text []byte) []byte {
 	return kept
 }
 
-// writeAtomically writes a private file anew, in one step: somebody may be waiting for it.
+// writeAtomically replaces a private file in one step, because others may be waiting for
+// it.
 func writeAtomically(path string, text []byte) error {
 	written := path + ".new"
 	if err := os.WriteFile(written, text, 0o600); err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
-// localProcess is a process of a project, running.
+// localProcess is a running process of a project.
 type localProcess struct {
 	project.Process
 	port       int
 	process    *process.Process
 	sources    sources
-	firstStart chan error // gets how the first start went
-	// down says that the engine knows that the process does not answer. It belongs to
-	// tell.
+	firstStart chan error // receives the result of the first start
+	// down reports that the manager was told that the process does not respond. Only
+	// handleEvent uses it.
 	down bool
 }
 
-// prepareProcesses makes the processes of all projects, each with its port, before any
-// is started: the engine may ask for any of them at any time.
+// prepareProcesses creates all processes with their ports before any is started, because
+// the manager may call any of them at any time.
 func (s *session) prepareProcesses(context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
@@ -44,8 +44,7 @@ func (s *session) prepareProcesses(context.Context) error {
 	return errors.Join(problems...)
 }
 
-// findPorts finds ports for those processes of a project that are told one, by
-// their names.
+// findPorts finds a port for each process that uses one, by name.
 func (s *session) findPorts(w *workspace) (map[string]int, error) {
 	ports := map[string]int{}
 	for _, wanted := range w.Processes {
@@ -104,7 +103,7 @@ func (s *session) startProcesses(ctx context.Context) error {
 	return nil
 }
 
-// awaitFirstStart waits until the process has come up or failed to.
+// awaitFirstStart waits until the process is ready or has failed.
 func (l *localProcess) awaitFirstStart(ctx context.Context) error {
 	if err := l.process.WaitReady(ctx); err != nil {
 		return l.failure(err)
@@ -112,19 +111,18 @@ func (l *localProcess) awaitFirstStart(ctx context.Context) error {
 	return nil
 }
 
-// failure says which process does not run.
+// failure names the process in an error.
 func (l *localProcess) failure(err error) error {
 	return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Written, " "), err)
 }
 
-// awaitProcesses waits until each has come up or failed to. One that failed can be
-// edited until it works, and one that is slow may still come; a command, though, could
-// only fail without it.
+// awaitProcesses waits until all processes are ready or have failed. A failed or slow
+// process is an error only for a command; otherwise it can be fixed while the session runs.
 func (s *session) awaitProcesses(ctx context.Context) error {
 	limit, late := readyLimit, error(nil)
 	if len(s.Command) > 0 {
 		limit = s.ReadyTimeout
-		late = fmt.Errorf("it does not answer after %s (--ready-timeout)", limit)
+		late = fmt.Errorf("not ready after %s (--ready-timeout)", limit)
 	}
 	timeout := make(<-chan time.Time)
 	if limit > 0 {
@@ -150,22 +148,22 @@ func (s *session) awaitProcesses(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// handleEvent shows what happened to a process, and says to the engine whether it answers.
+// handleEvent shows an event of a process and notifies the manager.
 func (s *session) handleEvent(l *localProcess, output process.Output, e process.Event) {
 	switch {
 	case e.Died != nil:
 		if log, kept := output.(*logFile); kept {
 			log.show()
 		}
-		s.Reporter.Problem(fmt.Errorf("process %s %w; starting it again in %s, or when a file of it changes",
+		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting in %s, or when one of its files changes",
 			l.Name, e.Died, progress.FormatDuration(e.Retry)))
 		s.setDown(l, e.Died)
 	case e.PrepareFailed != nil:
-		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when a file of it changes", e.PrepareFailed))
+		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
 		s.setDown(l, e.PrepareFailed)
 	case e.Slow:
-		s.Reporter.Warning("process %s runs; nothing answers on port %d yet, after %s", l.Name, l.port, progress.FormatDuration(e.Took))
-		s.setDown(l, fmt.Errorf("it runs; nothing answers on port %d yet, after %s", l.port, progress.FormatDuration(e.Took)))
+		s.Reporter.Warning("process %s is running, but nothing listens on port %d after %s", l.Name, l.port, progress.FormatDuration(e.Took))
+		s.setDown(l, fmt.Errorf("running, but nothing listens on port %d after %s", l.port, progress.FormatDuration(e.Took)))
 	case e.Ready:
 		if e.Cause != "" {
 			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
@@ -176,8 +174,8 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 	}
 }
 
-// setDown marks the controllers behind a process as not ready, however they write its
-// address.
+// setDown marks the controllers that call a process as not ready, by all addresses of its
+// Service.
 func (s *session) setDown(l *localProcess, err error) {
 	l.down = true
 	if l.Service == nil {
@@ -188,7 +186,7 @@ func (s *session) setDown(l *localProcess, err error) {
 	}
 }
 
-// setUp makes the controllers behind a process sync their objects again.
+// setUp reconciles the objects of the controllers that call a process.
 func (s *session) setUp(l *localProcess) {
 	l.down = false
 	if l.Service == nil {

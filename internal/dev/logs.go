@@ -11,28 +11,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 )
 
-// tailLines is how much of a log is shown when its process ends by itself.
+// tailLines is the number of log lines shown when a process exits.
 const tailLines = 20
 
-// output is where a process writes to: the terminal, or a file of its own.
+// output returns the writer for a process: the terminal or a log file.
 func (s *session) output(name string) (process.Output, error) {
 	if s.ProcessLogs == "" {
 		return s.Reporter.Writer(name), nil
 	}
 	if err := os.MkdirAll(s.ProcessLogs, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of --process-logs: %w", err)
+		return nil, fmt.Errorf("create the folder of --process-logs: %w", err)
 	}
 	file, err := os.Create(filepath.Join(s.ProcessLogs, name+".log"))
 	if err != nil {
-		return nil, fmt.Errorf("make a log of process %s: %w", name, err)
+		return nil, fmt.Errorf("create the log of process %s: %w", name, err)
 	}
 	l := &logFile{file: file, terminal: s.Reporter.Writer(name)}
 	s.logs = append(s.logs, l)
 	return l, nil
 }
 
-// logFile is the log of a process. When the process ends by itself, its last lines are
-// shown: they say why.
+// logFile is the log of a process. Its last lines are shown when the process exits.
 type logFile struct {
 	file     *os.File
 	terminal *progress.Writer
@@ -50,10 +49,10 @@ func (l *logFile) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Flush is called when the process has ended, for whatever reason.
+// Flush is called when the process has exited.
 func (*logFile) Flush() {}
 
-// show writes the last lines to the terminal.
+// show prints the last lines.
 func (l *logFile) show() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +63,7 @@ func (l *logFile) show() {
 
 func (l *logFile) close() { _ = l.file.Close() }
 
-// lastLines are at most n lines from the end of a text, an unfinished one included.
+// lastLines returns at most n lines from the end of a text, including an unfinished one.
 func lastLines(text []byte, n int) []byte {
 	const longest = 16 << 10
 	text = text[max(0, len(text)-longest):]

@@ -13,9 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
 )
 
-// applyAll applies the manifests of all projects for the first time. What went
-// wrong is shown and tried again when a file changes, unless a command waits
-// for it.
+// applyAll applies the manifests of all projects for the first time. Errors are shown and
+// the manifests are applied again when a file changes, unless a command needs them.
 func (s *session) applyAll(ctx context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
@@ -38,7 +37,7 @@ func (s *session) applyAll(ctx context.Context) error {
 	return nil
 }
 
-// watchFiles keeps the cluster and the processes in step with their files.
+// watchFiles reloads manifests and processes when files change.
 func (s *session) watchFiles(ctx context.Context) error {
 	watcher, err := watch.New(s.watched()...)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *session) watchFiles(ctx context.Context) error {
 	return nil
 }
 
-// watched are the folders in which a file may matter.
+// watched returns the folders to watch.
 func (s *session) watched() []string {
 	var dirs []string
 	for _, w := range s.projects {
@@ -69,8 +68,8 @@ func (s *session) watched() []string {
 	return slices.Compact(dirs)
 }
 
-// reload acts on a burst of changed files. Processes first: they start by
-// themselves while manifests are applied.
+// reload handles a burst of changed files. Processes are restarted first, because they
+// start while manifests are applied.
 func (s *session) reload(ctx context.Context, paths []string) {
 	for _, l := range s.locals {
 		if i := slices.IndexFunc(paths, l.sources.contains); i >= 0 {
@@ -79,7 +78,7 @@ func (s *session) reload(ctx context.Context, paths []string) {
 	}
 	for _, w := range s.projects {
 		if slices.Contains(paths, filepath.Join(w.Dir, project.FileName)) {
-			s.Reporter.Line("! %s changed: start again to use it", w.File)
+			s.Reporter.Line("! %s changed: restart setpoint dev to use it", w.File)
 		}
 		isManifest := func(path string) bool { return isManifestOf(w.Project, path) }
 		if i := slices.IndexFunc(paths, isManifest); i >= 0 {
@@ -88,7 +87,7 @@ func (s *session) reload(ctx context.Context, paths []string) {
 	}
 }
 
-// resync applies what changed in a project's manifests.
+// resync applies the changed manifests of a project.
 func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 	began := time.Now()
 	changes, err := w.manifests.Sync(ctx)
@@ -108,7 +107,7 @@ func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 	w.recordChanges(changes)
 }
 
-// recordChanges keeps the list of what is applied.
+// recordChanges updates the list of applied objects.
 func (w *workspace) recordChanges(changes manifest.Changes) {
 	w.applied = slices.DeleteFunc(w.applied, func(key manifest.Key) bool {
 		return slices.Contains(changes.Deleted, key)

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// stopLimit is how long everything may take to end.
+	// stopLimit is how long stopping may take.
 	stopLimit = 2500 * time.Millisecond
-	// processGrace is how long a process may take to obey; part of stopLimit.
+	// processGrace is the time between SIGTERM and SIGKILL for processes; part of
+	// stopLimit.
 	processGrace = time.Second
-	// readyLimit is how long a session without a command waits for its processes before
-	// it goes on with those that answer.
+	// readyLimit is how long a session without a command waits for its processes.
 	readyLimit = 10 * time.Second
 )
 
@@ -38,32 +38,32 @@ type session struct {
 	projects []*workspace
 	locals   []*localProcess
 	logs     []*logFile
-	// unapplied names the projects whose manifests were not applied at first.
+	// unapplied are the projects whose manifests failed to apply at first.
 	unapplied []string
 
 	reaper  *process.Reaper
 	cluster Cluster
 	config  *rest.Config
 	manager Manager
-	// inspectDir is the folder in which processes say where they can be inspected.
+	// inspectDir is the folder in which processes publish their inspect endpoints.
 	inspectDir string
-	// dashboardURL is the URL of the window; "" without one.
+	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
-	background          sync.WaitGroup // what ends when the context does
+	background          sync.WaitGroup // goroutines that end with the context
 	commandOwnsTerminal atomic.Bool
 }
 
-// workspace is a project and what became of its manifests.
+// workspace is a project and its applied manifests.
 type workspace struct {
 	*project.Project
-	// compilers are those of the processes that are compiled, by name.
+	// compilers are the compilers of its processes, by name.
 	compilers map[string]*compiler
 	manifests *manifest.Set
 	applied   []manifest.Key
 }
 
-// run goes through the steps of a session, then waits for its end.
+// run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
 		s.compileAll, s.boot, s.prepareInspection, s.prepareProcesses, s.publishHooks, s.startManager, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
@@ -85,8 +85,8 @@ func (s *session) run(ctx context.Context) (int, error) {
 	return exitFailure, context.Cause(ctx)
 }
 
-// exitCode is the end of a session that did not get to its point: by a
-// signal, by the end of the cluster, or by an error of its own.
+// exitCode returns the exit code of a session that did not start: after a signal, the end
+// of the cluster, or an error.
 func (s *session) exitCode(ctx context.Context, err error) (int, error) {
 	if stop, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
 		return 128 + int(stop.signal), nil
@@ -110,12 +110,12 @@ func (s *session) boot(ctx context.Context) error {
 	return s.connect()
 }
 
-// watchCluster ends the session when its cluster is gone for good.
+// watchCluster ends the session when its cluster stops.
 func (s *session) watchCluster(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-s.cluster.Done():
-		s.cancel(fmt.Errorf("the control plane ended: %w", s.cluster.Err()))
+		s.cancel(fmt.Errorf("the control plane stopped: %w", s.cluster.Err()))
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *session) connect() error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS = -1 // The API server's own limits are enough.
+	config.QPS = -1 // The API server limits requests itself.
 	config.UserAgent = "setpoint/" + s.Version
 	s.config = config
 	for _, w := range s.projects {
@@ -145,12 +145,12 @@ func (s *session) startManager(ctx context.Context) error {
 		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject,
 	})
 	if err != nil {
-		return fmt.Errorf("start the engine: %w", err)
+		return fmt.Errorf("start the controller manager: %w", err)
 	}
 	s.manager = manager
 	s.background.Go(func() {
 		if err := manager.Run(ctx); err != nil && ctx.Err() == nil {
-			s.cancel(fmt.Errorf("the engine ended: %w", err))
+			s.cancel(fmt.Errorf("the controller manager stopped: %w", err))
 		}
 	})
 	return nil
@@ -168,7 +168,7 @@ func (s *session) awaitManager(ctx context.Context) error {
 	}
 }
 
-// runCommand lends the terminal to the command until it ends.
+// runCommand runs the command, which owns the terminal meanwhile.
 func (s *session) runCommand(ctx context.Context) (int, error) {
 	s.commandOwnsTerminal.Store(s.Interactive)
 	defer s.commandOwnsTerminal.Store(false)
@@ -183,12 +183,12 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 	return code, err
 }
 
-// environment is what our processes and commands know beyond their own.
+// environment returns the variables for processes and commands.
 func (s *session) environment() []string {
 	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, discovery.FolderEnv + "=" + s.inspectDir, "SETPOINT_DASHBOARD=" + s.dashboardURL}
 }
 
-// stop ends everything, all at once: the parts need not outlive each other.
+// stop stops everything in parallel.
 func (s *session) stop() {
 	s.cancel(context.Canceled)
 	s.Reporter.Close()
@@ -208,12 +208,12 @@ func (s *session) stop() {
 		l.close()
 	}
 	if s.inspectDir != "" {
-		_ = os.RemoveAll(s.inspectDir) // Nobody looks there any more.
+		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
 	}
 }
 
-// stopBackground waits for our own goroutines, which stop the processes, and
-// then lets go of the leash, which kills what they left.
+// stopBackground waits for the goroutines that stop the processes, then closes the reaper,
+// which kills the rest.
 func (s *session) stopBackground(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
@@ -227,7 +227,7 @@ func (s *session) stopBackground(ctx context.Context) {
 	s.reaper.Close()
 }
 
-// phase shows a phase; the error that may end it is shown by whoever gets it.
+// phase shows a phase. Its error is shown by the caller.
 func (s *session) phase(name string) (done func(error)) {
 	phase := s.Reporter.Phase(name)
 	return func(err error) {

@@ -10,19 +10,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 )
 
-// sources are the files a process is made of: a change of one restarts it.
+// sources are the files of a process. A change restarts it.
 type sources struct {
 	// paths are files and folders.
 	paths []string
-	// extension narrows folders to files like the script that is run, so that a
-	// module it imports counts and a note beside it does not.
+	// extensions limit folders to files of the script's language, so that an imported
+	// module counts and other files do not.
 	extensions []string
-	// except are files in the folders that are something else.
+	// except excludes files.
 	except func(path string) bool
 }
 
-// sourcesOf finds them: what setpoint.yaml says, else the files that the
-// command names together with their like, else everything in the folder.
+// sourcesOf returns the files in setpoint.yaml, else those in the command and their
+// folder's files of the same kind, else the whole folder.
 func sourcesOf(p *project.Project, process project.Process) sources {
 	s := sources{paths: process.Watch, except: func(string) bool { return false }}
 	if len(process.Watch) > 0 {
@@ -49,7 +49,7 @@ func sourcesOf(p *project.Project, process project.Process) sources {
 	return s
 }
 
-// contains says whether a file is one of them.
+// contains reports whether a file is a source.
 func (s sources) contains(path string) bool {
 	for _, source := range s.paths {
 		if path == source {
@@ -62,7 +62,7 @@ func (s sources) contains(path string) bool {
 	return false
 }
 
-// isManifestOf says whether a project applies the file.
+// isManifestOf reports whether a project applies the file.
 func isManifestOf(p *project.Project, path string) bool {
 	return slices.ContainsFunc(p.Apply, func(source string) bool {
 		return path == source || filepath.Dir(path) == source && manifest.IsManifest(path)

@@ -11,10 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 )
 
-// controllerGroups are the API groups whose objects are controllers.
+// controllerGroups are the API groups of controllers.
 var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
 
-// printSummary says that everything is ready, what that is, and what to do with it.
+// printSummary prints what is running and what to try.
 func (s *session) printSummary() {
 	var b strings.Builder
 	b.WriteString(s.readiness(progress.FormatDuration(time.Since(s.began))))
@@ -35,14 +35,14 @@ func (s *session) printSummary() {
 	s.Reporter.Line("%s", b.String())
 }
 
-// readiness says that everything is ready, or what is not.
+// readiness returns the line that everything is ready, or what is not.
 func (s *session) readiness(took string) string {
 	var problems []string
 	for _, l := range s.locals {
 		if ready, failed := l.process.State(); failed != nil {
 			problems = append(problems, l.failure(failed).Error())
 		} else if !ready {
-			problems = append(problems, l.failure(fmt.Errorf("nothing answers on port %d yet", l.port)).Error())
+			problems = append(problems, l.failure(fmt.Errorf("nothing listens on port %d yet", l.port)).Error())
 		}
 	}
 	for _, dir := range s.unapplied {
@@ -54,7 +54,7 @@ func (s *session) readiness(took string) string {
 	return fmt.Sprintf("\nStarted after %s, not everything is ready:\n  %s\n\n", took, strings.Join(problems, "\n  "))
 }
 
-// printAddresses says where to look while a command runs.
+// printAddresses prints where to look while a command runs.
 func (s *session) printAddresses() {
 	if s.dashboardURL != "" {
 		s.Reporter.Line("dashboard: %s", s.dashboardURL)
@@ -82,7 +82,7 @@ func (s *session) describeRunning(row func(name, format string, args ...any)) {
 	}
 }
 
-// describeService says for whom a process answers.
+// describeService returns the Service that a process replaces.
 func (l *localProcess) describeService() string {
 	if l.Service == nil {
 		return ""
@@ -90,7 +90,7 @@ func (l *localProcess) describeService() string {
 	return fmt.Sprintf(" (port %d, stands in for %s)", l.port, l.Service)
 }
 
-// controllers are the controller objects among what was applied.
+// controllers returns the applied controller objects.
 func (s *session) controllers() []manifest.Key {
 	var keys []manifest.Key
 	for _, w := range s.projects {
@@ -103,7 +103,7 @@ func (s *session) controllers() []manifest.Key {
 	return keys
 }
 
-// suggestions are commands that do something worth seeing, as they can be pasted.
+// suggestions returns commands to try.
 func (s *session) suggestions() []string {
 	ideas := []string{"export KUBECONFIG=" + s.cluster.Kubeconfig()}
 	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
@@ -122,7 +122,7 @@ func (s *session) suggestions() []string {
 	return append(ideas, s.editSuggestion()...)
 }
 
-// editSuggestion is one line however many projects there are.
+// editSuggestion returns the suggestion to edit a file.
 func (s *session) editSuggestion() []string {
 	switch len(s.projects) {
 	case 0:

@@ -11,24 +11,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Processes are the processes that are asked for one tree who cares for its objects: those
-// that have said for which kinds they care. Who does not answer once leaves it, so that a
-// process that hangs is waited for once in a tree.
+// Processes are the processes to query for one tree. A process that fails is not queried
+// again, so that one that hangs delays a tree only once.
 type Processes struct {
 	timeouts *model.Timeouts
-	// controllers is what each process says of its controllers. It is asked once, if at all.
+	// controllers returns the controllers of each process. It is called at most once.
 	controllers func() []model.Result[[]model.Controller]
 
 	mu     sync.Mutex
 	failed map[model.Source]error
 }
 
-// NewProcesses makes one of the processes that say what their controllers are.
+// NewProcesses returns the processes with the given controllers.
 func NewProcesses(patience *model.Timeouts, controllers func() []model.Result[[]model.Controller]) *Processes {
 	return &Processes{timeouts: patience, controllers: sync.OnceValue(controllers), failed: map[model.Source]error{}}
 }
 
-// managing are those that care for a kind, and have answered so far.
+// managing returns the processes that manage a kind and have not failed.
 func (p *Processes) managing(kind model.Kind) (found []model.Source) {
 	results := p.controllers()
 	p.mu.Lock()
@@ -44,18 +43,17 @@ func (p *Processes) managing(kind model.Kind) (found []model.Source) {
 	return found
 }
 
-// handlesKind says whether one of some controllers is for a kind.
+// handlesKind reports whether one of the controllers manages a kind.
 func handlesKind(all []model.Controller, kind model.Kind) bool {
 	return slices.ContainsFunc(all, func(c model.Controller) bool {
 		return slices.ContainsFunc(c.Kinds, func(k model.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
 	})
 }
 
-// manages says whether anybody cares for objects of a kind.
+// manages reports whether a process manages a kind.
 func (p *Processes) manages(kind model.Kind) bool { return len(p.managing(kind)) > 0 }
 
-// revisionKinds are the kinds in which controllers of a kind keep what they have to remember of its
-// objects.
+// revisionKinds returns the kinds of history objects that controllers of a kind create.
 func (p *Processes) revisionKinds(kind model.Kind) (kinds []model.Kind) {
 	if p == nil {
 		return nil
@@ -70,7 +68,7 @@ func (p *Processes) revisionKinds(kind model.Kind) (kinds []model.Kind) {
 	return kinds
 }
 
-// states are those who care for an object, as the processes say it.
+// states returns the states of an object in all processes.
 func (p *Processes) states(ctx context.Context, ref model.Ref) (states []model.ObjectState) {
 	ask := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
 	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), ask) {
@@ -82,20 +80,20 @@ func (p *Processes) states(ctx context.Context, ref model.Ref) (states []model.O
 	return states
 }
 
-// fail has a process not be asked any more.
+// fail excludes a process.
 func (p *Processes) fail(s model.Source, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed[s] = why
 }
 
-// errors says who has left.
+// errors returns the errors of the excluded processes.
 func (p *Processes) errors() (all []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s, why := range p.failed {
-		if !errors.Is(why, context.DeadlineExceeded) { // That one names the process.
-			why = fmt.Errorf("the process %s does not answer: %w", s.Name(), why)
+		if !errors.Is(why, context.DeadlineExceeded) { // A timeout names the process.
+			why = fmt.Errorf("the process %s is unavailable: %w", s.Name(), why)
 		}
 		all = append(all, why)
 	}

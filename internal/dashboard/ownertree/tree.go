@@ -1,10 +1,8 @@
-// Package ownertree grows the tree of what was made of an object: by controllers of
-// Setpoint, as their processes tell, and by those of Kubernetes, as the owners of
-// objects do.
+// Package ownertree builds the tree of objects that an object owns: children of Setpoint
+// controllers, as their processes report them, and dependents by owner references.
 //
-// Here live the tree and its bounds. What must not: how it is shown. It reads as the user
-// for whom it is, and leaves out what that one may not read, with a count. Package ui
-// calls, and package cli.
+// It holds the tree and its limits, but not how it is shown. It reads with the permissions
+// of the user, and counts what the user may not read. Packages dashboard and cli call it.
 package ownertree
 
 import (
@@ -21,64 +19,62 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Node is an object and what was made of it.
+// Node is an object with the objects it owns.
 type Node struct {
 	model.Child
-	// State and Error are how it is doing in the care of controllers, Controllers which
-	// those are.
+	// State and Error are those of the most severe state under Controllers.
 	State       model.State `json:"state,omitempty"`
 	Error       string      `json:"error,omitempty"`
 	Controllers []string    `json:"controllers,omitempty"`
 	Children    []*Node     `json:"children,omitempty"`
-	// Hidden is how many children the reader may not see, More how many are left out for
-	// their number; Children have none of them.
+	// Hidden is the number of children the user may not read, More the number of children
+	// beyond the limit. Both are missing in Children.
 	Hidden int `json:"hidden,omitempty"`
 	More   int `json:"more,omitempty"`
 }
 
-// Builder grows trees for one reader. It is for one goroutine.
+// Builder builds trees for one user. It is not safe for concurrent use.
 type Builder struct {
-	// API is the API server as the reader sees it.
+	// API reads with the user's permissions.
 	API *userclient.Client
-	// Processes are the processes that are asked who cares for an object; none if nil.
+	// Processes report the children of Setpoint controllers; none if nil.
 	Processes *Processes
-	// May says whether the reader may get objects of a kind in a namespace; it may be
-	// asked of a kind whose plural is not known.
+	// May reports whether the user may get objects of a kind in a namespace. The plural of
+	// the kind may be empty.
 	May func(kind model.Kind, namespace string) bool
-	// Order is that of children; by kind and name if nil.
+	// Order sorts children; by kind and name if nil.
 	Order func(a, b *Node) int
-	// Nodes is how many there may be in all, Asks about how many it is asked who cares
-	// for them, and Reads how many are read whole to know their health.
+	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read
+	// for their health.
 	Nodes, Queries, Reads int
 }
 
-// maxDepth is how deep a tree may be, maxConcurrentQueries about how many objects it is asked at the
-// same time who cares for them.
+// maxDepth limits the depth of a tree, maxConcurrentQueries the parallel queries.
 const (
 	maxDepth             = 8
 	maxConcurrentQueries = 8
 )
 
-// id is an object by what any two references to it have in common.
+// id identifies an object by what all references have in common.
 type id struct{ group, kind, namespace, name string }
 
 func idOf(r model.Ref) id { return id{r.Group, r.Kind.Kind, r.Namespace, r.Name} }
 
-// treeBuild is one tree.
+// treeBuild is the construction of one tree.
 type treeBuild struct {
 	*Builder
 	dependents *userclient.OwnerIndex
-	// seen are those that are in the tree: owners could go round in circles.
+	// seen are the objects in the tree; owner references may be cyclic.
 	seen  map[id]bool
 	nodes int
-	// queried is about how many it was asked, passed about how many it was not.
+	// queried is the number of objects queried, skipped of those beyond the limit.
 	queried, skipped int
-	// unread are those whose health is not known, for their number.
+	// unread is the number of objects without health because of the limit.
 	unread int
 }
 
-// Build adds to the root what was made of it, in the care of those that are known to care
-// for it. What is not in the tree although it may be there is said by missing.
+// Build adds the owned objects to root, whose states are known. missing explains what the
+// tree may lack.
 func (g *Builder) Build(ctx context.Context, root *Node, states []model.ObjectState) (missing []error, err error) {
 	t := &treeBuild{Builder: g, dependents: g.API.NewOwnerIndex(g.Reads), seen: map[id]bool{idOf(root.Ref): true}}
 	t.addChildren(root, states)
@@ -95,8 +91,7 @@ func (g *Builder) Build(ctx context.Context, root *Node, states []model.ObjectSt
 	return t.missing(), ctx.Err()
 }
 
-// query asks who cares for the nodes of a generation, and what they made: of several at
-// the same time.
+// query reads the states of the nodes of a level, in parallel.
 func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	queried := t.toQuery(level)
 	states := make([][]model.ObjectState, len(queried))
@@ -108,7 +103,7 @@ func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // None of them fails.
+	_ = group.Wait() // No function returns an error.
 	for i, n := range queried {
 		for j := range states[i] {
 			states[i][j] = model.RedactState(states[i][j], t.May)
@@ -118,7 +113,7 @@ func (t *treeBuild) query(ctx context.Context, level []*Node) error {
 	return ctx.Err()
 }
 
-// toQuery are those nodes that somebody may care for, as many as are still asked about.
+// toQuery returns the nodes that a controller may manage, up to the limit.
 func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 	for _, n := range level {
 		switch {
@@ -133,11 +128,11 @@ func (t *treeBuild) toQuery(level []*Node) (found []*Node) {
 	return found
 }
 
-// addChildren adds what those made who care for a node.
+// addChildren adds the children in the states of a node.
 func (t *treeBuild) addChildren(n *Node, states []model.ObjectState) {
 	for i := range states {
 		c := &states[i]
-		if !slices.Contains(n.Controllers, c.Controller) { // Each replica names it.
+		if !slices.Contains(n.Controllers, c.Controller) { // Every replica reports it.
 			n.Controllers = append(n.Controllers, c.Controller)
 		}
 		if severity(c.State) > severity(n.State) {
@@ -155,8 +150,7 @@ func (t *treeBuild) addChildren(n *Node, states []model.ObjectState) {
 	}
 }
 
-// severity is how much a state says: one that is known more than none, which is what a
-// replica has that stands by, and of those that are known the one that is worst most.
+// severity orders states: none, unknown, then known ones by severity.
 func severity(s model.State) int {
 	switch at := slices.Index(model.States(), s); {
 	case s == model.StateUnknown:
@@ -168,15 +162,14 @@ func severity(s model.State) int {
 	}
 }
 
-// markSeen says that an object is not in the tree yet; now it is.
+// markSeen reports whether an object is new, and adds it to seen.
 func (t *treeBuild) markSeen(ref model.Ref) bool {
 	was := t.seen[idOf(ref)]
 	t.seen[idOf(ref)] = true
 	return !was
 }
 
-// addDependents adds what the controllers of Kubernetes made of the nodes of a generation, and what
-// those of Setpoint keep of them.
+// addDependents adds the objects owned by the nodes of a level by owner reference.
 func (t *treeBuild) addDependents(ctx context.Context, level []*Node) {
 	var all []*userclient.Dependent
 	var owners []*Node
@@ -207,8 +200,8 @@ func nodeOf(d *userclient.Dependent) *Node {
 	return n
 }
 
-// limit puts the children of a generation in order, leaves out those that are too many,
-// and returns the others: the next generation.
+// limit sorts the children of a level, removes those beyond the limit, and returns the next
+// level.
 func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	for _, n := range level {
 		slices.SortStableFunc(n.Children, func(a, b *Node) int {
@@ -227,7 +220,7 @@ func (t *treeBuild) limit(level []*Node) (next []*Node) {
 	return next
 }
 
-// missing is what may be missing from the tree, and why.
+// missing returns what the tree may lack, and why.
 func (t *treeBuild) missing() (all []error) {
 	for _, u := range t.dependents.ListErrors() {
 		all = append(all, u)
@@ -236,10 +229,10 @@ func (t *treeBuild) missing() (all []error) {
 		all = append(all, t.Processes.errors()...)
 	}
 	if t.skipped > 0 {
-		all = append(all, fmt.Errorf("what was made of %d more objects is not looked at: there are too many", t.skipped))
+		all = append(all, fmt.Errorf("children of %d more objects are not shown: too many objects", t.skipped))
 	}
 	if t.unread > 0 {
-		all = append(all, errors.New("the health of some is not looked at: there are too many"))
+		all = append(all, errors.New("the health of some objects is not shown: too many objects"))
 	}
 	return all
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// MainCall is the request that says most about why a run was, and at which step it is: the
-// first about the latest revision of the object that is not a customize request. Those
-// after it see what the run itself did. It is nil for a run without one.
+// MainCall returns the call that explains a run, and its step: the first call for the
+// latest revision that is not customize. Later calls see what the run itself did. It is nil
+// if there is none.
 func MainCall(steps []model.Step) (ask *model.Call, at int) {
 	for i, step := range steps {
 		if step.Call != nil && step.Call.Name != "customize" && (step.Call.Revision == nil || !step.Call.Revision.Previous) {
@@ -23,8 +23,7 @@ func MainCall(steps []model.Step) (ask *model.Call, at int) {
 	return nil, 0
 }
 
-// LastComparable is the last request of some steps with which another one is to be compared; nil
-// for none.
+// LastComparable returns the last call of steps that is comparable to another one, or nil.
 func LastComparable(steps []model.Step, as *model.Call) *model.Call {
 	for _, step := range slices.Backward(steps) {
 		if step.Call != nil && step.Call.Name == as.Name && revisionOf(as).ComparableTo(revisionOf(step.Call)) {
@@ -41,8 +40,8 @@ func revisionOf(ask *model.Call) model.Revision {
 	return *ask.Revision
 }
 
-// RepeatLabel says why the request at a step is one that the run made before: "" for one that it
-// did not, what was written in between if anything was.
+// RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for
+// the first call.
 func RepeatLabel(steps []model.Step, at int) string {
 	ask := steps[at].Call
 	for i := at - 1; i >= 0; i-- {
@@ -56,9 +55,8 @@ func RepeatLabel(steps []model.Step, at int) string {
 	return ""
 }
 
-// RevisionLabel labels the revision of the object that a request was about, such as "former
-// revision 2"; "" where there is no choice: its controller keeps no revisions, or the run
-// asked about the latest alone.
+// RevisionLabel names the revision in a request, such as "former revision 2"; "" if the run
+// uses the latest revision only.
 func RevisionLabel(steps []model.Step, ask *model.Call) string {
 	former := func(s model.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
 	switch {
@@ -70,7 +68,7 @@ func RevisionLabel(steps []model.Step, ask *model.Call) string {
 	return "latest revision " + strconv.FormatInt(ask.Revision.Number, 10)
 }
 
-// ReviewOf is what a run decided that is a review of admission; nil for any other.
+// ReviewOf returns the review of a run, or nil if it is not a review.
 func ReviewOf(run *model.Run) *model.Review {
 	if len(run.Steps) == 1 && run.Steps[0].Call != nil {
 		return run.Steps[0].Call.Review
@@ -78,8 +76,8 @@ func ReviewOf(run *model.Run) *model.Review {
 	return nil
 }
 
-// NeverStored says of an object that does not exist why: the latest run denied its
-// creation. The runs are the latest first.
+// NeverStored reports whether the creation of an object was denied in the latest run. The
+// runs are newest first.
 func NeverStored(runs []model.Run) bool {
 	if len(runs) == 0 {
 		return false
@@ -88,8 +86,8 @@ func NeverStored(runs []model.Run) bool {
 	return r != nil && r.Denied && !r.DryRun && r.Operation == "create"
 }
 
-// Decision says what a review came to, such as "Creation denied: no digest"; "" for a
-// run that is none, or one without a verdict.
+// Decision returns the decision of a review, such as "Creation denied"; "" for other runs
+// and failed reviews.
 func Decision(run *model.Run) string {
 	r := ReviewOf(run)
 	if r == nil || run.Error != "" {
@@ -110,10 +108,10 @@ func Decision(run *model.Run) string {
 
 const mutated = "mutated"
 
-// newObjectAge is how long after its creation an object is still new to its controller.
+// newObjectAge is the age up to which an object counts as just created.
 const newObjectAge = time.Minute
 
-// IsCreation says that a run is the first about its object, which had just been created.
+// IsCreation reports whether a run is the first one for a new object.
 func IsCreation(run *model.Run) bool {
 	ask, _ := MainCall(run.Steps)
 	if ask == nil || ask.Previous != 0 || ask.Review != nil {
@@ -123,10 +121,10 @@ func IsCreation(run *model.Run) bool {
 		Parent, Object struct{ Metadata metav1.ObjectMeta }
 	}
 	if json.Unmarshal(ask.Request, &about) != nil {
-		return false // Its request is not kept, or masked.
+		return false // The request is not kept, or masked.
 	}
 	for _, meta := range []*metav1.ObjectMeta{&about.Parent.Metadata, &about.Object.Metadata} {
-		// The API server keeps whole seconds, of its own clock.
+		// Creation timestamps are whole seconds of the API server's clock.
 		if age := run.Began.Sub(meta.CreationTimestamp.Time); !meta.CreationTimestamp.IsZero() && age > -newObjectAge && age < newObjectAge {
 			return true
 		}

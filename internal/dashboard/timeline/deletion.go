@@ -10,21 +10,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Deletion is the deletion of an object: requested, or over.
+// Deletion is the deletion of an object, pending or completed.
 type Deletion struct {
-	// Gone says that the object does not exist any more, At since when and By who deleted it,
-	// as far as that is known.
+	// Gone reports that the object is deleted, At is when, and By is the user who deleted
+	// it, if known.
 	Gone bool      `json:"gone,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	By   string    `json:"by,omitempty"`
-	// Requested is when the deletion was; zero if that is not known.
+	// Requested is when the deletion was requested; zero if unknown.
 	Requested time.Time `json:"requested,omitzero"`
-	// Finalizers are what it waits for.
+	// Finalizers are the remaining finalizers.
 	Finalizers []string `json:"finalizers,omitempty"`
 }
 
-// PendingDeletion is the ending of an object that exists, by its metadata; nil where its deletion
-// was not requested. Its timestamp is when the grace period ends.
+// PendingDeletion returns the deletion of an existing object; nil if none was requested.
+// The deletion timestamp is the end of the grace period.
 func PendingDeletion(timestamp time.Time, grace *int64, finalizers []string) *Deletion {
 	if timestamp.IsZero() {
 		return nil
@@ -35,8 +35,8 @@ func PendingDeletion(timestamp time.Time, grace *int64, finalizers []string) *De
 	return &Deletion{Requested: timestamp, Finalizers: finalizers}
 }
 
-// CompletedDeletion is the ending of an object that does not exist, by its runs, the latest first; nil
-// where these do not say that it ever did: reviews come before an object is stored.
+// CompletedDeletion returns the deletion of a missing object from its runs, newest first;
+// nil if they do not show that it existed: reviews precede creation.
 func CompletedDeletion(runs []model.Run) *Deletion {
 	if !slices.ContainsFunc(runs, func(r model.Run) bool { return ReviewOf(&r) == nil }) {
 		return nil
@@ -50,11 +50,11 @@ func CompletedDeletion(runs []model.Run) *Deletion {
 	return ending
 }
 
-// IsDeletion says that a run is none, but the record of the deletion of its object.
+// IsDeletion reports whether a run is the record of a deletion.
 func IsDeletion(run *model.Run) bool { return run.Outcome == string(record.Deleted) }
 
-// DeletedBy is who deleted the object, where a review of the request is kept; "" if that is
-// not known. Of several requests, the last one before the object was gone counts.
+// DeletedBy returns the user of the last delete request before the deletion, if its review
+// is recorded.
 func DeletedBy(runs []model.Run, deletion *model.Run) string {
 	for i := range runs {
 		r := &runs[i]
@@ -69,8 +69,8 @@ func DeletedBy(runs []model.Run, deletion *model.Run) string {
 	return ""
 }
 
-// Sort are the runs of one object in all processes, the latest first. The deletion of an
-// object is recorded by each controller that watched it; of these records the first stays.
+// Sort sorts the runs of an object in all processes, newest first. Each controller records
+// the deletion of an object; the first record stays.
 func Sort(runs []model.Run) []model.Run {
 	slices.SortStableFunc(runs, func(a, b model.Run) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.ID, a.ID))
@@ -85,7 +85,7 @@ func Sort(runs []model.Run) []model.Run {
 	return runs
 }
 
-// DeletedText says by whom an object was deleted, where that is known.
+// DeletedText returns "Deleted", with the user if known.
 func DeletedText(by string) string {
 	if by == "" {
 		return "Deleted"
@@ -93,7 +93,7 @@ func DeletedText(by string) string {
 	return "Deleted by " + by
 }
 
-// String is the ending in words.
+// String returns the deletion as text.
 func (e *Deletion) String() string {
 	switch {
 	case e.Gone:

@@ -1,10 +1,9 @@
-// Package timeline is the reconcile history of one object as the terminal and the
-// dashboard show it: which runs belong together, which request says why a run was, and
-// with which earlier request it is compared.
+// Package timeline arranges the reconcile history of an object for the terminal and the
+// dashboard: which runs are grouped, which call explains a run, and with which earlier call
+// it is compared.
 //
-// Here live pure functions on runs of package inspect. What must not: how runs are read,
-// whose rights count, text layout and HTML. The packages ui and cli call it, so that both
-// say the same.
+// It holds pure functions on runs of package model, but no layout and no permission checks.
+// Packages dashboard and cli call it, so that both show the same.
 package timeline
 
 import (
@@ -16,16 +15,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// Entry is one run, or several that failed in the same way one after the other.
+// Entry is one run, or several consecutive ones with the same failure.
 type Entry struct {
-	// Run is the latest of them.
+	// Run is the latest run.
 	model.Run
-	// Earlier are those right before it, the latest first.
+	// Earlier are the runs before it, newest first.
 	Earlier []model.Run
 }
 
-// Entries groups the runs of one object, the latest first. Between two failures that are
-// grouped there may be runs of other controllers, but none of the same.
+// Entries groups the runs of an object, newest first. Runs of other controllers do not
+// separate identical failures.
 func Entries(runs []model.Run) []Entry {
 	entries := make([]Entry, 0, len(runs))
 	latest := map[controllerKey]int{}
@@ -45,7 +44,7 @@ func Entries(runs []model.Run) []Entry {
 // controllerKey is a controller of a process.
 type controllerKey struct{ process, controller string }
 
-// First is the run with which this began.
+// First returns the first run of the entry.
 func (e *Entry) First() *model.Run {
 	if n := len(e.Earlier); n > 0 {
 		return &e.Earlier[n-1]
@@ -53,14 +52,13 @@ func (e *Entry) First() *model.Run {
 	return &e.Run
 }
 
-// Times is how many runs these are.
+// Times returns the number of runs.
 func (e *Entry) Times() int { return 1 + len(e.Earlier) }
 
-// Since is when the first of them began.
+// Since returns the start of the first run.
 func (e *Entry) Since() time.Time { return e.First().Began }
 
-// SameFailure says that two runs failed in the same way and changed nothing else: a reader who
-// knows one of them knows both.
+// SameFailure reports whether two runs failed in the same way without other writes.
 func SameFailure(a, b *model.Run) bool {
 	return a.Outcome == failed && b.Outcome == failed && a.Controller == b.Controller && a.Process == b.Process &&
 		a.Object.UID == b.Object.UID && sameError(a, b) && !wroteOthers(a) && !wroteOthers(b)
@@ -68,8 +66,8 @@ func SameFailure(a, b *model.Run) bool {
 
 const failed = string(record.Failed)
 
-// sameError compares what two runs failed with. Numbers differ from try to try: ports,
-// durations, times of day.
+// sameError compares the errors of runs. It ignores numbers, such as ports, durations and
+// times.
 func sameError(a, b *model.Run) bool {
 	if (a.Fault == nil) != (b.Fault == nil) {
 		return false
@@ -85,7 +83,7 @@ func sameError(a, b *model.Run) bool {
 	return a.Error == b.Error || withoutNumbers(a.Error) == withoutNumbers(b.Error)
 }
 
-// isConnectionFault says that a fault is one of the connection, whose words depend on the moment.
+// isConnectionFault reports whether a fault is a connection error, whose text varies.
 func isConnectionFault(what record.FaultKind) bool {
 	return slices.Contains([]record.FaultKind{
 		record.HookUnreachable, record.HookDisconnected, record.HookTimeout, record.HookUnknownHost, record.APIServerUnavailable,
@@ -96,7 +94,7 @@ var numbers = regexp.MustCompile(`\d+`)
 
 func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "0") }
 
-// wroteOthers says that a run wrote something beside the status of its own object.
+// wroteOthers reports whether a run changed anything but the status of its own object.
 func wroteOthers(run *model.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s model.Step) bool {
 		w := s.Write
@@ -104,7 +102,7 @@ func wroteOthers(run *model.Run) bool {
 	})
 }
 
-// Changed says that a write changed what is stored.
+// Changed reports whether a write changed the stored object.
 func Changed(w *model.Write) bool { return !w.Unchanged && w.Error == "" }
 
 func sameObject(a, b *model.Ref) bool {

@@ -15,37 +15,36 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// client is a Source of another process.
+// client is the Source of another process.
 type client struct {
 	name       string
 	base       *url.URL
 	credential Credential
 	http       *http.Client
-	// wait is how long an answer may take that is not held back on purpose.
+	// wait is the timeout of a request other than a long poll.
 	wait time.Duration
 }
 
 var _ model.Source = (*client)(nil)
 
-// NewClient makes a Source that reads what a Handler serves at base, such as
-// http://127.0.0.1:8082. A nil transport is http.DefaultTransport; an empty token is not
-// sent.
+// NewClient returns a Source that reads the Handler at base, such as http://127.0.0.1:8082.
+// A nil transport is http.DefaultTransport. An empty token is not sent.
 func NewClient(name string, base *url.URL, transport http.RoundTripper, credential Credential) model.Source {
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
 	return &client{name: name, base: base, credential: credential, wait: maxWait, http: &http.Client{
-		// Only a process says at an address what it is: any other may be there now.
+		// Another process may listen at the address by now, so connections are not reused.
 		Transport: roundtrip.NewTransport(transport),
-		// Whoever would lead us elsewhere is not who we look for.
+		// Redirects are not followed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Name is what the client was given.
+// Name returns the name given to NewClient.
 func (c *client) Name() string { return c.name }
 
-// Process asks for it.
+// Process implements model.Source.
 func (c *client) Process(ctx context.Context) (found model.Process, err error) {
 	err = c.get(ctx, pathProcess, nil, &found)
 	if err == nil {
@@ -54,7 +53,7 @@ func (c *client) Process(ctx context.Context) (found model.Process, err error) {
 	return found, err
 }
 
-// Controllers asks for them.
+// Controllers implements model.Source.
 func (c *client) Controllers(ctx context.Context) (found []model.Controller, err error) {
 	err = c.get(ctx, pathControllers, nil, &found)
 	for i := range found {
@@ -63,7 +62,7 @@ func (c *client) Controllers(ctx context.Context) (found []model.Controller, err
 	return found, err
 }
 
-// Objects asks for them.
+// Objects implements model.Source.
 func (c *client) Objects(ctx context.Context, controller string, q model.Query) (found model.Page, err error) {
 	query, err := encodeParameter(q)
 	if err != nil {
@@ -74,7 +73,7 @@ func (c *client) Objects(ctx context.Context, controller string, q model.Query) 
 	return found, err
 }
 
-// States asks for the states of an object.
+// States implements model.Source.
 func (c *client) States(ctx context.Context, ref model.Ref) (found []model.ObjectState, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *client) States(ctx context.Context, ref model.Ref) (found []model.Objec
 	return found, err
 }
 
-// Runs asks for those of an object.
+// Runs implements model.Source.
 func (c *client) Runs(ctx context.Context, ref model.Ref, limit int) (found []model.Run, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
@@ -98,7 +97,7 @@ func (c *client) Runs(ctx context.Context, ref model.Ref, limit int) (found []mo
 	return found, err
 }
 
-// Run asks for one, whole.
+// Run implements model.Source.
 func (c *client) Run(ctx context.Context, id uint64) (found model.Run, err error) {
 	err = c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
 	if err == nil {
@@ -107,15 +106,15 @@ func (c *client) Run(ctx context.Context, id uint64) (found model.Run, err error
 	return found, err
 }
 
-// setProcess has what the process says of objects say that it is from this client: of several
-// with the same name, each client has one of its own.
+// setProcess sets the name of this client, because several processes may have the same
+// name.
 func (c *client) setProcess(cares []model.ObjectState) {
 	for i := range cares {
 		cares[i].Process = c.name
 	}
 }
 
-// Plan has the process make one.
+// Plan implements model.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref model.Ref) (found model.Plan, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
@@ -127,7 +126,7 @@ func (c *client) Plan(ctx context.Context, controller string, ref model.Ref) (fo
 	return found, err
 }
 
-// Await asks again for as long as nothing is new.
+// Await implements model.Source by long polling.
 func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		var found revision
@@ -146,20 +145,18 @@ func (c *client) get(ctx context.Context, path string, parameters url.Values, in
 	})
 }
 
-// withTimeout does an exchange that may take only so long: a process that was stopped still
-// takes questions.
+// withTimeout limits a request: a stopped process still accepts connections.
 func (c *client) withTimeout(ctx context.Context, limit time.Duration, exchange func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := exchange(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("ask the process %s: no answer within %s: %w", c.name, limit, err)
+		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, limit, err)
 	}
 	return err
 }
 
-// call asks one question. Where its token is refused and there is another one by now, it
-// asks once more.
+// call sends a request. If the token is rejected and there is a new one, it retries once.
 func (c *client) call(ctx context.Context, method, path string, parameters url.Values, into any) error {
 	at := c.base.JoinPath(Prefix, path)
 	at.RawQuery = parameters.Encode()
@@ -181,26 +178,26 @@ func (c *client) call(ctx context.Context, method, path string, parameters url.V
 		return c.responseError(status, body)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer of the process %s is none of %s: %w", c.name, Prefix, err)
+		return fmt.Errorf("invalid response of the process %s for %s: %w", c.name, Prefix, err)
 	}
 	return nil
 }
 
-// token is the one to show.
+// token returns the token to send.
 func (c *client) token(ctx context.Context, refused string) (string, error) {
 	token, err := c.credential.Token(ctx, refused)
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("ask the process %s: %w", c.name, err)
+		err = fmt.Errorf("read the process %s: %w", c.name, err)
 	}
 	return token, err
 }
 
-// roundTrip sends one request, and reads the whole response.
+// roundTrip sends one request and reads the response.
 func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, token string) (status int, body []byte, err error) {
-	//nolint:gosec // The address is one of a process that has published itself, to its own user or in its Lease.
+	//nolint:gosec // The address was published by the process, to its own user or in its Lease.
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
 	if err != nil {
-		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+		return 0, nil, fmt.Errorf("read the process %s: %w", c.name, err)
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -211,9 +208,9 @@ func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, toke
 			return 0, nil, ctx.Err()
 		}
 		if failed, is := errors.AsType[*url.Error](err); is {
-			err = failed.Err // What was asked for in detail is of no help.
+			err = failed.Err // The URL does not help the user.
 		}
-		return 0, nil, fmt.Errorf("ask the process %s: %w", c.name, err)
+		return 0, nil, fmt.Errorf("read the process %s: %w", c.name, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
@@ -221,31 +218,31 @@ func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, toke
 	case ctx.Err() != nil:
 		return 0, nil, ctx.Err()
 	case err != nil:
-		return 0, nil, fmt.Errorf("read the answer of the process %s: %w", c.name, err)
+		return 0, nil, fmt.Errorf("read the response of the process %s: %w", c.name, err)
 	case len(body) > maxResponse:
-		return 0, nil, fmt.Errorf("the answer of the process %s is longer than %d bytes", c.name, maxResponse)
+		return 0, nil, fmt.Errorf("the response of the process %s is longer than %d bytes", c.name, maxResponse)
 	}
 	return response.StatusCode, body, nil
 }
 
-// responseError makes an error of an answer that is one.
+// responseError converts an error response.
 func (c *client) responseError(status int, body []byte) error {
 	var told errorBody
 	if err := json.Unmarshal(body, &told); err != nil || told.Reason == "" {
-		return fmt.Errorf("what answers for the process %s is no Setpoint, or of another version: status %d", c.name, status)
+		return fmt.Errorf("the process %s is not Setpoint, or has another version: status %d", c.name, status)
 	}
 	switch told.Reason {
 	case reasonNotFound:
 		return remoteError{told.Error, model.ErrNotFound}
 	case reasonVersion:
-		return fmt.Errorf("the process %s is of another version: %s", c.name, told.Error)
+		return fmt.Errorf("the process %s has another version: %s", c.name, told.Error)
 	case reasonUnauthorized, reasonForbidden, reasonClosed:
-		return fmt.Errorf("the process %s refuses: %s", c.name, told.Error)
+		return fmt.Errorf("the process %s denied the request: %s", c.name, told.Error)
 	}
 	return errors.New(told.Error)
 }
 
-// remoteError is an error of the other process, in its words, of a kind that callers know.
+// remoteError is an error of the other process that wraps a known kind.
 type remoteError struct {
 	message string
 	kind    error

@@ -10,28 +10,27 @@ import (
 	"strings"
 )
 
-// Guard decides who may read.
+// Guard authenticates requests.
 type Guard interface {
-	// Admit returns nil for the right token, and ErrToken for a missing or wrong one. Any
-	// other error says why the Guard cannot tell. The client sees the error.
+	// Admit returns nil for a valid token and ErrToken for a missing or invalid one. Any
+	// other error means that the token could not be checked; the client sees it.
 	Admit(ctx context.Context, token string) error
 }
 
-// Credential has the token that a client shows.
+// Credential provides the token of a client.
 type Credential interface {
-	// Token returns it; "" if there is none yet. refused is the token that the other end
-	// has just refused, "" in the first request.
+	// Token returns the token, or "" if there is none yet. refused is the token that was
+	// rejected before, or "".
 	Token(ctx context.Context, refused string) (string, error)
 }
 
-// ErrToken says that a request lacks the right token.
-var ErrToken = errors.New("the token is missing, or another one")
+// ErrToken is returned for a missing or invalid token.
+var ErrToken = errors.New("missing or invalid token")
 
-// Token is the Guard and the Credential of a token that does not change. The empty
-// Guard admits no request.
+// Token is a Guard and a Credential with a fixed token. The empty Token admits no request.
 type Token string
 
-// Admit compares in constant time.
+// Admit implements Guard. It compares in constant time.
 func (t Token) Admit(_ context.Context, given string) error {
 	if t == "" || subtle.ConstantTimeCompare([]byte(given), []byte(t)) != 1 {
 		return ErrToken
@@ -39,16 +38,15 @@ func (t Token) Admit(_ context.Context, given string) error {
 	return nil
 }
 
-// Token is always the same.
+// Token implements Credential.
 func (t Token) Token(context.Context, string) (string, error) { return string(t), nil }
 
-// check lets a request through, or says why not. A web page must not be able to read
-// here: its browser says where it comes from, and by which name it believes to have
-// found us, which is one of the page's own where DNS was made to lead here.
+// check authenticates a request. Web pages must not read this endpoint: browsers send an
+// Origin, and the Host of a rebound DNS name is not an address.
 func check(r *http.Request, guard Guard) error {
 	switch {
 	case r.Header.Get("Origin") != "":
-		return statusError{http.StatusForbidden, reasonForbidden, errors.New("this is not for web pages")}
+		return statusError{http.StatusForbidden, reasonForbidden, errors.New("not for web pages")}
 	case !isAddress(r.Host):
 		return statusError{http.StatusForbidden, reasonForbidden, fmt.Errorf("host %q: use an IP address, or localhost", r.Host)}
 	case len(r.URL.RawQuery) > maxQuery:
@@ -64,8 +62,8 @@ func check(r *http.Request, guard Guard) error {
 	return nil
 }
 
-// isAddress says whether a host is an address, rather than a name that somebody can
-// have lead anywhere.
+// isAddress reports whether a host is an IP address or localhost; other names may resolve
+// to anything.
 func isAddress(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -74,7 +72,7 @@ func isAddress(hostport string) bool {
 	return host == "localhost" || net.ParseIP(host) != nil
 }
 
-// bearer is the token of a request; "" if there is none.
+// bearer returns the bearer token of a request, or "".
 func bearer(r *http.Request) string {
 	token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !is {

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// statusError is an error with how it is told.
+// statusError is an error with its HTTP status and reason.
 type statusError struct {
 	status int
 	reason string
@@ -20,11 +20,11 @@ type statusError struct {
 
 func (r statusError) Unwrap() error { return r.error }
 
-// route finds what a request is about.
+// route handles a request.
 type route func(source model.Source, r *http.Request) (any, error)
 
-// Handler serves a Source below Prefix, for requests that the Guard admits. They carry
-// their token as "Authorization: Bearer TOKEN".
+// Handler serves a Source below Prefix, for requests that the Guard admits by their bearer
+// token.
 func Handler(source model.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
 	serve := func(pattern string, find route) {
@@ -93,12 +93,12 @@ func runs(source model.Source, r *http.Request) (any, error) {
 func run(source model.Source, r *http.Request) (any, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return nil, badRequest(fmt.Errorf("the id of a run: %w", err))
+		return nil, badRequest(fmt.Errorf("run ID: %w", err))
 	}
 	return source.Run(r.Context(), id)
 }
 
-// planRoute has plans made, some at a time: each asks hooks.
+// planRoute limits concurrent plans, because each calls hooks.
 func planRoute() route {
 	turns := make(chan struct{}, maxPlans)
 	return func(source model.Source, r *http.Request) (any, error) {
@@ -110,7 +110,7 @@ func planRoute() route {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
 		default:
-			return nil, statusError{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are being made: try again in a moment", maxPlans)}
+			return nil, statusError{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are running; retry later", maxPlans)}
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
 		defer cancel()
@@ -118,7 +118,7 @@ func planRoute() route {
 	}
 }
 
-// await answers when there is something new, or after a while that there is not.
+// await responds once the revision changes, or after maxPoll.
 func await(source model.Source, r *http.Request) (any, error) {
 	var since uint64
 	if err := decodeParameter(r, paramSince, &since); err != nil {
@@ -134,31 +134,31 @@ func await(source model.Source, r *http.Request) (any, error) {
 }
 
 func unknown(_ model.Source, r *http.Request) (any, error) {
-	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("%s %s is not known; this process answers below %s", r.Method, r.URL.Path, Prefix)}
+	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s", r.Method, r.URL.Path, Prefix)}
 }
 
-// decodeParameter reads a parameter that is JSON; one that is not given is left as it is.
+// decodeParameter decodes a JSON parameter, if it is present.
 func decodeParameter(r *http.Request, name string, into any) error {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return badRequest(fmt.Errorf("the parameter %s: %w", name, err))
+		return badRequest(fmt.Errorf("parameter %s: %w", name, err))
 	}
 	return nil
 }
 
 func checkLimit(limit int) error {
 	if limit < 0 || limit > MaxLimit {
-		return badRequest(fmt.Errorf("a limit of %d: it may be 0 to %d", limit, MaxLimit))
+		return badRequest(fmt.Errorf("limit %d must be between 0 and %d", limit, MaxLimit))
 	}
 	return nil
 }
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }
 
-// writeResponse writes an answer, or an error.
+// writeResponse writes a response or an error.
 func writeResponse(w http.ResponseWriter, response any, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -172,10 +172,10 @@ func writeResponse(w http.ResponseWriter, response any, err error) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(response) //nolint:errchkjson // All answers can be encoded; an error says that who asked has gone away.
+	_ = encoder.Encode(response) //nolint:errchkjson // Every response can be encoded; the client may be gone.
 }
 
-// statusErrorOf is how an error is told.
+// statusErrorOf converts an error.
 func statusErrorOf(err error) statusError {
 	if r, ok := errors.AsType[statusError](err); ok {
 		return r

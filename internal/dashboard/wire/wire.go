@@ -1,9 +1,9 @@
-// Package wire carries what inspect knows of one process to another: Handler serves a
-// Source over HTTP as JSON, and NewClient is a Source that reads one so served.
+// Package wire reads a process from another one: Handler serves a model.Source over HTTP as
+// JSON, and NewClient reads it.
 //
-// Here live the paths, the form of errors, the limits, and who is refused before
-// anything is read. What must not: how a process is found, and whose rights count.
-// The host serves, reach makes clients.
+// It holds the paths, errors, limits and the authentication of requests. It does not find
+// processes or check permissions of users. The manager serves it; package discovery creates
+// clients.
 package wire
 
 import (
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Version is that of paths and types. Another one is another path.
-const Version = "v2"
+// Version is the version of paths and types.
+const Version = "v1"
 
-// Prefix is where a Handler answers.
+// Prefix is the path prefix of a Handler.
 const Prefix = "/inspect/" + Version + "/"
 
 // The paths below Prefix.
@@ -28,7 +28,7 @@ const (
 	pathRevision    = "revision"
 )
 
-// The parameters. A Ref and a Query are JSON, so that they have one form only.
+// The parameters. Ref and Query are JSON.
 const (
 	paramController = "controller"
 	paramRef        = "ref"
@@ -39,24 +39,23 @@ const (
 
 // The limits.
 const (
-	// maxQuery is the longest query of a URL, in bytes.
+	// maxQuery is the longest query of a URL in bytes.
 	maxQuery = 16 << 10
-	// MaxLimit is how many objects or runs can be asked for at once.
+	// MaxLimit is the most objects or runs in one response.
 	MaxLimit = 10_000
-	// maxResponse is the longest answer a client reads, in bytes.
+	// maxResponse is the longest response a client reads, in bytes.
 	maxResponse = 256 << 20
-	// maxPoll is how long an answer is held back while nothing changes: less than
-	// what proxies commonly bear.
+	// maxPoll is the duration of a long poll, less than common proxy timeouts.
 	maxPoll = 30 * time.Second
-	// maxWait is how long a client waits for any other answer, of whatever length.
+	// maxWait is the timeout of other requests.
 	maxWait = 30 * time.Second
-	// maxPlan is how long a plan may take: hooks are asked for it.
+	// maxPlan is the timeout of a plan, which calls hooks.
 	maxPlan = time.Minute
-	// maxPlans is how many are made at a time.
+	// maxPlans is the number of concurrent plans.
 	maxPlans = 8
 )
 
-// Why a request is refused, in a word for programs.
+// The reasons of errors, for programs.
 const (
 	reasonNotFound     = "NotFound"
 	reasonBadRequest   = "BadRequest"
@@ -68,18 +67,18 @@ const (
 	reasonFailed       = "Failed"
 )
 
-// errorBody is the form of an error.
+// errorBody is the body of an error.
 type errorBody struct {
 	Error  string `json:"error"`
 	Reason string `json:"reason"`
 }
 
-// revision is the answer to Await.
+// revision is the response to Await.
 type revision struct {
 	Revision uint64 `json:"revision"`
 }
 
-// urlValues are the parameters of a request.
+// urlValues builds the parameters of a request.
 func urlValues(pairs ...string) url.Values {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -22,18 +22,17 @@ import (
 )
 
 const (
-	// fieldManager owns the fields that manifests set.
+	// fieldManager is the field manager of applied manifests.
 	fieldManager = "setpoint-dev"
-	// applyTimeout is how long a cluster may take to get over a restart of its API
-	// server.
+	// applyTimeout bounds retries while the API server restarts.
 	applyTimeout = 8 * time.Second
-	// newKindTimeout is how long a kind may take to be served once it is defined; a
-	// kind that does not exist looks the same until then.
+	// newKindTimeout bounds retries until a new kind is served. Until then an unknown kind
+	// looks the same.
 	newKindTimeout = 2 * time.Second
 	retryEvery     = 150 * time.Millisecond
 )
 
-// cluster applies and deletes single objects.
+// cluster applies and deletes objects.
 type cluster struct {
 	dynamic dynamic.Interface
 	mapper  meta.ResettableRESTMapper
@@ -51,8 +50,7 @@ func connect(config *rest.Config) (*cluster, error) {
 	return &cluster{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(served))}, nil
 }
 
-// apply writes the object with server-side apply. What may right itself within
-// seconds is tried again.
+// apply applies an object server-side, with retries of transient errors.
 func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
 	text, err := object.MarshalJSON()
 	if err != nil {
@@ -70,10 +68,10 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 	})
 }
 
-// delete removes an object; one that is gone already is no error.
+// delete deletes an object; a missing one is not an error.
 func (c *cluster) delete(ctx context.Context, object *unstructured.Unstructured) error {
 	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-	if meta.IsNoMatchError(err) { // The kind went, and the object with it.
+	if meta.IsNoMatchError(err) { // The kind was deleted with its objects.
 		return nil
 	}
 	if err != nil {
@@ -87,7 +85,7 @@ func (c *cluster) delete(ctx context.Context, object *unstructured.Unstructured)
 	return err
 }
 
-// established waits until a kind that was just defined can be used.
+// established waits until a new kind is served.
 func (c *cluster) established(ctx context.Context, definition *unstructured.Unstructured) error {
 	resource, err := c.resource(definition.GroupVersionKind(), "")
 	if err != nil {
@@ -117,8 +115,7 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 	return false
 }
 
-// resource is where objects of the kind are served; a namespaced one without a
-// namespace goes to "default", as kubectl has it.
+// resource returns the client for a kind. A missing namespace is "default", as in kubectl.
 func (c *cluster) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -134,7 +131,7 @@ func (c *cluster) resource(kind schema.GroupVersionKind, namespace string) (dyna
 	return resource.Namespace(namespace), nil
 }
 
-// retry repeats do for as long as its error may go away by itself.
+// retry retries do while its error is transient.
 func (c *cluster) retry(ctx context.Context, kind schema.GroupVersionKind, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
@@ -149,19 +146,18 @@ func (c *cluster) retry(ctx context.Context, kind schema.GroupVersionKind, do fu
 	})
 }
 
-// isRetryable says whether an error may go away by itself.
+// isRetryable reports whether an error is transient.
 func isRetryable(err error, kind schema.GroupVersionKind) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
-	// A new namespace gets its service account a moment later, and until then no pod.
+	// Pods are forbidden until a new namespace has its service account.
 	young := apierrors.IsForbidden(err) && kind.Kind == "Pod"
 	return young || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
-// poll repeats try until it is done. When ctx ends first the error is the last
-// that try gave: it says what was wrong, where the context only says when.
+// poll repeats try until it is done. If ctx ends first it returns the last error of try.
 func poll(ctx context.Context, try func() (done bool, err error)) error {
 	ticker := time.NewTicker(retryEvery)
 	defer ticker.Stop()

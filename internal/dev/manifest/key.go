@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Key names an object of a manifest. Versions of one kind are one object.
+// Key identifies an object in any version.
 type Key struct {
 	Kind            schema.GroupKind
 	Namespace, Name string
 }
 
-// KeyOf is the name under which the object was written down.
+// KeyOf returns the key of an object.
 func KeyOf(o *unstructured.Unstructured) Key {
 	return Key{Kind: o.GroupVersionKind().GroupKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// String is "Pod default/web", or "Namespace web".
+// String returns "Pod default/web", or "Namespace web".
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Kind.Kind + " " + k.Name
@@ -26,7 +26,7 @@ func (k Key) String() string {
 	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
 }
 
-// stage puts what others need first: namespaces and definitions of kinds.
+// stage returns 0 for namespaces and CRDs, which others need, else 1.
 func (k Key) stage() int {
 	switch k.Kind {
 	case schema.GroupKind{Kind: "Namespace"}, crdKind:
@@ -38,7 +38,7 @@ func (k Key) stage() int {
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// digest tells whether a document changed since it was applied.
+// digest changes when the document does.
 func digest(o *unstructured.Unstructured) (uint64, error) {
 	text, err := o.MarshalJSON()
 	if err != nil {

@@ -17,23 +17,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Document is one object of a manifest file.
+// Document is one object in a manifest file.
 type Document struct {
-	// File is as a user would type it, Index counts from 1 in that file, Line is
-	// where the document begins.
+	// File is the path as a user would type it, Index counts from 1, Line is the first line
+	// of the document.
 	File        string
 	Index, Line int
 
 	Object *unstructured.Unstructured
 }
 
-// String says where the document is.
+// String returns the position of the document.
 func (d Document) String() string {
 	return fmt.Sprintf("%s: document %d (line %d)", d.File, d.Index, d.Line)
 }
 
-// Read reads all objects of the files, and of the manifests in the folders, in
-// order. It returns every mistake it finds.
+// Read reads all objects in files and folders, in order. It returns all errors.
 func Read(paths []string) ([]Document, error) {
 	files, err := Files(paths)
 	problems := []error{err}
@@ -51,8 +50,7 @@ func Read(paths []string) ([]Document, error) {
 	return all, errors.Join(problems...)
 }
 
-// Files lists the files that are meant: a folder stands for the manifests
-// directly in it, by name.
+// Files expands folders to the manifests directly in them, by name.
 func Files(paths []string) ([]string, error) {
 	var files []string
 	var problems []error
@@ -70,11 +68,11 @@ func Files(paths []string) ([]string, error) {
 	return files, errors.Join(problems...)
 }
 
-// reservedFiles are YAML files that lie beside manifests and are none.
+// reservedFiles are YAML files that are not manifests.
 var reservedFiles = []string{"setpoint.yaml", "kustomization.yaml", "kustomization.yml"}
 
 func manifestsIn(dir string) []string {
-	entries, _ := os.ReadDir(dir) // A folder that vanished holds nothing.
+	entries, _ := os.ReadDir(dir) // A missing folder has no manifests.
 	var files []string
 	for _, entry := range entries {
 		name := entry.Name()
@@ -85,13 +83,13 @@ func manifestsIn(dir string) []string {
 	return files
 }
 
-// IsManifest says whether a file in a folder of manifests is taken for one.
+// IsManifest reports whether a file in a folder is a manifest.
 func IsManifest(file string) bool {
 	name := filepath.Base(file)
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !slices.Contains(reservedFiles, name)
 }
 
-// shorten writes a path from the working directory, where that is shorter.
+// shorten returns a path relative to the working directory if that is shorter.
 func shorten(file string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -115,7 +113,7 @@ func parse(file string, data []byte) ([]Document, error) {
 	return all, errors.Join(problems...)
 }
 
-// decode reads one document; a List stands for what is in it.
+// decode reads one document; a List is replaced by its items.
 func decode(at Document, text []byte) ([]Document, error) {
 	var content map[string]any
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
@@ -139,8 +137,7 @@ func decode(at Document, text []byte) ([]Document, error) {
 	return all, errors.Join(problems...)
 }
 
-// check looks for what makes a document no object at all; the rest is the API
-// server's to say.
+// check checks the fields that identify the object; the API server validates the rest.
 func check(d Document) error {
 	for _, want := range []struct{ field, value string }{
 		{"apiVersion", d.Object.GetAPIVersion()},
@@ -167,15 +164,14 @@ func checkUnique(all []Document) error {
 	return errors.Join(problems...)
 }
 
-// part is the text of one document and the line it begins at.
+// part is the text of one document and its first line.
 type part struct {
 	text []byte
 	line int
 }
 
-// split cuts a file at its "---" lines. Parts without content are left out and
-// not counted, so that a leading "---" does not make the first document the
-// second.
+// split splits a file at "---" lines. Empty parts are not counted, so that a leading "---"
+// does not shift the numbers.
 func split(data []byte) []part {
 	var parts []part
 	current := part{line: 1}

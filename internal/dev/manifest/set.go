@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Set is what this run has applied from some files. Not safe for concurrent use.
+// Set is what this run has applied from some files. It is not safe for concurrent use.
 type Set struct {
 	cluster *cluster
 	paths   []string
@@ -21,7 +21,7 @@ type applied struct {
 	digest   uint64
 }
 
-// NewSet makes an empty set for the manifests at paths.
+// NewSet returns an empty set for the manifests at paths.
 func NewSet(config *rest.Config, paths []string) (*Set, error) {
 	c, err := connect(config)
 	if err != nil {
@@ -30,12 +30,12 @@ func NewSet(config *rest.Config, paths []string) (*Set, error) {
 	return &Set{cluster: c, paths: paths, applied: map[Key]applied{}}, nil
 }
 
-// Changes are what a Sync did, in order.
+// Changes are the results of a Sync, in order.
 type Changes struct{ Applied, Deleted []Key }
 
-// Sync reads the files again and brings the cluster in step with them. Objects
-// that cannot be applied do not stop the others. As long as a file cannot be
-// read nothing is done: what is missing from it may only be mistyped.
+// Sync reads the files again and applies the differences. An object that fails does not
+// stop the others. If a file cannot be read nothing is changed, because a missing object
+// may be a typing error.
 func (s *Set) Sync(ctx context.Context) (Changes, error) {
 	documents, err := Read(s.paths)
 	if err != nil {
@@ -63,10 +63,10 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 	return changes, errors.Join(problems...)
 }
 
-// changeSet is the difference between the files and what was applied from them.
+// changeSet is the difference between the files and the applied objects.
 type changeSet struct {
-	stages  [2][]applied // what others need, then the others
-	deleted []Document   // in the reverse of the order they were written in
+	stages  [2][]applied // prerequisites, then the rest
+	deleted []Document   // in reverse order of the files
 }
 
 func (s *Set) compare(documents []Document) (changeSet, error) {
@@ -92,7 +92,7 @@ func (s *Set) compare(documents []Document) (changeSet, error) {
 	return w, nil
 }
 
-// reverseOrder deletes what depends on others before them.
+// reverseOrder sorts dependents before their prerequisites.
 func reverseOrder(a, b Document) int {
 	if byStage := KeyOf(b.Object).stage() - KeyOf(a.Object).stage(); byStage != 0 {
 		return byStage
@@ -100,7 +100,7 @@ func reverseOrder(a, b Document) int {
 	return b.Line - a.Line
 }
 
-// applyAll applies one stage and waits until it can be built upon.
+// applyAll applies one stage and waits for new kinds.
 func (s *Set) applyAll(ctx context.Context, stage []applied) ([]Key, error) {
 	var landed []Key
 	var problems []error

@@ -12,38 +12,38 @@ import (
 	"time"
 )
 
-// Command is a program that is run once, with the terminal passed on to it.
+// Command is a program that runs once, with the terminal passed on to it.
 type Command struct {
 	Args []string
-	// Env is added to the environment of this program.
+	// Env extends the environment of this program.
 	Env []string
-	// Dir is where it runs; here if empty.
+	// Dir is the working directory.
 	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Reaper         *Reaper
-	// Interactive leaves the command in our own process group, so that it may
-	// read from the terminal and gets Ctrl-C from it.
+	// Interactive keeps the command in our process group, so that it can read from the
+	// terminal and gets Ctrl-C.
 	Interactive bool
-	// Grace is how long it may take to obey the signal; 1 s when zero.
+	// Grace is the time between the signal and SIGKILL; 1 s by default.
 	Grace time.Duration
 }
 
-// Exit codes of a shell for what cannot be run.
+// Exit codes of a shell for commands that cannot run.
 const (
 	codeNotExecutable = 126
 	codeNotFound      = 127
 )
 
-// StopSignal is a cause of cancellation that says which signal to pass on.
+// StopSignal is a cause of cancellation with a signal to pass on.
 type StopSignal interface {
 	error
 	StopSignal() syscall.Signal
 }
 
-// Run runs the command to its end and returns its exit code, 128 + n when
-// signal n ended it. When ctx is done the command gets the signal that is the
-// cause, else SIGTERM. An error means that it could not be run.
+// Run runs the command and returns its exit code, 128 + n after signal n. When ctx ends the
+// command gets the signal of the cause, or SIGTERM. An error means that it could not be
+// started.
 func (c Command) Run(ctx context.Context) (int, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// outputTimeout is how long the output of an ended process is still read, should
-// something that left its group hold on to it.
+// outputTimeout bounds reading the output after an exit, in case a detached child keeps it
+// open.
 const outputTimeout = 300 * time.Millisecond
 
 type launchOptions struct {
@@ -22,18 +22,17 @@ type launchOptions struct {
 	reaper  *Reaper
 }
 
-// running is a started program and all it started itself.
+// running is a started program with its children.
 type running struct {
 	target target
 	exited chan struct{}
-	exit   exit // valid when exited is closed
+	exit   exit // valid once exited is closed
 }
 
-// exit is how a program ended.
+// exit is how a program exited.
 type exit struct{ state *os.ProcessState }
 
-// launch starts a program in a process group of its own, with its output in one
-// stream.
+// launch starts a program in a process group of its own.
 func launch(o launchOptions) (*running, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -65,17 +64,17 @@ func launch(o launchOptions) (*running, error) {
 	return r, nil
 }
 
-// await sees the program to its end, and what it started with it.
+// await waits for the program, and kills its children.
 func (r *running) await(cmd *exec.Cmd, reaper *Reaper) {
-	_ = cmd.Wait() // What there is to know is in the state.
+	_ = cmd.Wait() // The process state has the result.
 	r.exit = exit{cmd.ProcessState}
-	if r.target.isGroup() { // A number of one reaped process may be another's by now.
+	if r.target.isGroup() { // The PID of a single process may be reused.
 		r.target.kill(syscall.SIGKILL)
 	}
 	reaper.release(r.target)
 }
 
-// stop asks for an end and, after grace, forces it.
+// stop sends a signal and, after grace, SIGKILL.
 func (r *running) stop(sig syscall.Signal, grace time.Duration) {
 	r.target.kill(sig)
 	timer := time.NewTimer(grace)
@@ -89,19 +88,19 @@ func (r *running) stop(sig syscall.Signal, grace time.Duration) {
 	<-r.exited
 }
 
-// target is what kill(2) is told: a process, or negative for a group.
+// target is an argument of kill(2): a process, or negative for a group.
 type target int
 
 func group(leader int) target { return target(-leader) }
 
 func (t target) isGroup() bool { return t < 0 }
 
-// leader is the number of a group.
+// leader returns the PID of a group's leader.
 func (t target) leader() int { return -int(t) }
 
 func (t target) kill(sig syscall.Signal) { _ = syscall.Kill(int(t), sig) }
 
-// code is the exit code as a shell gives it.
+// code returns the exit code as a shell reports it.
 func (e exit) code() int {
 	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -109,13 +108,13 @@ func (e exit) code() int {
 	return e.state.ExitCode()
 }
 
-// err says how the program ended; it is for programs that should not have.
+// err describes the exit of a program that should keep running.
 func (e exit) err() error {
 	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return fmt.Errorf("killed by signal %d (%s)", status.Signal(), status.Signal())
 	}
 	if e.state.ExitCode() == 0 {
-		return errors.New("ended with exit code 0 although it should keep running")
+		return errors.New("exited with code 0, but it should keep running")
 	}
-	return fmt.Errorf("ended with exit code %d", e.state.ExitCode())
+	return fmt.Errorf("exited with code %d", e.state.ExitCode())
 }

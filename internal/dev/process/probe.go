@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// probeEvery is short because every saved edit of a hook waits for it.
+// probeEvery is short because every restart of a hook waits for it.
 const probeEvery = 20 * time.Millisecond
 
-// awaitReady waits until something listens at the port and, with a path, answers
-// there without an error. It is false when ctx was done first.
+// awaitReady waits until something listens at the port and, with a path, responds without
+// an error. It returns false if ctx ends first.
 func awaitReady(ctx context.Context, port int, path string) bool {
 	if port == 0 {
 		return true
@@ -31,7 +31,7 @@ func awaitReady(ctx context.Context, port int, path string) bool {
 	}
 }
 
-// isReady says localhost and not 127.0.0.1: some programs listen on ::1 alone.
+// isReady uses localhost because some programs listen on ::1 only.
 func isReady(ctx context.Context, port int, path string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -57,8 +57,7 @@ func isReady(ctx context.Context, port int, path string) bool {
 	return response.StatusCode < http.StatusBadRequest
 }
 
-// FreePort finds a port nobody listens on. It is free until somebody takes it,
-// so it is to be used soon.
+// FreePort finds a free port. Another program may take it before it is used.
 func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

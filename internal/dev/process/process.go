@@ -1,9 +1,8 @@
-// Package process keeps local programs running beside a cluster: started in a
-// group of their own, restarted when they die or are told to, and never left
-// behind, however this program ends.
+// Package process supervises local programs: each runs in a process group of its own, is
+// restarted when it exits or on request, and is killed with this program, however that
+// ends.
 //
-// What a process is for, which files it is made of, and what a user is told
-// are not known here. The dev loop calls it.
+// It does not know what a process is for or how events are shown. Package dev calls it.
 package process
 
 import (
@@ -15,61 +14,61 @@ import (
 	"time"
 )
 
-// Output takes what a process writes. Flush is called when it has ended.
+// Output receives the output of a process. Flush is called when it has exited.
 type Output interface {
 	io.Writer
 	Flush()
 }
 
-// Options configure a Process. Command, Output and Leash are required.
+// Options configure a Process. Command, Output and Reaper are required.
 type Options struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Env is added to the environment of this program, as "KEY=value".
+	// Env extends the environment of this program, as "KEY=value".
 	Env []string
-	// Dir is where it runs.
+	// Dir is the working directory.
 	Dir string
-	// Prepare is called before each start, to compile what runs; nil for nothing. An
-	// error keeps the process from starting until Restart is called.
+	// Prepare is called before each start, to compile the program. After an error the
+	// process is not started until Restart is called.
 	Prepare func(ctx context.Context) error
-	// Port is where it will listen; 0 for a process that is ready once started.
+	// Port is the port it listens on; 0 for a process that is ready once started.
 	Port int
-	// ReadyPath is asked over HTTP; empty means accepting connections is enough.
+	// ReadyPath is probed over HTTP; "" waits only for a listener.
 	ReadyPath string
 
 	Output Output
 	Reaper *Reaper
-	// Notify is told of what happens, from one goroutine at a time.
+	// Notify is called with each event, never concurrently.
 	Notify func(Event)
 
-	// Backoff is the wait before the first restart of a process that died by
-	// itself; it doubles up to MaxBackoff. 250 ms and 10 s when zero.
+	// Backoff is the delay of the first restart after a crash; it doubles up to MaxBackoff.
+	// The defaults are 250 ms and 10 s.
 	Backoff, MaxBackoff time.Duration
-	// Grace is how long it may take to obey SIGTERM; 1 s when zero.
+	// Grace is the time between SIGTERM and SIGKILL; 1 s by default.
 	Grace time.Duration
-	// SlowAfter is how long it may take to listen before that is reported;
-	// 10 s when zero.
+	// SlowAfter is when a process that does not listen is reported; 10 s by default.
 	SlowAfter time.Duration
 }
 
-// backoffReset is how long a process must have lived for its death to be a new one.
+// backoffReset is the uptime after which the backoff starts over.
 const backoffReset = 10 * time.Second
 
-// Event is what happened to a process: exactly one field but Took is set.
+// Event is something that happened to a process. Exactly one field is set, besides Took,
+// Cause and Retry.
 type Event struct {
-	// Ready says that it can be used; Cause is why it was started again, empty
-	// the first time.
+	// Ready reports that the process is ready; Cause is why it was restarted, "" for the
+	// first start.
 	Ready bool
 	Cause string
 	Took  time.Duration
 
-	// Slow says that it runs and does not answer yet, after Took.
+	// Slow reports that it is running and not ready after Took.
 	Slow bool
 
-	// PrepareFailed is why it cannot be started before Restart is called.
+	// PrepareFailed is the error of Prepare; the process waits for Restart.
 	PrepareFailed error
 
-	// Died is why it ended by itself; it is started again after Retry.
+	// Died is why it exited; it is restarted after Retry.
 	Died  error
 	Retry time.Duration
 }
@@ -81,19 +80,19 @@ type Process struct {
 
 	mu      sync.Mutex
 	state   state
-	changed chan struct{} // closed and replaced when state changes
+	changed chan struct{} // closed and replaced when the state changes
 }
 
-// state is what callers that want to use the process need to know.
+// state is the state for callers that use the process.
 type state struct {
 	ready bool
-	down  error // why it is not even starting
-	// failed is why it ended before; nil once it has answered since. That a process
-	// without a port was started again proves nothing yet.
+	down  error // why it is not running
+	// failed is why it exited; nil once it was ready again. A restart of a process without
+	// a port does not reset it.
 	failed error
 }
 
-// New makes a Process; Run starts it.
+// New returns a Process; Run starts it.
 func New(o Options) *Process {
 	o.Backoff = defaultDuration(o.Backoff, 250*time.Millisecond)
 	o.MaxBackoff = defaultDuration(o.MaxBackoff, 10*time.Second)
@@ -112,15 +111,15 @@ func defaultDuration(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// Restart ends the process and starts it again; cause says why.
+// Restart stops the process and starts it again; cause is for the event.
 func (p *Process) Restart(cause string) {
 	select {
 	case p.restart <- cause:
-	default: // One is on its way already.
+	default: // A restart is pending already.
 	}
 }
 
-// Run keeps the process running until ctx is done; then nothing of it is left.
+// Run supervises the process until ctx ends, and stops it.
 func (p *Process) Run(ctx context.Context) {
 	wait, cause := p.options.Backoff, ""
 	for {
@@ -163,8 +162,7 @@ func (p *Process) prepare(ctx context.Context) error {
 	return p.options.Prepare(ctx)
 }
 
-// awaitRestart waits for a reason to prepare the process again: the same files would
-// only fail again.
+// awaitRestart waits for Restart, because Prepare would fail again.
 func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
 	p.set(state{down: err, failed: err})
 	if ctx.Err() != nil {
@@ -178,7 +176,7 @@ func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
 	return cause
 }
 
-// awaitBackoff waits before a restart. Somebody who asks for one need not wait.
+// awaitBackoff waits before a restart, or until Restart is called.
 func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause string, asked bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -191,8 +189,8 @@ func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause s
 	return "", false
 }
 
-// runOnce starts the process and sees it to its end. It returns why the next one
-// is to be started, and an error if this one ended without being told to.
+// runOnce runs the process until it exits or is stopped. It returns the cause of the next
+// start, and an error if it exited by itself.
 func (p *Process) runOnce(ctx context.Context, cause string) (next string, err error) {
 	began := time.Now()
 	run, err := launch(launchOptions{
@@ -200,7 +198,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 		output: p.options.Output, reaper: p.options.Reaper,
 	})
 	if err != nil {
-		return "could not be started", err
+		return "start failed", err
 	}
 	probing, stopProbing := context.WithCancel(ctx)
 	probed := make(chan struct{})
@@ -214,7 +212,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	}()
 	select {
 	case <-run.exited:
-		return "process ended", run.exit.err()
+		return "process exited", run.exit.err()
 	case next = <-p.restart:
 	case <-ctx.Done():
 	}
@@ -222,8 +220,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	return next, nil
 }
 
-// probe waits until the process answers and says so. That it is slow is said before, or
-// not at all.
+// probe waits until the process is ready and reports it, or that it is slow.
 func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
 	reported := make(chan struct{})
 	slow := time.AfterFunc(p.options.SlowAfter, func() {
@@ -243,7 +240,8 @@ func (p *Process) probe(ctx context.Context, began time.Time, cause string) {
 	p.options.Notify(Event{Ready: true, Cause: cause, Took: time.Since(began)})
 }
 
-// lastFailure is the former failure, if being started is all that is known of the process.
+// lastFailure returns the earlier failure if the process has no port to prove that it
+// works.
 func (p *Process) lastFailure() error {
 	if p.options.Port != 0 {
 		return nil
@@ -261,16 +259,16 @@ func (p *Process) set(s state) {
 	p.changed = make(chan struct{})
 }
 
-// State says whether the process can be used, and how it failed the last time if it has
-// not answered since.
+// State returns whether the process is ready, and its last failure if it has not been ready
+// since.
 func (p *Process) State() (ready bool, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.ready, p.state.failed
 }
 
-// WaitReady waits for a process that is starting. It returns at once when the
-// process is ready, or down and waiting to be started again.
+// WaitReady waits for a process that is starting. It returns at once if the process is
+// ready or down.
 func (p *Process) WaitReady(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -282,7 +280,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("wait until it answers: %w", context.Cause(ctx))
+			return fmt.Errorf("wait until it is ready: %w", context.Cause(ctx))
 		}
 	}
 }

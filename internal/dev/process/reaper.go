@@ -8,12 +8,10 @@ import (
 	"syscall"
 )
 
-// reaperScript is what holds the other end of the leash: it remembers what is to be
-// killed, and kills it when its input ends. That happens however this program
-// ends, kill -9 included, since the kernel closes the pipe. It is a shell
-// script because a shell is on every machine, takes a megabyte, and behaves
-// alike on Linux and macOS, where PR_SET_PDEATHSIG does not exist (and which
-// would spare what the child has started).
+// reaperScript reads process groups from its input and kills them when the input ends. The
+// kernel closes the pipe however this program ends, kill -9 included. It is a shell script
+// because a shell is everywhere, needs a megabyte, and works on Linux and macOS;
+// PR_SET_PDEATHSIG exists on Linux only, and does not affect grandchildren.
 const reaperScript = `
 trap '' INT TERM HUP QUIT
 held=
@@ -26,33 +24,32 @@ done
 for t in $held; do kill -s KILL -- "$t" 2>/dev/null; done
 `
 
-// Reaper ties started processes to the life of this program.
+// Reaper kills the started processes when this program ends.
 type Reaper struct {
 	mu   sync.Mutex
 	pipe io.WriteCloser
 	cmd  *exec.Cmd
 }
 
-// NewReaper starts the keeper, in a group of its own so that a Ctrl-C at the
-// terminal does not reach it.
+// NewReaper starts the reaper in a process group of its own, so that Ctrl-C at the terminal
+// does not stop it.
 func NewReaper() (*Reaper, error) {
-	cmd := exec.Command("/bin/sh", "-c", reaperScript, "setpoint-leash")
+	cmd := exec.Command("/bin/sh", "-c", reaperScript, "setpoint-reaper")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the keeper of processes: %w", err)
+		return nil, fmt.Errorf("start the reaper: %w", err)
 	}
 	return &Reaper{pipe: pipe, cmd: cmd}, nil
 }
 
-// start starts a program and holds it. One in a group of its own is held before
-// it lives: its group is opened by a placeholder, which is held, joined by the
-// program, and then let go. So there is no moment at which the end of this
-// program would leave it behind. For one in our own group there is, of some
-// microseconds, since its number is not known before.
+// start starts a program and registers it. For a group of its own, a placeholder process
+// opens the group and is registered first; the program joins it, and the placeholder exits.
+// So the program can never outlive this one. Without ownGroup there is a gap of some
+// microseconds, because the PID is not known before.
 func (l *Reaper) start(cmd *exec.Cmd, ownGroup bool) (target, error) {
 	if !ownGroup {
 		if err := cmd.Start(); err != nil {
@@ -75,8 +72,8 @@ func (l *Reaper) start(cmd *exec.Cmd, ownGroup bool) (target, error) {
 	return place, nil
 }
 
-// placeholder opens a process group and keeps it open until leave is called or
-// this program ends.
+// placeholder opens a process group and keeps it open until release is called or this
+// program ends.
 func placeholder() (place target, leave func(), err error) {
 	cmd := exec.Command("/bin/sh", "-c", "read -r _")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -101,7 +98,7 @@ func (l *Reaper) send(verb string, t target) {
 	fmt.Fprintf(l.pipe, "%s %d\n", verb, t)
 }
 
-// Close kills what is still held.
+// Close kills all registered processes.
 func (l *Reaper) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

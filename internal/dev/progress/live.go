@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Codes every terminal of the last decades understands.
+// Terminal control codes.
 const (
 	clearBelow = "\x1b[J"
 	lineUp     = "\x1b[%dA\r"
@@ -19,7 +19,7 @@ const (
 	frameTime = 100 * time.Millisecond
 )
 
-// animate keeps the moving lines moving for as long as there are any.
+// animate redraws the live lines while there are any.
 func (r *Reporter) animate() {
 	if !r.options.Live || r.stop != nil {
 		return
@@ -47,7 +47,7 @@ func (r *Reporter) tick() {
 	r.redraw()
 }
 
-// redraw replaces the moving lines by what they say now.
+// redraw replaces the live lines.
 func (r *Reporter) redraw() {
 	if !r.options.Live {
 		return
@@ -67,7 +67,7 @@ func (r *Reporter) redraw() {
 	_, _ = io.WriteString(r.options.Out, text.String())
 }
 
-// stopAnimation stops the animation until there is a phase again.
+// stopAnimation stops the animation until the next phase.
 func (r *Reporter) stopAnimation() {
 	if r.stop != nil {
 		close(r.stop)
@@ -82,7 +82,7 @@ func (r *Reporter) erase() {
 	}
 }
 
-// clip keeps a moving line on one row; a wrapped line could not be erased.
+// clip cuts a live line to one row; a wrapped line cannot be erased.
 func clip(text string, width int) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), max(width, 1))])

@@ -1,10 +1,8 @@
-// Package progress writes what a user of `setpoint dev` sees: phases with the
-// time they took, single lines, and the output of several processes in one
-// stream, none tearing another apart.
+// Package progress writes the output of `setpoint dev`: phases with their durations, single
+// lines, and the output of several processes without mixing lines.
 //
-// On a terminal the phases that are under way stay at the bottom as moving
-// lines; elsewhere every line is written once and never touched again.
-// What happens in a phase is not known here. The dev loop writes through it.
+// On a terminal the running phases stay at the bottom as live lines; elsewhere each line is
+// written once. Package dev calls it.
 package progress
 
 import (
@@ -16,31 +14,31 @@ import (
 	"time"
 )
 
-// Options configure a Reporter. The zero value of all but Out works.
+// Options configure a Reporter. Only Out is required.
 type Options struct {
-	// Out is where everything goes.
+	// Out is the output.
 	Out io.Writer
-	// Live says that Out is a terminal whose last lines may be rewritten.
+	// Live reports that Out is a terminal.
 	Live bool
-	// Color says that Out understands colours.
+	// Color enables colors.
 	Color bool
-	// Width is the number of columns; 80 when zero.
+	// Width is the number of columns; 80 if zero.
 	Width int
 }
 
-// Reporter is the single writer to the terminal. Safe for concurrent use.
+// Reporter is the only writer to the terminal. It is safe for concurrent use.
 type Reporter struct {
 	options Options
 
 	mu      sync.Mutex
-	phases  []*Phase // under way, oldest first
+	phases  []*Phase // running, oldest first
 	drawn   int      // live lines on the screen
 	frame   int
-	stop    chan struct{} // stops the animation; nil when it stands still
-	writers int           // for the next colour
+	stop    chan struct{} // stops the animation; nil if it is stopped
+	writers int           // for the next color
 }
 
-// New makes a Reporter.
+// New returns a Reporter.
 func New(o Options) *Reporter {
 	if o.Width <= 0 {
 		o.Width = 80
@@ -48,14 +46,14 @@ func New(o Options) *Reporter {
 	return &Reporter{options: o}
 }
 
-// Phase is one thing that takes time.
+// Phase is a step with a duration.
 type Phase struct {
 	reporter *Reporter
 	name     string
 	began    time.Time
 }
 
-// Phase begins a phase; Done or Fail ends it.
+// Phase starts a phase; Done or Fail ends it.
 func (r *Reporter) Phase(name string) *Phase {
 	p := &Phase{reporter: r, name: name, began: time.Now()}
 	r.mu.Lock()
@@ -66,10 +64,10 @@ func (r *Reporter) Phase(name string) *Phase {
 	return p
 }
 
-// Done ends the phase; detail may say what came of it.
+// Done ends the phase; detail may describe the result.
 func (p *Phase) Done(detail string) { p.end(p.reporter.good("✓"), detail) }
 
-// Fail ends the phase; the error itself is the caller's to show, once.
+// Fail ends the phase. The caller shows the error.
 func (p *Phase) Fail() { p.end(p.reporter.bad("✗"), "") }
 
 func (p *Phase) end(mark, detail string) {
@@ -84,42 +82,41 @@ func (p *Phase) end(mark, detail string) {
 	r.print(strings.TrimRight(p.line(mark)+"  "+r.dim(detail), " "))
 }
 
-// line aligns the times of phases under each other.
+// line aligns the durations of phases.
 func (p *Phase) line(mark string) string {
 	return fmt.Sprintf("%s %-40s %6s", mark, p.name, FormatDuration(time.Since(p.began)))
 }
 
-// Line writes one line, or several.
+// Line writes one or more lines.
 func (r *Reporter) Line(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.print(fmt.Sprintf(format, args...))
 }
 
-// Event says that something happened and how long it took.
+// Event reports an event and its duration.
 func (r *Reporter) Event(took time.Duration, format string, args ...any) {
 	r.Line("%s %s %s", r.good("✓"), fmt.Sprintf(format, args...), r.dim("("+FormatDuration(took)+")"))
 }
 
-// Still says that something goes on, where no moving line shows it.
+// Still reports an ongoing phase if there are no live lines.
 func (r *Reporter) Still(format string, args ...any) {
 	if !r.options.Live {
 		r.Line("… "+format, args...)
 	}
 }
 
-// Warning shows what is no error and may want attention.
+// Warning shows a warning.
 func (r *Reporter) Warning(format string, args ...any) {
 	r.Line("%s %s", r.paint("33", "!"), fmt.Sprintf(format, args...))
 }
 
-// Problem shows an error that does not end the program. Further lines of it
-// are indented below the first.
+// Problem shows an error that does not end the program. Its further lines are indented.
 func (r *Reporter) Problem(err error) {
 	r.Line("%s %s", r.bad("✗"), strings.ReplaceAll(err.Error(), "\n", "\n  "))
 }
 
-// Close takes moving lines from the screen. The Reporter can still be used.
+// Close removes the live lines. The Reporter can still be used.
 func (r *Reporter) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,14 +124,14 @@ func (r *Reporter) Close() {
 	r.redraw()
 }
 
-// print writes above the moving lines.
+// print writes above the live lines.
 func (r *Reporter) print(text string) {
 	r.erase()
 	_, _ = io.WriteString(r.options.Out, strings.TrimRight(text, "\n")+"\n")
 	r.redraw()
 }
 
-// FormatDuration writes a duration as briefly as a reader wants it.
+// FormatDuration formats a duration briefly.
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:

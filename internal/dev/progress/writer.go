@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// longestLine is where a line without an end is broken.
+// longestLine is the length at which unfinished lines are broken.
 const longestLine = 64 << 10
 
-// Writer writes whole lines, each after the name of who wrote it. Lines of
-// several Writers do not mix. Each Writer of a Reporter has its own colour.
-// An unfinished last line is written by Flush.
+// Writer writes whole lines, each with a name as prefix. Lines of several Writers do not
+// mix, and each has its own color. Flush writes an unfinished last line.
 type Writer struct {
 	reporter *Reporter
 	prefix   string
@@ -19,7 +18,7 @@ type Writer struct {
 	pending []byte
 }
 
-// Writer makes a Writer for the output of name.
+// Writer returns a Writer for the output of name.
 func (r *Reporter) Writer(name string) *Writer {
 	colors := []string{"36", "35", "33", "34", "32", "96", "95", "93"}
 	r.mu.Lock()
@@ -29,7 +28,7 @@ func (r *Reporter) Writer(name string) *Writer {
 	return &Writer{reporter: r, prefix: r.paint(color, name+" |") + " "}
 }
 
-// Write never fails: an unwritable terminal must not stop a process.
+// Write never fails: a broken terminal must not stop a process.
 func (w *Writer) Write(data []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +42,7 @@ func (w *Writer) Write(data []byte) (int, error) {
 	}
 }
 
-// Flush writes what is left of an unfinished line.
+// Flush writes an unfinished line.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +51,7 @@ func (w *Writer) Flush() {
 	}
 }
 
-// line writes the pending bytes up to end, or all of them.
+// line writes the pending bytes up to end.
 func (w *Writer) line(end int) {
 	next := end + 1
 	if end < 0 {

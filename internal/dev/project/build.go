@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Binary stands in build and command for a file that `setpoint dev` chooses.
+// Binary is the placeholder in build and command for a path that `setpoint dev` chooses.
 const Binary = "{binary}"
 
-// WithBinary is the process with every "{binary}" replaced by a path.
+// WithBinary replaces "{binary}" by a path.
 func (p Process) WithBinary(path string) Process {
 	replace := func(words []string) []string {
 		replaced := make([]string, len(words))
@@ -22,8 +22,8 @@ func (p Process) WithBinary(path string) Process {
 	return p
 }
 
-// compileFirst splits `go run`: compiling can take minutes, and a program that is still
-// being compiled must not look like one that does not answer.
+// compileFirst splits `go run`, because compiling can take minutes and must not look like a
+// process that does not respond.
 func (p *Process) compileFirst() {
 	if len(p.Build) > 0 {
 		return
@@ -57,7 +57,7 @@ func splitGoRun(command []string) (build, run []string, ok bool) {
 	return build, append([]string{Binary}, rest[len(packages):]...), true
 }
 
-// goFlags splits the flags of `go run` from what follows them.
+// goFlags splits the flags of `go run` from its other arguments.
 func goFlags(words []string) (flags, rest []string) {
 	i := 0
 	for i < len(words) && strings.HasPrefix(words[i], "-") {
@@ -75,7 +75,7 @@ func goFlagName(flag string) string {
 	return name
 }
 
-// goFlagsWithValue are the build flags whose value may be a word of its own.
+// goFlagsWithValue are the build flags that may have a separate value.
 func goFlagsWithValue() []string {
 	return []string{
 		"C", "asmflags", "buildmode", "compiler", "covermode", "coverpkg", "exec", "gccgoflags", "gcflags",
@@ -83,7 +83,7 @@ func goFlagsWithValue() []string {
 	}
 }
 
-// goPackages are the Go files at the beginning, or the one package.
+// goPackages returns the leading Go files, or the package.
 func goPackages(words []string) []string {
 	files := 0
 	for files < len(words) && strings.HasSuffix(words[files], ".go") {

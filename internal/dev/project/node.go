@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// node is a place in the decoded file that knows its path, so that whatever is
-// wrong there is reported with where it is. Reading goes on after a problem:
-// a user learns all of them at once.
+// node is a value in the file with its path. Errors name the path, and reading continues
+// after an error to report all of them.
 type node struct {
 	path     string
 	value    any
@@ -26,11 +25,11 @@ func (n node) errorf(format string, args ...any) {
 	*n.problems = append(*n.problems, err)
 }
 
-// object checks that the node is an object with no fields but the known.
+// object checks that the node is an object with known fields only.
 func (n node) object(known ...string) node {
 	fields, ok := n.value.(map[string]any)
 	if !ok {
-		n.errorf("want an object, found %s", describe(n.value))
+		n.errorf("must be an object, not %s", describe(n.value))
 		return node{path: n.path, value: map[string]any{}, problems: n.problems}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -41,7 +40,7 @@ func (n node) object(known ...string) node {
 	return n
 }
 
-// field is a place in an object; its value is nil when it is not there.
+// field returns a field of an object; its value is nil if it is missing.
 func (n node) field(name string) node {
 	path := name
 	if n.path != "" {
@@ -57,7 +56,7 @@ func (n node) list() []node {
 	}
 	items, ok := n.value.([]any)
 	if !ok {
-		n.errorf("want a list, found %s", describe(n.value))
+		n.errorf("must be a list, not %s", describe(n.value))
 	}
 	nodes := make([]node, len(items))
 	for i, item := range items {
@@ -66,7 +65,7 @@ func (n node) list() []node {
 	return nodes
 }
 
-// text is the string there, or "" when nothing is.
+// text returns a string, or "" if it is missing.
 func (n node) text() string {
 	if n.value == nil {
 		return ""
@@ -74,7 +73,7 @@ func (n node) text() string {
 	return n.required()
 }
 
-// existing is the absolute path of a file or folder that is there.
+// existing returns the absolute path of an existing file or folder.
 func (n node) existing(dir string) string {
 	name := n.required()
 	path := within(dir, name)
@@ -92,9 +91,9 @@ func (n node) required() string {
 		}
 		return value
 	case float64, int64, bool:
-		n.errorf("want text, found %s; put it in quotes", describe(value))
+		n.errorf("must be a string, not %s; put it in quotes", describe(value))
 	default:
-		n.errorf("want text, found %s", describe(value))
+		n.errorf("must be a string, not %s", describe(value))
 	}
 	return ""
 }
@@ -107,7 +106,7 @@ func (n node) strings() []string {
 	return all
 }
 
-// argument is a text that may be empty, as an argument of a program may be.
+// argument returns a string that may be empty.
 func (n node) argument() string {
 	if n.value == "" {
 		return ""
@@ -121,7 +120,7 @@ func (n node) textMap() map[string]string {
 	}
 	fields, ok := n.value.(map[string]any)
 	if !ok {
-		n.errorf("want an object, found %s", describe(n.value))
+		n.errorf("must be an object, not %s", describe(n.value))
 	}
 	all := make(map[string]string, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// portMarks finds "{port}", which is the port that was found for a process, and
-// "{port:NAME}", which is that of another one in the same file.
+// portMarks matches "{port}", the port of the process, and "{port:NAME}", that of another
+// process in the file.
 func portMarks() *regexp.Regexp { return regexp.MustCompile(`\{port(?::([^{}]*))?\}`) }
 
-// UsesPort says whether the process is told a port of its own.
+// UsesPort reports whether the process uses a port of its own.
 func (p *Process) UsesPort() bool { return slices.Contains(p.portsUsed(), "") }
 
-// portsUsed lists the processes whose ports a process is told, itself as "".
+// portsUsed returns the processes whose ports a process uses, itself as "".
 func (p *Process) portsUsed() []string {
 	var names []string
 	marks := portMarks()
@@ -26,8 +26,7 @@ func (p *Process) portsUsed() []string {
 	return names
 }
 
-// WithPorts is the process with every "{port}" replaced, and every "{port:NAME}"
-// by that of the process called so.
+// WithPorts replaces "{port}" and "{port:NAME}".
 func (p Process) WithPorts(own int, others map[string]int) Process {
 	marks := portMarks()
 	replace := func(text string) string {

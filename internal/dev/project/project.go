@@ -1,8 +1,7 @@
-// Package project reads setpoint.yaml: which manifests a folder wants applied
-// and which local processes stand in for which Services.
+// Package project reads setpoint.yaml: the manifests to apply, and the local processes that
+// replace Services.
 //
-// Reading and checking only: nothing is applied or started here. The dev loop calls it
-// once for each folder.
+// It reads and validates only. Package dev calls it for each folder.
 package project
 
 import (
@@ -34,11 +33,11 @@ type Project struct {
 	Processes []Process
 }
 
-// Process is one program that setpoint.yaml wants running.
+// Process is one program in setpoint.yaml.
 type Process struct {
 	// Name stands before each line of output. Default is the name of service, else of the program.
 	Name string
-	// Written is the command as the file has it, to be shown.
+	// Written is the command as written in the file, for messages.
 	Written []string
 	// Build is a command that compiles the program before each start. {binary} in build and in
 	// command is a file that setpoint dev chooses. For go run there is no need: setpoint dev
@@ -62,8 +61,7 @@ type Process struct {
 	Watch []string
 }
 
-// Load reads the setpoint.yaml of a folder. An error names the file and the
-// field; there may be several.
+// Load reads the setpoint.yaml of a folder. Its errors name the file and field.
 func Load(dir string) (*Project, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -88,19 +86,19 @@ func Load(dir string) (*Project, error) {
 	return p, nil
 }
 
-// notFound says why a folder has no setpoint.yaml.
+// notFound explains why a folder has no setpoint.yaml.
 func notFound(dir, absolute string) error {
 	info, err := os.Stat(absolute)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: no such folder", dir)
 	case !info.IsDir():
-		return fmt.Errorf("%s: is a file; name the folder of a %s", dir, FileName)
+		return fmt.Errorf("%s is a file; use the folder of a %s", dir, FileName)
 	}
-	return fmt.Errorf("%s has no %s, which says what to apply and which processes to run", dir, FileName)
+	return fmt.Errorf("%s has no %s with manifests to apply and processes to run", dir, FileName)
 }
 
-// Parse reads what setpoint.yaml says for the folder dir.
+// parse reads a setpoint.yaml in the folder dir.
 func parse(data []byte, dir string) (*Project, []error) {
 	var tree any
 	if err := yaml.UnmarshalStrict(data, &tree); err != nil {
@@ -124,7 +122,7 @@ func readProject(n node, dir string) *Project {
 	for _, item := range fields.field("processes").list() {
 		process := readProcess(item, dir)
 		if seen[process.Name] {
-			item.field("name").errorf("two processes are called %q; give one another name", process.Name)
+			item.field("name").errorf("duplicate process name %q", process.Name)
 		}
 		seen[process.Name] = true
 		p.Processes = append(p.Processes, process)
@@ -133,7 +131,7 @@ func readProject(n node, dir string) *Project {
 	return p
 }
 
-// checkPorts looks for ports that nobody has.
+// checkPorts checks references to ports.
 func (p *Project) checkPorts(n node) {
 	has := map[string]bool{"": true}
 	for _, process := range p.Processes {
@@ -142,7 +140,7 @@ func (p *Project) checkPorts(n node) {
 	for i, process := range p.Processes {
 		for _, name := range process.portsUsed() {
 			if !has[name] {
-				n.list()[i].errorf("{port:%s}: there is no process of that name which is told its {port}", name)
+				n.list()[i].errorf("{port:%s}: no process of that name uses {port}", name)
 			}
 		}
 	}
@@ -180,23 +178,23 @@ func readProcess(n node, dir string) Process {
 	return p
 }
 
-// check holds the rules that need more than one field.
+// check checks rules about several fields.
 func (p *Process) check(n node) {
 	if p.Service != nil && !p.UsesPort() {
-		n.field("service").errorf(`the process must learn its port: write "{port}" in command or env`)
+		n.field("service").errorf(`the process needs its port: add "{port}" to command or env`)
 	}
 	if p.Ready != "" && !p.UsesPort() {
-		n.field("ready").errorf(`only a process that is told a port can be asked whether it is ready: write "{port}" in command or env`)
+		n.field("ready").errorf(`a readiness path needs a port: add "{port}" to command or env`)
 	}
 	if len(p.Build) == 0 && slices.ContainsFunc(p.Command, func(word string) bool { return strings.Contains(word, Binary) }) {
-		n.field("command").errorf("%s is the file that build writes: add build, such as [go, build, -o, %q, .]", Binary, Binary)
+		n.field("command").errorf("%s is written by build: add build, such as [go, build, -o, %q, .]", Binary, Binary)
 	}
 	if p.Ready != "" && p.Ready[0] != '/' {
-		n.field("ready").errorf("want an HTTP path that begins with /, found %q", p.Ready)
+		n.field("ready").errorf("must be an HTTP path that starts with /, not %q", p.Ready)
 	}
 }
 
-// defaultName is the Service's, else the program's.
+// defaultName returns the name of the Service, else of the program.
 func (p *Process) defaultName() string {
 	if p.Service != nil {
 		return p.Service.Name

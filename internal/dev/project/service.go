@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Service is the cluster host that a process answers for.
+// Service is the Service that a process replaces.
 type Service struct {
 	Name, Namespace string
-	// Port narrows it to one port; 0 means every port.
+	// Port limits it to one port; 0 is every port.
 	Port int
 }
 
-// String is how setpoint.yaml writes it.
+// String returns the form in setpoint.yaml.
 func (s Service) String() string {
 	return s.Addresses()[0]
 }
 
-// domains are the endings under which the cluster's DNS knows every Service.
+// domains are the DNS suffixes of Services.
 var domains = []string{"", ".svc", ".svc.cluster.local"}
 
-// Addresses are all the ways to write it: "host", or "host:port" with a port.
+// Addresses returns all forms: "host", or "host:port" with a port.
 func (s Service) Addresses() []string {
 	var all []string
 	for _, domain := range domains {
@@ -35,7 +35,7 @@ func (s Service) Addresses() []string {
 	return all
 }
 
-// Matches says whether a call to addr ("host:port") is meant for the Service.
+// Matches reports whether a call to addr ("host:port") is for the Service.
 func (s Service) Matches(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -48,13 +48,13 @@ func (s Service) Matches(addr string) bool {
 	return slices.Contains(s.Addresses(), host)
 }
 
-// readService reads "name.namespace" or "name.namespace:port".
+// readService parses "name.namespace" or "name.namespace:port".
 func readService(n node) *Service {
 	text := n.required()
 	host, port, hasPort := strings.Cut(text, ":")
 	name, namespace, found := strings.Cut(host, ".")
 	if !found || !isLabel(name) || !isLabel(namespace) {
-		n.errorf(`want "name.namespace" or "name.namespace:port", found %q`, text)
+		n.errorf(`must be "name.namespace" or "name.namespace:port", not %q`, text)
 		return nil
 	}
 	s := &Service{Name: name, Namespace: namespace}
@@ -63,14 +63,14 @@ func readService(n node) *Service {
 	}
 	number, err := strconv.Atoi(port)
 	if err != nil || number < 1 || number > 65535 {
-		n.errorf("%q is no port", port)
+		n.errorf("%q is not a port", port)
 		return nil
 	}
 	s.Port = number
 	return s
 }
 
-// isLabel says whether the text can be the name of a Service or a namespace.
+// isLabel reports whether text is a valid name of a Service or namespace.
 func isLabel(text string) bool {
 	ok := func(r rune) bool { return r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 	return text != "" && len(text) <= 63 && strings.Trim(text, "-") == text &&

@@ -1,8 +1,7 @@
-// Package watch tells which files changed below some folders, a burst of
-// changes at a time: an editor writes one file in several steps, and a
-// checkout writes many.
+// Package watch reports changed files below folders in bursts: editors write a file in
+// several steps, and checkouts write many files.
 //
-// What the files mean is not known here. The dev loop calls it.
+// It does not interpret the files. Package dev calls it.
 package watch
 
 import (
@@ -19,19 +18,18 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// debounce is how long nothing must happen before a burst is over.
+// debounce is the quiet time that ends a burst.
 const debounce = 80 * time.Millisecond
 
-// ignored are folders full of files that are made, not written.
+// ignored are folders of generated files.
 var ignored = map[string]bool{"node_modules": true, "__pycache__": true, "vendor": true, "target": true}
 
-// Watcher watches folders and all that is below them.
+// Watcher watches folders recursively.
 type Watcher struct {
 	events *fsnotify.Watcher
 }
 
-// New watches the folders from now on. Hidden folders and those of build
-// results are left out.
+// New starts watching the folders, except hidden ones and build results.
 func New(dirs ...string) (*Watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -47,15 +45,14 @@ func New(dirs ...string) (*Watcher, error) {
 	return w, nil
 }
 
-// add watches a folder and those in it. One that vanished meanwhile is no
-// error; one that cannot be watched for another reason is.
+// add watches a folder and its subfolders, ignoring those that vanish meanwhile.
 func (w *Watcher) add(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path == dir && !os.IsNotExist(err):
 			return err
 		case err != nil || !entry.IsDir():
-			return nil //nolint:nilerr // What vanished meanwhile wants no watching.
+			return nil //nolint:nilerr // It vanished meanwhile.
 		case path != dir && Ignored(path):
 			return fs.SkipDir
 		}
@@ -66,15 +63,15 @@ func (w *Watcher) add(dir string) error {
 	})
 }
 
-// Ignored says whether changes of a file or folder of that name mean nothing:
-// hidden ones, backups and swap files of editors, and what interpreters write.
+// Ignored reports whether changes of a file or folder with that name are ignored: hidden
+// files, backups and swap files of editors, and caches of interpreters.
 func Ignored(path string) bool {
 	name := filepath.Base(path)
 	return ignored[name] || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") ||
 		strings.HasSuffix(name, "~") || slices.Contains([]string{".swp", ".swx", ".tmp", ".pyc"}, filepath.Ext(name))
 }
 
-// Run calls changed with the sorted paths of each burst until ctx is done.
+// Run calls changed with the sorted paths of each burst until ctx ends.
 func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 	defer w.events.Close()
 	burst := map[string]bool{}
@@ -84,7 +81,7 @@ func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.events.Errors: //nolint:errcheck // An overflow: what matters is written again by whoever waits for it.
+		case <-w.events.Errors: //nolint:errcheck // After an overflow, the next change is seen.
 		case event := <-w.events.Events:
 			if w.isRelevant(event) {
 				burst[event.Name] = true
@@ -97,7 +94,7 @@ func (w *Watcher) Run(ctx context.Context, changed func(paths []string)) {
 	}
 }
 
-// isRelevant also takes a new folder under watch.
+// isRelevant also starts watching new folders.
 func (w *Watcher) isRelevant(event fsnotify.Event) bool {
 	if event.Op == fsnotify.Chmod || Ignored(event.Name) {
 		return false
@@ -107,7 +104,7 @@ func (w *Watcher) isRelevant(event fsnotify.Event) bool {
 		return true
 	}
 	if event.Has(fsnotify.Create) {
-		_ = w.add(event.Name) // It may be gone again; that is one more event.
+		_ = w.add(event.Name) // If it is gone again, that is another event.
 	}
 	return event.Has(fsnotify.Create)
 }
