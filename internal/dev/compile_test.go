@@ -47,7 +47,7 @@ func main() {
 	s.terminal.await(t, "process      operator: go run . hello\n")
 	s.write(t, "p/main.go", "package main\n\nfunc main() { undefined() }\n")
 	s.terminal.await(t, "operator | ./main.go:3:15: undefined: undefined\n")
-	s.terminal.await(t, "it is compiled again when a file of it changes")
+	s.terminal.await(t, "it is compiled again when one of its files changes")
 	s.write(t, "p/main.go", "package main\n\nfunc main() { println(\"mended\"); select {} }\n")
 	s.terminal.await(t, "operator | mended\n")
 	s.terminal.await(t, "main.go changed: restarted operator")
@@ -104,14 +104,14 @@ processes: [{name: slow, command: [sh, -c, "sleep 1000; : {port}"], service: hoo
 	s.options.FreePort = func() (int, error) { return address.Port, nil }
 	s.options.Command = []string{"sh", "-c", "exit 4"}
 	ended := s.start(t)
-	s.terminal.await(t, "! process slow runs; nothing answers on port")
+	s.terminal.await(t, "! process slow is running, but nothing listens on port")
 	late, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
 	// Fault G7: the engine knows of it, and that it is over.
-	if got := <-s.manager.down; !strings.HasPrefix(got, "hook.web: process slow, which stands in for hook.web: it runs; nothing answers on port") {
+	if got := <-s.manager.down; !strings.HasPrefix(got, "hook.web: process slow (service hook.web): running, but nothing listens on port") {
 		t.Error(got)
 	}
 	if got := <-s.manager.restarted; got != "hook.web" {
@@ -133,7 +133,7 @@ processes: [{name: deaf, command: [sh, -c, "sleep 1000; : {port}"]}]
 	s.options.Command, s.options.ReadyTimeout = []string{"true"}, 50*time.Millisecond
 	got := <-s.start(t)
 	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process deaf (sh -c sleep 1000;") ||
-		!strings.Contains(got.err.Error(), "it does not answer after 50ms (--ready-timeout)") {
+		!strings.Contains(got.err.Error(), "not ready after 50ms (--ready-timeout)") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -150,7 +150,7 @@ kind: [
 	ended := s.start(t)
 	s.terminal.await(t, "Ctrl-C stops everything")
 	text := s.terminal.all()
-	for _, want := range []string{"not everything is ready:\n  process broken (sh -c echo address in use;", "ended with exit code 3", "are not all applied"} {
+	for _, want := range []string{"not everything is ready:\n  process broken (sh -c echo address in use;", "exited with code 3", "are not all applied"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q was not written; there is:\n%s", want, text)
 		}
@@ -168,7 +168,7 @@ func TestProcessLogs(t *testing.T) {
 	s := newSession(t, strings.Replace(hook, "exec sleep 1000", "[ -e once ] || { touch once; exit 7; }; exec sleep 1000", 1))
 	s.options.ProcessLogs = filepath.Join(s.dir, "logs")
 	ended := s.start(t)
-	s.terminal.await(t, "worker | hook one\n✗ process worker ended with exit code 7")
+	s.terminal.await(t, "worker | hook one\n✗ process worker exited with code 7")
 	s.terminal.await(t, "Ctrl-C stops everything")
 	log := filepath.Join(s.dir, "logs", "worker.log")
 	for text := ""; text != "hook one\nhook one\n"; { // It is started again.

@@ -242,7 +242,7 @@ processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.we
 	s.options.Command = []string{"sh", "-c", "exit 0"}
 	got := <-s.start(t)
 	if got.code != 1 || got.err == nil || !strings.Contains(got.err.Error(), "process broken") ||
-		!strings.Contains(got.err.Error(), "ended with exit code 3") {
+		!strings.Contains(got.err.Error(), "exited with code 3") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -285,7 +285,7 @@ func TestChangedHookIsRestarted(t *testing.T) {
 	s.options.FreePort = func() (int, error) { return listener.Addr().(*net.TCPAddr).Port, nil }
 	ended := s.start(t)
 	s.terminal.await(t, "worker | hook one\n")
-	s.terminal.await(t, "stands in for hook.web")
+	s.terminal.await(t, "service hook.web")
 	for _, addr := range []string{"hook.web:80", "hook.web.svc:80", "hook.web.svc.cluster.local:443"} {
 		conn, err := s.manager.options.Dial(t.Context(), "tcp", addr)
 		if err != nil || conn.RemoteAddr().String() != listener.Addr().String() {
@@ -303,7 +303,7 @@ func TestChangedHookIsRestarted(t *testing.T) {
 		}
 	}
 	s.write(t, "p/setpoint.yaml", "")
-	s.terminal.await(t, "setpoint.yaml changed: start again to use it")
+	s.terminal.await(t, "setpoint.yaml changed: restart setpoint dev to use it")
 	s.signals <- syscall.SIGINT
 	if got := <-ended; got.code != 0 || got.err != nil {
 		t.Errorf("%+v", got)
@@ -325,7 +325,7 @@ func TestManagerIsNotifiedOfDeadHook(t *testing.T) {
 	listener.Close()
 	s.write(t, "p/hook.sh", "exit 3")
 	for _, want := range []string{"hook.web", "hook.web.svc", "hook.web.svc.cluster.local"} {
-		want += ": process worker, which stands in for hook.web: ended with exit code 3"
+		want += ": process worker (service hook.web): exited with code 3"
 		if got := <-s.manager.down; got != want {
 			t.Errorf("the engine got %q, want %q", got, want)
 		}
@@ -356,12 +356,12 @@ func TestDialBrokenHook(t *testing.T) {
 processes: [{command: [sh, -c, "exit 3; {port}"], name: broken, service: hook.web}]
 `)
 	ended := s.start(t)
-	s.terminal.await(t, "process broken ended with exit code 3; starting it again")
+	s.terminal.await(t, "process broken exited with code 3; restarting")
 	s.terminal.await(t, "Ctrl-C stops everything")
 	if conn, err := s.manager.options.Dial(t.Context(), "tcp", "other.invalid:80"); err == nil {
 		conn.Close()
 		t.Error("a host that does not exist was reached")
-	} else if !strings.Contains(err.Error(), "processes in setpoint.yaml stand in for hook.web") {
+	} else if !strings.Contains(err.Error(), "setpoint.yaml has processes for the services hook.web") {
 		t.Error(err)
 	}
 	s.signals <- syscall.SIGTERM

@@ -87,7 +87,7 @@ func (l *localProcess) describeService() string {
 	if l.Service == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (port %d, stands in for %s)", l.port, l.Service)
+	return fmt.Sprintf(" (port %d, service %s)", l.port, l.Service)
 }
 
 // controllers returns the applied controller objects.

@@ -31,7 +31,7 @@ func TestInvalidResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = NewClient("another", base, nil, Token("")).Controllers(t.Context())
-	if err == nil || err.Error() != "ask the process another: 101 Switching Protocols in place of a response" {
+	if err == nil || err.Error() != "read the process another: 101 Switching Protocols in place of a response" {
 		t.Errorf("%v", err)
 	}
 }
@@ -56,7 +56,7 @@ func TestStoppedProcessTimesOut(t *testing.T) {
 		t.Fatal("another client")
 	}
 	c.wait = 10 * time.Millisecond
-	if _, err := c.Controllers(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the process asleep: no answer within 10ms") {
+	if _, err := c.Controllers(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the process asleep: no response within 10ms") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

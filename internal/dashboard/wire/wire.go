@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the version of paths and types.
-const Version = "v1"
+const Version = "v2"
 
 // Prefix is the path prefix of a Handler.
 const Prefix = "/inspect/" + Version + "/"

@@ -209,7 +209,7 @@ func TestUnauthorizedRequests(t *testing.T) {
 		{"no token, elsewhere", "../v9/process", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "token"},
 		{"too long", "objects?query=" + strings.Repeat("x", maxQuery), func(*http.Request) {}, 414, "longer"},
 		{"too much", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
-		{"no number", "runs/seven", func(*http.Request) {}, 400, "id of a run"},
+		{"no number", "runs/seven", func(*http.Request) {}, 400, "run ID"},
 		{"no JSON", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
 		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
 	} {
@@ -311,8 +311,8 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 		asked      int
 	}{
 		{"renewed meanwhile", rotatedToken{"old", secret}, "", 2},
-		{"another one again", rotatedToken{"old", "older"}, "refuses: the token is missing, or another one", 2},
-		{"the same", rotatedToken{"", "old"}, "refuses: the token is missing, or another one", 1},
+		{"another one again", rotatedToken{"old", "older"}, "denied the request: missing or invalid token", 2},
+		{"the same", rotatedToken{"", "old"}, "denied the request: missing or invalid token", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked := 0

@@ -87,7 +87,7 @@ func TestExitedProcessIsRestartedWithBackoff(t *testing.T) {
 	})
 	for _, want := range []time.Duration{1, 2, 4, 4} {
 		e := s.next(t)
-		if e.Died == nil || e.Died.Error() != "ended with exit code 3" || e.Retry != want*time.Millisecond {
+		if e.Died == nil || e.Died.Error() != "exited with code 3" || e.Retry != want*time.Millisecond {
 			t.Fatalf("got %+v, want a retry after %d ms", e, want)
 		}
 	}
@@ -98,9 +98,9 @@ func TestExitedProcessIsRestartedWithBackoff(t *testing.T) {
 
 func TestExitReasons(t *testing.T) {
 	for script, want := range map[string]string{
-		"exit 0":         "ended with exit code 0 although it should keep running",
+		"exit 0":         "exited with code 0, but it should keep running",
 		"kill -KILL $$":  "killed by signal 9 (killed)",
-		"exec /no/where": "ended with exit code 127",
+		"exec /no/where": "exited with code 127",
 	} {
 		s := supervise(t, process.Options{Command: sh(script), Port: 1, Backoff: time.Hour})
 		if e := s.next(t); e.Died == nil || e.Died.Error() != want {

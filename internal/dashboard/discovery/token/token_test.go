@@ -346,7 +346,7 @@ func TestReadProcessWithSecret(t *testing.T) {
 	stranger := &fakeSecrets{}
 	stranger.set("a-token-of-another-cluster")
 	_, err = wire.NewClient("setpoint", base, nil, token.NewCredential(stranger, "shop")).Process(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "the process setpoint refuses: the token is missing, or another one") {
+	if err == nil || !strings.Contains(err.Error(), "the process setpoint denied the request: missing or invalid token") {
 		t.Errorf("with the token of another cluster: %v", err)
 	}
 	if _, err := user.Process(t.Context()); err != nil {
