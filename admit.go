@@ -72,7 +72,7 @@ func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.R
 	return r.respond(v.fn(ctx, r))
 }
 
-// admissionProgram makes the program of the reviews; nil if there are none.
+// admissionProgram returns the program of the admission webhooks, or nil.
 func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environment) (*admission.Program, error) {
 	if len(h.reviews) == 0 {
 		return nil, nil //nolint:nilnil // Documented.
@@ -88,7 +88,7 @@ func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environm
 		}
 		if h.c.limitedTo(w.ExemptNamespaces) {
 			return nil, &compile.Refusal{Reason: api.ReasonInvalidSpec, Err: fmt.Errorf(
-				"%s %q: is limited to the namespaces %s, which are left alone unless you say setpoint.Everywhere()",
+				"%s %q: limited to the namespaces %s, which admission webhooks exclude; use setpoint.IncludeSystemNamespaces",
 				one.verb, one.name, strings.Join(h.c.runNamespaces, ", "))}
 		}
 		p.Webhooks = append(p.Webhooks, w)
@@ -98,7 +98,7 @@ func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environm
 	return p, nil
 }
 
-// reviewOrder puts webhooks that mutate before those that do not.
+// reviewOrder puts mutating webhooks before validating ones.
 func reviewOrder(w admission.Webhook) int {
 	if w.Mutates {
 		return 0
@@ -106,13 +106,13 @@ func reviewOrder(w admission.Webhook) int {
 	return 1
 }
 
-// limitedTo says that a run is limited to namespaces that are all among some.
+// limitedTo reports whether the app is limited to namespaces that are all in a list.
 func (c *controller) limitedTo(some []string) bool {
 	return len(c.runNamespaces) > 0 && !slices.ContainsFunc(c.runNamespaces, func(one string) bool { return !slices.Contains(some, one) })
 }
 
-// namespaceRequirements selects the namespaces of a run that is limited to some; nil for all. What
-// lives in none is not asked of its namespace.
+// namespaceRequirements selects the namespaces of a limited app. Cluster-scoped objects
+// have none.
 func (c *controller) namespaceRequirements(of object.Resource) []metav1.LabelSelectorRequirement {
 	if len(c.runNamespaces) == 0 || !of.Namespaced {
 		return nil
@@ -120,7 +120,7 @@ func (c *controller) namespaceRequirements(of object.Resource) []metav1.LabelSel
 	return []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: c.runNamespaces}}
 }
 
-// Reviewer is Handler for the functions of Mutate and Validate.
+// Reviewer returns the function of Mutate or Validate with a name, like Handler.
 func (a *App) Reviewer(name string) (hook.Admitter, error) {
 	return findFunction(a, name, func(p registration, name string) (hook.Admitter, bool) {
 		v := p.findReview(name)

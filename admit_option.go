@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// ReviewOption says more about a function that is asked before objects are stored.
+// ReviewOption configures an admission webhook.
 type ReviewOption interface{ applyToReview(*reviewSettings) }
 
 type reviewOption func(*reviewSettings)
@@ -26,71 +26,70 @@ func On(operations ...Operation) ReviewOption {
 	})
 }
 
-// Subresources has a review asked about these, such as "status" and "scale", in
-// place of the object itself, which "" stands for. Some are of another kind than the
-// object: T is the type of what is to be read then, and Kind says whose subresource
-// it is.
+// Subresources sets the subresources to review, such as "status" and "scale", instead of
+// the object itself, which is "". If a subresource has another kind, T is its type, and
+// the option Kind names the kind of the object.
 func Subresources(names ...string) ReviewOption {
 	return reviewOption(func(s *reviewSettings) { s.subresources = append(s.subresources, names...) })
 }
 
-// NamespaceLabels limits a review to objects in namespaces that a label selector
-// selects, such as "team=web". It has no bearing on objects that live in none.
+// NamespaceLabels limits an admission webhook to objects in namespaces that match a label
+// selector, such as "team=web". It does not limit cluster-scoped objects.
 func NamespaceLabels(selector string) ReviewOption {
 	return reviewOption(func(s *reviewSettings) { s.namespaceLabels = append(s.namespaceLabels, selector) })
 }
 
-// Match has a review asked only if a CEL expression is true, such as
-// "!has(object.metadata.deletionTimestamp)": the API server decides, and asks less.
-// The name is for its messages. With several, all must be true.
+// Match limits an admission webhook to changes for which a CEL expression is true, such
+// as "!has(object.metadata.deletionTimestamp)". The API server evaluates it. The name is
+// for messages. All conditions must be true.
 func Match(name, cel string) ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		s.hook.Conditions = append(s.hook.Conditions, admission.Condition{Name: name, Expression: cel})
 	})
 }
 
-// FailurePolicyType is what is done with a change of which there is no verdict.
+// FailurePolicyType decides on a change without a response.
 type FailurePolicyType string
 
 // The failure policies.
 const (
-	// Ignore lets the change pass.
+	// Ignore allows the change.
 	Ignore FailurePolicyType = "Ignore"
-	// Fail refuses it.
+	// Fail denies the change.
 	Fail FailurePolicyType = "Fail"
 )
 
-// FailurePolicy says what is done with a change of which there is no verdict: the
-// program does not answer, is too late, returns an error that is no denial, or
-// panics. Without, Mutate has Ignore, so that the cluster goes on, and Validate Fail,
-// so that no rule can be got round.
+// FailurePolicy decides on a change without a response: the program does not respond in
+// time, returns an error that is no denial, or panics. The default is Ignore for Mutate,
+// so that an outage does not stop the cluster, and Fail for Validate, so that an outage
+// does not disable a rule.
 func FailurePolicy(f FailurePolicyType) ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		if f != Ignore && f != Fail {
-			s.addProblem("FailurePolicy: is %q; it may be %s or %s", f, Ignore, Fail)
+			s.addProblem("FailurePolicy: must be %[2]s or %[3]s, not %[1]q", f, Ignore, Fail)
 		}
 		s.hook.Ignore = f == Ignore
 	})
 }
 
-// Reinvoke has Mutate asked once more where others after it have changed the object.
+// Reinvoke calls a Mutate function again when a later webhook changed the object.
 func Reinvoke() ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
 		s.hook.Reinvoke = true
 		if !s.hook.Mutates {
-			s.addProblem("Reinvoke: is for Mutate; what validates is asked when nothing changes any more")
+			s.addProblem("Reinvoke: requires Mutate")
 		}
 	})
 }
 
-// IncludeSystemNamespaces has a review asked also about kube-system, kube-node-lease and, in a
-// cluster, the namespace that the program runs in. Without, these are left alone, so
-// that the cluster and the program can be mended while the program is down.
+// IncludeSystemNamespaces also reviews objects in kube-system, kube-node-lease and the
+// namespace of the program. They are excluded by default, so that the cluster and the
+// program can be repaired while the program is down.
 func IncludeSystemNamespaces() ReviewOption {
 	return reviewOption(func(s *reviewSettings) { s.systemNamespaces = true })
 }
 
-// setTimeout takes what the API server takes.
+// setTimeout accepts what the API server accepts.
 func (s *reviewSettings) setTimeout(d time.Duration) {
 	if d < time.Second || d > 30*time.Second || d%time.Second != 0 {
 		s.addProblem("Timeout(%s): must be whole seconds, 1s to 30s", d)

@@ -16,16 +16,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// reviewSettings are what options say of a review.
+// reviewSettings are the options of an admission webhook.
 type reviewSettings struct {
 	// verb is Mutate or Validate.
 	verb, name string
-	// hook is the review as the program will have it, as far as it is known.
+	// hook is the webhook as the program has it.
 	hook         admission.Webhook
 	operations   []Operation
 	subresources []string
-	// labels and spaces are selectors that must all match: of the object's labels, and
-	// of its namespace's.
+	// labels and namespaceLabels are selectors that must all match.
 	labels, namespaceLabels []string
 	systemNamespaces        bool
 	problems                []error
@@ -42,7 +41,6 @@ func (s *reviewSettings) addProblem(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf(format, args...))
 }
 
-// effectiveOperations are the operations of the review.
 func (s *reviewSettings) effectiveOperations() []Operation {
 	switch {
 	case len(s.operations) > 0:
@@ -53,7 +51,7 @@ func (s *reviewSettings) effectiveOperations() []Operation {
 	return []Operation{OperationCreate, OperationUpdate}
 }
 
-// webhook is the review as the API server is told of it, but for who is asked.
+// webhook returns the webhook without its function.
 func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.Webhook {
 	w := s.hook
 	rule := admission.Rule{Group: of.Group, Version: of.Version}
@@ -72,7 +70,7 @@ func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.We
 	return w
 }
 
-// requirements are what label selectors require together.
+// requirements returns the requirements of label selectors.
 func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error) {
 	var all []metav1.LabelSelectorRequirement
 	for _, text := range selectors {
@@ -92,7 +90,7 @@ func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error)
 			case selection.DoesNotExist:
 				required.Operator = metav1.LabelSelectorOpDoesNotExist
 			case selection.GreaterThan, selection.LessThan:
-				return nil, fmt.Errorf("%q compares by size, which a webhook cannot", text)
+				return nil, fmt.Errorf("%q: webhooks do not support comparisons", text)
 			}
 			slices.Sort(required.Values)
 			all = append(all, required)
@@ -101,7 +99,7 @@ func requirements(selectors []string) ([]metav1.LabelSelectorRequirement, error)
 	return all, nil
 }
 
-// selectorOf is a selector of requirements; nil for none.
+// selectorOf returns a selector of requirements, or nil.
 func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 	if len(all) == 0 {
 		return nil
@@ -109,7 +107,6 @@ func selectorOf(all []metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: all}
 }
 
-// check is all that is wrong with a review of a controller.
 func (s *reviewSettings) check(c *controller) []error {
 	all := *s
 	all.problems = slices.Clone(s.problems)
@@ -131,7 +128,7 @@ func (s *reviewSettings) check(c *controller) []error {
 		all.problems = append(all.problems, err)
 	}
 	if admission.ExemptGroup(c.kind.group().Group) {
-		all.addProblem("nobody is asked about %s: by changing them, a program that is down is mended", c.kind)
+		all.addProblem("webhooks cannot review %s: users need them to repair a program that is down", c.kind)
 	}
 	for i, err := range all.problems {
 		all.problems[i] = fmt.Errorf("%s %q of %s: %w", s.verb, s.name, c.name(), err)
@@ -145,17 +142,17 @@ func (s *reviewSettings) checkOperations() {
 		case !slices.Contains([]Operation{OperationCreate, OperationUpdate, OperationDelete, OperationConnect}, one):
 			s.addProblem("On: unknown operation %q: must be CREATE, UPDATE, DELETE or CONNECT", one)
 		case one == OperationDelete && s.hook.Mutates:
-			s.addProblem("On: there is nothing to change of an object that is deleted; say Validate")
+			s.addProblem("On: Mutate does not support DELETE, which stores no object; use Validate")
 		}
 	}
 	for _, sub := range s.subresources {
 		if len(validation.IsDNS1123Subdomain(sub)) > 0 && sub != "" && sub != "*" {
-			s.addProblem("Subresources: %q is none", sub)
+			s.addProblem("Subresources: %q is not a subresource", sub)
 		}
 	}
 }
 
-// maxConditions is how many the API server takes.
+// maxConditions is the limit of the API server.
 const maxConditions = 64
 
 func (s *reviewSettings) checkConditions() {
@@ -163,37 +160,36 @@ func (s *reviewSettings) checkConditions() {
 	for _, one := range s.hook.Conditions {
 		switch {
 		case len(validation.IsQualifiedName(one.Name)) > 0:
-			s.addProblem("Match: %q is no name: letters, digits, dashes, dots and underscores", one.Name)
+			s.addProblem("Match: the name %q must be letters, digits, dashes, dots and underscores", one.Name)
 		case named[one.Name]:
-			s.addProblem("Match: there are two of the name %q", one.Name)
+			s.addProblem("Match: duplicate name %q", one.Name)
 		case strings.TrimSpace(one.Expression) == "":
 			s.addProblem("Match(%q): the expression is empty", one.Name)
 		}
 		named[one.Name] = true
 	}
 	if len(named) > maxConditions {
-		s.addProblem("Match: there may be %d, not %d", maxConditions, len(named))
+		s.addProblem("Match: at most %d conditions are allowed, not %d", maxConditions, len(named))
 	}
 }
 
-// checkReviews is all that is wrong with the reviews of a kind.
 func (h *Handlers[T]) checkReviews() []error {
 	var problems []error
 	named := map[string]bool{}
 	for _, one := range h.reviews {
 		problems = append(problems, one.check(&h.c)...)
 		if named[one.name] {
-			problems = append(problems, fmt.Errorf("there are two reviews %q of %s: rename one of them", one.name, h.c.name()))
+			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them", one.name, h.c.name()))
 		}
 		named[one.name] = true
 	}
 	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.declaresHandlerAccess() {
-		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none", h.c.name()))
+		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.c.name()))
 	}
 	return problems
 }
 
-// declaresHandlerAccess says that something was declared which handlers do.
+// declaresHandlerAccess reports whether something is declared that only handlers do.
 func (c *controller) declaresHandlerAccess() bool {
 	return len(c.owns)+len(c.applies)+len(c.deletes)+len(c.reads) > 0 || c.evicts
 }

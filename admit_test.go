@@ -124,7 +124,7 @@ func TestReviewsNextToHandlers(t *testing.T) {
 
 func TestExemptNamespaces(t *testing.T) {
 	for home, want := range map[string]string{
-		"home": `Validate "judge": is limited to the namespaces kube-system, home, which are left alone unless you say setpoint.Everywhere()`,
+		"home": `Validate "judge": limited to the namespaces kube-system, home, which admission webhooks exclude; use setpoint.IncludeSystemNamespaces`,
 		"":     "",
 	} {
 		app := New("app")
@@ -157,23 +157,23 @@ func TestReviewProblems(t *testing.T) {
 		want    []string
 	}{
 		"nil":             {nil, func(h reviews) { h.Mutate("nil", nil) }, []string{`Mutate "nil" of app/pod: the function is nil`}},
-		"two of a name":   {nil, func(h reviews) { h.Validate("judge", judge); h.Mutate("judge", judge) }, []string{`two reviews "judge" of app/pod`}},
+		"two of a name":   {nil, func(h reviews) { h.Validate("judge", judge); h.Mutate("judge", judge) }, []string{`two admission webhooks of app/pod are named "judge"`}},
 		"operations":      {nil, func(h reviews) { h.Validate("judge", judge, On("PATCH")) }, []string{`On: unknown operation "PATCH"`}},
-		"mutate deletion": {nil, func(h reviews) { h.Mutate("judge", judge, On(OperationDelete)) }, []string{`Mutate "judge" of app/pod: On: there is nothing to change`}},
+		"mutate deletion": {nil, func(h reviews) { h.Mutate("judge", judge, On(OperationDelete)) }, []string{`Mutate "judge" of app/pod: On: Mutate does not support DELETE`}},
 		"timeouts": {nil, func(h reviews) {
 			h.Validate("judge", judge, Timeout(time.Minute))
 			h.Mutate("inject-sidecar", injectSidecar, Timeout(1500*time.Millisecond))
 		}, []string{"Timeout(1m0s): must be whole seconds", "Timeout(1.5s): must"}},
-		"policy":       {nil, func(h reviews) { h.Validate("judge", judge, FailurePolicy("Maybe")) }, []string{`FailurePolicy: is "Maybe"`}},
-		"reinvocation": {nil, func(h reviews) { h.Validate("judge", judge, Reinvoke()) }, []string{"Reinvoke: is for Mutate"}},
-		"subresources": {nil, func(h reviews) { h.Validate("judge", judge, Subresources("a/b")) }, []string{`Subresources: "a/b" is none`}},
+		"policy":       {nil, func(h reviews) { h.Validate("judge", judge, FailurePolicy("Maybe")) }, []string{`FailurePolicy: must be Ignore or Fail, not "Maybe"`}},
+		"reinvocation": {nil, func(h reviews) { h.Validate("judge", judge, Reinvoke()) }, []string{"Reinvoke: requires Mutate"}},
+		"subresources": {nil, func(h reviews) { h.Validate("judge", judge, Subresources("a/b")) }, []string{`Subresources: "a/b" is not a subresource`}},
 		"selectors":    {nil, func(h reviews) { h.Validate("judge", judge, Labels("a b"), NamespaceLabels("x in")) }, []string{"Labels: ", "NamespaceLabels: "}},
-		"by size":      {nil, func(h reviews) { h.Validate("judge", judge, Labels("a>3")) }, []string{"compares by size"}},
-		"conditions":   {nil, func(h reviews) { h.Validate("judge", judge, Match("a b", "true"), Match("c", " "), Match("c", "true")) }, []string{`"a b" is no name`, `Match("c"): the expression is empty`, `two of the name "c"`}},
+		"by size":      {nil, func(h reviews) { h.Validate("judge", judge, Labels("a>3")) }, []string{"webhooks do not support comparisons"}},
+		"conditions":   {nil, func(h reviews) { h.Validate("judge", judge, Match("a b", "true"), Match("c", " "), Match("c", "true")) }, []string{`the name "a b" must be letters`, `Match("c"): the expression is empty`, `duplicate name "c"`}},
 		"names":        {nil, func(h reviews) { h.Validate("a.b", judge) }, []string{`Validate "a.b" of app/pod: the name must be lower-case letters`}},
 		"fields":       {[]KindOption{FieldSelector("status.phase=Running")}, func(h reviews) { h.Validate("judge", judge) }, []string{"FieldSelector: the API server does not select by fields"}},
-		"writes":       {nil, func(h reviews) { h.Validate("judge", judge); h.Owns(&corev1.Secret{}) }, []string{"Owns, Applies, Deletes, Evicts and Reads are for handlers, and it has none"}},
-		"our own":      {[]KindOption{Kind("setpoint.dev/v1alpha1", "AdmissionController")}, func(h reviews) { h.Validate("judge", judge) }, []string{"nobody is asked about AdmissionController of setpoint.dev/v1alpha1"}},
+		"writes":       {nil, func(h reviews) { h.Validate("judge", judge); h.Owns(&corev1.Secret{}) }, []string{"Owns, Applies, Deletes, Evicts and Reads require a handler"}},
+		"our own":      {[]KindOption{Kind("setpoint.dev/v1alpha1", "AdmissionController")}, func(h reviews) { h.Validate("judge", judge) }, []string{"webhooks cannot review AdmissionController of setpoint.dev/v1alpha1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")
@@ -227,7 +227,7 @@ func TestReviewResponses(t *testing.T) {
 			return nil
 		}, hook.ReviewResponse{}, "the Namespace has no name"},
 		"no verdict": {func(context.Context, *Review[labelled]) error { return errors.New("cannot say") }, hook.ReviewResponse{}, "cannot say"},
-		"taken away": {func(_ context.Context, r *Review[labelled]) error { r.Object = nil; return nil }, hook.ReviewResponse{}, "taken out of the review"},
+		"taken away": {func(_ context.Context, r *Review[labelled]) error { r.Object = nil; return nil }, hook.ReviewResponse{}, "Object must not be nil"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")

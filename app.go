@@ -19,10 +19,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// App is one program's controllers: what they are, and how they are run.
+// App is the controllers of one program and how they run.
 //
-// An App is put together by one goroutine and then run once. What is wrong with
-// it is told by Run and Main, all at once.
+// One goroutine sets up an App and runs it once. Run and Main report all problems of the
+// setup at once.
 type App struct {
 	name          string
 	crds          crdSet
@@ -32,31 +32,30 @@ type App struct {
 	problems      []error
 	kinds         func() (*kinds, error)
 	log           *slog.Logger
-	// flags are the program's own, and command what its arguments ask for.
+	// flags are the program's own flags, and command is what the arguments select.
 	flags    *flag.FlagSet
 	command  command
 	inFlight inFlight
 	// dashboard is set by UseDashboard.
 	dashboard Dashboard
-	// required and bound are permissions that were declared.
+	// required and bound are declared permissions.
 	required, bound []rbacv1.PolicyRule
-	// running says that there is a cluster.
+	// running reports whether the app runs against a cluster.
 	running bool
-	// indexLock is held while the indexes hold what a test has thought of.
+	// indexLock is held while the indexes hold the objects of a test.
 	indexLock sync.Mutex
 }
 
-// LifecycleFunc is something done once, before or after everything else.
+// LifecycleFunc runs once, before or after the controllers.
 type LifecycleFunc func(ctx context.Context) error
 
-// maxName leaves room for what names are made of: a finalizer's, an annotation's
-// and a lease's are at most 63 characters long.
+// maxName leaves room for the prefixes of finalizers, annotations and leases, whose names
+// have at most 63 characters.
 const maxName = 40
 
-// New begins an App. Its name is part of the names of what it leaves behind in a
-// cluster (a finalizer, an annotation, field managers, a lease), so that another
-// name means another program. It is made of lower-case letters, digits and
-// dashes, 40 at most.
+// New returns an App. The name is part of finalizers, annotations, field managers and the
+// lease, so a renamed app is another app. It has lower-case letters, digits and dashes,
+// at most 40.
 func New(name string) *App {
 	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError)}
 	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.registrations) })
@@ -66,10 +65,10 @@ func New(name string) *App {
 	return a
 }
 
-// InstallCRDs gives the app CustomResourceDefinitions, as YAML or JSON; a text may
-// hold several. They are created or upgraded when the app starts, before anything
-// else, and waited for. An upgrade that could break objects that are stored is
-// refused unless Options.AllowBreakingCRDs allows it.
+// InstallCRDs adds CustomResourceDefinitions as YAML or JSON; one text may hold several.
+// The app creates or upgrades them before it starts, and waits until they are
+// established. It refuses an upgrade that could break stored objects, unless
+// Options.AllowBreakingCRDs is set.
 func (a *App) InstallCRDs(texts ...[]byte) {
 	for _, text := range texts {
 		if err := a.crds.add(text); err != nil {
@@ -78,47 +77,44 @@ func (a *App) InstallCRDs(texts ...[]byte) {
 	}
 }
 
-// OnStart has something done when the program starts, in every replica, before it
-// looks at the cluster. An error ends the program.
+// OnStart runs fn in every replica when the program starts, before it connects to the
+// cluster. An error stops the program.
 func (a *App) OnStart(fn LifecycleFunc) { a.starts = append(a.starts, fn) }
 
-// OnStop has something done when everything has come to rest. Its context is not
-// the one that has ended, and has 10 seconds.
+// OnStop runs fn after all controllers have stopped. Its context is not the cancelled
+// one, and ends after 10 seconds.
 func (a *App) OnStop(fn LifecycleFunc) { a.stops = append(a.stops, fn) }
 
-// addProblem notes what is wrong with the app.
 func (a *App) addProblem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Errorf(format, args...))
 }
 
-// registration is what a For or a Compose makes: controllers of one kind of object.
+// registration is what For and Compose add to an App.
 type registration interface { //nolint:interfacebloat // all that a For and a Compose have in common, in one list
-	// check says what is wrong, once all has been said.
+	// check returns all problems of the setup.
 	check() []error
-	// controller is what it is called and about.
 	controller() *controller
-	// findHandler, findHook and findReview are what has a name, or nil.
+	// findHandler, findHook and findReview return the function of a name, or nil.
 	findHandler(name string) hook.Handler
 	findHook(name string) hook.Hook
 	findReview(name string) hook.Admitter
-	// functionNames are all that have one.
 	functionNames() []string
-	// hasIndex says whether it has indexes of a kind. filled waits until they are, and
-	// fill has them hold objects until release is called.
+	// hasIndex reports whether a kind has an index here. waitForIndexes waits until the
+	// indexes are filled. fillIndexes fills them with objects until release is called.
 	hasIndex(of object.GroupKind) bool
 	waitForIndexes(ctx context.Context) error
 	fillIndexes(objects []*object.Object) (release func())
-	// stateless says that it keeps nothing on objects, whose name it would go by.
+	// stateless reports whether the controller writes no metadata to objects.
 	stateless() bool
-	// goController is how the host runs it.
+	// goController returns the controller for the manager.
 	goController() manager.GoController
 }
 
-// check is all that is wrong with the app.
+// check returns all problems of the app.
 func (a *App) check() error {
 	problems := append([]error(nil), a.problems...)
 	if len(a.registrations) == 0 {
-		problems = append(problems, errors.New("there is nothing to run: say setpoint.For or setpoint.Compose"))
+		problems = append(problems, errors.New("the app has no controllers: use setpoint.For or setpoint.Compose"))
 	}
 	for _, p := range a.registrations {
 		problems = append(problems, p.check()...)
@@ -135,9 +131,9 @@ func (a *App) check() error {
 	return errors.Join(problems...)
 }
 
-// deriveNames names the parts that leave nothing behind on objects, those that have
-// reviews and indexes alone, where another part is about the same kind: Compose of a kind
-// and Validate of it go together as they are.
+// deriveNames renames controllers that write no metadata to objects when another
+// controller has the same kind, so that Compose and Validate of one kind work without a
+// Name.
 func (a *App) deriveNames() {
 	named := map[string]bool{}
 	for _, p := range a.registrations {
@@ -162,10 +158,8 @@ func (a *App) deriveNames() {
 	}
 }
 
-// Handler is one handler of the app by its name, such as "publish"; or, where
-// several kinds have one of that name, "exchangerate/publish". It is meant for
-// tests, see the package setpointtest. An error says what is wrong with the app,
-// or that there is no such handler.
+// Handler returns the handler of a name, such as "publish", or "exchangerate/publish" if
+// several kinds have one. It is for tests: see package setpointtest.
 func (a *App) Handler(name string) (hook.Handler, error) {
 	return findFunction(a, name, func(p registration, name string) (hook.Handler, bool) {
 		h := p.findHandler(name)
@@ -173,8 +167,8 @@ func (a *App) Handler(name string) (hook.Handler, error) {
 	})
 }
 
-// Hook is Handler for the functions of Compose: "sync" and "finalize", or
-// "team/sync" where there are several kinds.
+// Hook returns a function of Compose: "sync" or "finalize", or "team/sync" if the app
+// composes several kinds.
 func (a *App) Hook(name string) (hook.Hook, error) {
 	return findFunction(a, name, func(p registration, name string) (hook.Hook, bool) {
 		h := p.findHook(name)
@@ -182,7 +176,7 @@ func (a *App) Hook(name string) (hook.Hook, error) {
 	})
 }
 
-// findFunction finds the one thing of a name in an app that is well.
+// findFunction returns the only function of a name.
 func findFunction[H any](a *App, name string, in func(p registration, name string) (H, bool)) (H, error) {
 	var none H
 	if err := a.check(); err != nil {
@@ -196,14 +190,14 @@ func findFunction[H any](a *App, name string, in func(p registration, name strin
 	}
 	switch len(found) {
 	case 0:
-		return none, fmt.Errorf("the app %s has nothing called %q; it has %s", a.name, name, cmp.Or(strings.Join(functionNamesOf(a, in), ", "), "none"))
+		return none, fmt.Errorf("the app %s has no function named %q, only %s", a.name, name, cmp.Or(strings.Join(functionNamesOf(a, in), ", "), "none"))
 	case 1:
 		return found[0], nil
 	}
-	return none, fmt.Errorf("the app %s has several called %q; put the name of the kind and a slash before it", a.name, name)
+	return none, fmt.Errorf("the app %s has several functions named %q; use KIND/NAME", a.name, name)
 }
 
-// functionNamesOf are the names by which search finds something.
+// functionNamesOf returns the names that findFunction finds.
 func functionNamesOf[H any](a *App, in func(p registration, name string) (H, bool)) []string {
 	var all []string
 	for _, p := range a.registrations {
@@ -216,8 +210,8 @@ func functionNamesOf[H any](a *App, in func(p registration, name string) (H, boo
 	return all
 }
 
-// KindOf is the kind of an object as the app knows it: as the object says itself,
-// or by its type as For has it.
+// KindOf returns the kind of an object, from the object itself or from its type as in
+// For.
 func (a *App) KindOf(o any) (apiVersion, kindName string, err error) {
 	known, err := a.kinds()
 	if err != nil {

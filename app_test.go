@@ -48,7 +48,7 @@ func TestAppProblems(t *testing.T) {
 		"negative": {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
 		"a backoff": {func(_ *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish, setpoint.Backoff(time.Minute, time.Second))
-		}, []string{"the longest is shorter"}},
+		}, []string{"the maximum is shorter"}},
 		"idle without":     {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Idle(time.Minute)) }, []string{"Idle: requires the reason Timer"}},
 		"settle without":   {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Debounce(time.Minute)) }, []string{"Debounce: requires the reason Update"}},
 		"optional without": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Optional()) }, []string{"Optional: requires the reason Delete"}},
@@ -59,19 +59,19 @@ func TestAppProblems(t *testing.T) {
 		"two intervals": {func(_ *setpoint.App, h handlers) {
 			h.Every("publish", time.Hour, publish)
 			h.Every("publish", time.Minute, publish)
-		}, []string{"1h0m0s at one registration and 1m0s at another"}},
+		}, []string{"Every: registered with both 1h0m0s and 1m0s"}},
 		"a calendar":       {func(_ *setpoint.App, h handlers) { h.Schedule("publish", "* *", publish) }, []string{"expected exactly 5 fields"}},
-		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift("publish", publish) }, []string{"say with Owns"}},
-		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.Owns(&service{}) }, []string{"Owns: setpoint_test.service is of no kind that is known"}},
+		"drift of nothing": {func(_ *setpoint.App, h handlers) { h.OnDrift("publish", publish) }, []string{"OnDrift: requires Owns"}},
+		"an unknown child": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.Owns(&service{}) }, []string{"Owns: unknown kind of setpoint_test.service"}},
 		"selectors":        {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.Labels("a b")) }, []string{"Labels: "}},
 		"another's When": {func(_ *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish, setpoint.When(func(_, _ *corev1.Pod) bool { return true }))
-		}, []string{"When has a func(*v1.Pod, *v1.Pod) bool"}},
+		}, []string{"the type of When is func(*v1.Pod, *v1.Pod) bool"}},
 		"a daemon's reason": {func(_ *setpoint.App, h handlers) { h.Daemon("publish", publish); h.OnCreate("publish", publish) }, []string{"a daemon has no other reason"}},
 		"no CRD": {func(app *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish)
 			app.InstallCRDs([]byte("kind: Pod"))
-		}, []string{"takes CustomResourceDefinitions, not a Pod"}},
+		}, []string{"requires CustomResourceDefinitions, not a Pod"}},
 		"what is not watched is not kept": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate("publish", publish, setpoint.KeepPreviousState(), setpoint.Field("spec.source"), setpoint.FieldChanged("spec.source.host"), setpoint.FieldChanged("spec.note"))
 		}, []string{"KeepPreviousState requires that the handler watches the field spec.note of FieldChanged"}},
@@ -90,7 +90,7 @@ func TestAppProblems(t *testing.T) {
 		"a type of no kind": {func(app *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish)
 			setpoint.For[service](app).OnCreate("generic", generic[service])
-		}, []string{"setpoint_test.service is of no kind that is known"}},
+		}, []string{"unknown kind of setpoint_test.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, h := rates()
@@ -115,7 +115,7 @@ func TestHandlersAreFoundByName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := app.Handler("none"); err == nil || !strings.Contains(err.Error(), `nothing called "none"; it has exchangerate/publish, exchangerate/serve`) {
+	if _, err := app.Handler("none"); err == nil || !strings.Contains(err.Error(), `no function named "none", only exchangerate/publish, exchangerate/serve`) {
 		t.Errorf("none: got %v", err)
 	}
 }

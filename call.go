@@ -12,13 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// Unstructured is an object of any kind, for kinds that have no Go type.
+// Unstructured is an object of any kind, for kinds without a Go type.
 type Unstructured = unstructured.Unstructured
 
-// Reason says why a handler is called.
+// Reason is why a handler is called.
 type Reason = hook.Reason
 
-// The reasons. OnCreate and its like say more about each.
+// The reasons of handlers. See OnCreate and the other registrations.
 const (
 	ReasonCreate = hook.ReasonCreate
 	ReasonUpdate = hook.ReasonUpdate
@@ -29,39 +29,37 @@ const (
 	ReasonTimer  = hook.ReasonTimer
 )
 
-// FieldChange is one field of an object that is not what it was, as JSON.
+// FieldChange is a changed field of an object, with JSON values.
 type FieldChange = hook.FieldChange
 
-// Call tells a handler what happened to one object, and is told by it what to
-// write. Nothing is written before the handler has returned nil, and nothing at
-// all if one of the methods was given something that cannot be: then the call
-// fails for good and says why.
+// Call is one call of a handler. Its methods request writes, which Setpoint makes after
+// the handler returns nil. If a method gets an invalid argument, the call fails
+// permanently and Setpoint writes nothing.
 //
-// It is for one goroutine at a time, and not to be kept.
+// A Call must not be used concurrently, nor after the handler returns.
 type Call[T any] struct {
-	// Object is the object as it is, with what handlers that were called just before
-	// have to say of it; in a daemon as it was when the daemon was started, and from
-	// then on as the latest Write or Refresh left it. It is the handler's own: the changes that are
-	// made to it, its labels, its annotations and its status are written. Nothing
-	// else of its metadata can be changed. A list is written as a whole.
+	// Object is the object, including the changes of handlers called before in the same
+	// reconcile. In a daemon, Write and Refresh update it. The handler may change its
+	// spec, status, labels and annotations, and Setpoint writes the changes; other
+	// metadata cannot be changed. A changed list is written as a whole.
 	Object *T
-	// Old is the object as the handler last dealt with it, nil where that is not
-	// known: on creation, and of what changed while the program did not run. With
-	// KeepPreviousState it is known of that too, as far as the handler watches it.
+	// Old is the object as the handler last handled it. It is nil on creation, and for
+	// changes made while the program was not running, unless KeepPreviousState is set:
+	// then it has the watched fields.
 	Old *T
-	// Changes says how Object differs from Old.
+	// Changes are the differences between Old and Object.
 	Changes []FieldChange
-	// Reason says what happened.
+	// Reason is why the handler is called.
 	Reason Reason
-	// Attempt counts how often this has failed already.
+	// Attempt is the number of failed attempts before this one.
 	Attempt int
-	// Gone says that the object of an event does not exist any more.
+	// Gone reports that the object of an event no longer exists.
 	Gone bool
-	// Since is since when what the handler watches is as it is now, as far as the
-	// program has seen: no earlier than it was there to see it. Of an update that the
-	// handler asked to be told of again, it is kept across restarts, in seconds.
+	// Since is when the watched fields last changed, as far as the program has observed.
+	// For an update that the handler requeued, it survives a restart, with a precision of
+	// seconds.
 	Since time.Time
-	// Log has the names of the controller, the handler and the object.
+	// Log adds the names of the controller, the handler and the object.
 	Log *slog.Logger
 
 	objectContext
@@ -70,7 +68,7 @@ type Call[T any] struct {
 	request  *hook.HandlerRequest
 	before   []byte
 	response hook.HandlerResponse
-	// live is set for a daemon.
+	// live is set for daemons.
 	live *handle.Live
 }
 
@@ -98,19 +96,18 @@ func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	return c, nil
 }
 
-// ErrConflict ends a Call.Write that would overwrite what another client wrote since the
-// daemon last saw the object: call Refresh and decide again, or return the error, and the
-// daemon is started again with the object as it is.
+// ErrConflict means that Call.Write would overwrite a change of another client that the
+// daemon has not observed. Call Refresh and decide again, or return the error: Setpoint
+// then restarts the daemon with the current object.
 var ErrConflict = handle.ErrConflict
 
-// Write writes what a daemon has had to say so far, and goes on: Object is the object as
-// it is stored then, with what other clients changed. Where a field that the daemon
-// changed was changed by another client as well, it writes nothing and returns an
-// ErrConflict. In any other handler it is an error: what those say is written when they
-// return.
+// Write writes what a daemon has requested so far. Object is then the stored object, with
+// the changes of other clients. If another client changed a field that the daemon
+// changes, Write writes nothing and returns ErrConflict. In other handlers Write returns
+// an error, because Setpoint writes when they return.
 func (c *Call[T]) Write() error {
 	if c.live == nil {
-		return errors.New("setpoint: Call.Write is for daemons")
+		return errors.New("setpoint: Call.Write requires a daemon")
 	}
 	response, err := c.buildResponse()
 	if err != nil {
@@ -124,11 +121,11 @@ func (c *Call[T]) Write() error {
 	return c.reload(n)
 }
 
-// Refresh has Object, and what it owns, be as they are now, in a daemon. Changes of Object
-// that were not written are dropped; Object stays the same pointer.
+// Refresh updates Object and the owned objects in a daemon. It drops changes of Object
+// that are not written; Object stays the same pointer.
 func (c *Call[T]) Refresh() error {
 	if c.live == nil {
-		return errors.New("setpoint: Call.Refresh is for daemons: in other handlers the object is as it is")
+		return errors.New("setpoint: Call.Refresh requires a daemon")
 	}
 	n, err := c.live.Get()
 	if err != nil {
@@ -137,9 +134,9 @@ func (c *Call[T]) Refresh() error {
 	return c.reload(n)
 }
 
-// Changed receives when another client, or another handler, has changed the object since
-// a daemon last saw it, by Write or Refresh. It may receive where nothing differs that
-// the daemon looks at. It is nil, and so never receives, in any other handler.
+// Changed receives when another client or handler has changed the object since the last
+// Write or Refresh of a daemon. It may also receive for changes of other fields. It is
+// nil in other handlers, and never receives.
 func (c *Call[T]) Changed() <-chan struct{} {
 	if c.live == nil {
 		return nil
@@ -147,7 +144,7 @@ func (c *Call[T]) Changed() <-chan struct{} {
 	return c.live.Changed()
 }
 
-// reload makes a newer notice the one that the call is about.
+// reload replaces the request of the call with a newer one.
 func (c *Call[T]) reload(n *hook.HandlerRequest) error {
 	now, err := decode[T](n.Object)
 	if err != nil {
@@ -164,7 +161,6 @@ func (c *Call[T]) reload(n *hook.HandlerRequest) error {
 	return nil
 }
 
-// buildResponse is what the handler wants written.
 func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
 	after, err := json.Marshal(c.Object)
 	if err != nil {

@@ -18,10 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
-// Composer answers what the children of one kind of parent should be, given what
-// is: it is called whenever the parent or its children change, and what it answers
-// is made so. Where a handler does something about what happened, this says how
-// things are to be.
+// Composer manages the children of one kind of parent. Setpoint calls its functions when
+// a parent or its children change, and creates, updates and deletes children to match the
+// desired ones. Handlers react to changes; a Composer declares the desired state.
 type Composer[T any] struct {
 	c              controller
 	rules          []plan.Rule
@@ -33,87 +32,82 @@ type Composer[T any] struct {
 	guard          *plan.DeletionLimit
 }
 
-// ComposeFunc says what is to be of a parent and its children. It must be safe for
-// concurrent use for different parents, and its answer should depend on nothing
-// but what it is shown: it is called again and again, and not called while none of
-// that changes.
+// ComposeFunc computes the desired children of a parent. It must be safe for concurrent
+// use with different parents, and depend only on the ComposeContext: Setpoint calls it
+// many times, and only when the parent or its children change.
 type ComposeFunc[T any] func(ctx context.Context, f *ComposeContext[T]) error
 
-// What the functions of a Composer are called.
+// The names of the functions of a Composer.
 const (
 	nameSync     = "sync"
 	nameFinalize = "finalize"
 )
 
-// Compose begins a controller of parents and their children. T and the options are
-// as for For; Workers are shared out among the namespaces of a run that is limited
-// to some.
+// Compose returns a Composer of a kind of parent. T and the options are those of For. In
+// an app that is limited to namespaces, Workers are shared among them.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
 	c := &Composer[T]{c: newController[T](app, options), guard: plan.DefaultDeletionLimit()}
 	app.registrations = append(app.registrations, c)
 	return c
 }
 
-// Sync says what the children of a parent should be: those that the function
-// wants, and no others of the kinds that Owns declares.
+// Sync sets the function that computes the desired children of a parent. Setpoint deletes
+// all other children of the kinds in Owns.
 func (c *Composer[T]) Sync(fn ComposeFunc[T]) {
 	c.c.checkOnce("Sync", c.sync != nil, fn == nil)
 	c.sync = fn
 }
 
-// Finalize says what should be left of a parent that is being deleted, or that
-// does not match any longer. The parent stays until the function has returned nil,
-// wants no children, has not asked to be called again, and no children are left.
+// Finalize sets the function that computes the children of a parent that is being deleted
+// or no longer matches. The parent stays until the function returns nil without desired
+// children and without a requeue, and no children are left.
 func (c *Composer[T]) Finalize(fn ComposeFunc[T]) {
 	c.c.checkOnce("Finalize", c.finalize != nil, fn == nil)
 	c.finalize = fn
 }
 
-// Customize says which objects the other functions are shown beside a parent and
-// its children, of the kinds for which objects stand and of those of the children.
-// It may depend on nothing but the parent.
+// Customize sets the function that selects related objects for the other functions, of
+// the kinds of objs and of the children. It must depend only on the parent.
 func (c *Composer[T]) Customize(fn CustomizeFunc[T], obj ...any) {
 	c.c.declare("Customize", &c.c.reads, obj)
 	c.c.checkOnce("Customize", c.customize != nil, fn == nil)
 	c.customize = fn
 }
 
-// Resync calls Sync for each parent at least this often, whether or not anything
-// changes.
+// Resync calls Sync for each parent at least this often.
 func (c *Composer[T]) Resync(every time.Duration) {
 	if every <= 0 {
-		c.c.app.addProblem("Resync(%s): must be more than nothing", every)
+		c.c.app.addProblem("Resync(%s): must be greater than zero", every)
 	}
 	c.resync = every
 }
 
-// SyncOnStatusChange calls Sync also when only the status of a parent was changed,
-// by somebody else.
+// SyncOnStatusChange also calls Sync when another client changed only the status of a
+// parent.
 func (c *Composer[T]) SyncOnStatusChange() { c.syncOnStatus = true }
 
-// OmitConditions leaves the conditions Synced, Reconciling and Stalled out of the
-// status of parents. They are kept there if the schema of the parents has
-// status.conditions; one that Sync sets itself is left to it.
+// OmitConditions leaves the conditions Synced, Reconciling and Stalled out of the status
+// of parents. By default Setpoint sets them if the schema of the parents has
+// status.conditions. It does not change a condition that Sync sets.
 func (c *Composer[T]) OmitConditions() { c.omitConditions = true }
 
-// GuardDeletions sets the limit above which deletions are held until a person
-// confirms them: those that only a Sync explains which leaves a child out, not an
-// edit of the parent's spec, when they are more than maxDeletions and more than
-// maxPercent of all children, wanted now or made within ten minutes. 5 and 25 unless
-// set; with 0 and 0 each one is held.
+// GuardDeletions sets the limits above which Setpoint holds deletions until a user
+// confirms them: more than maxDeletions, and more than maxPercent of the children that
+// are desired now or were created within ten minutes. Deletions after a change of the
+// parent's spec do not count. The defaults are 5 and 25; with 0 and 0 every deletion is
+// held.
 func (c *Composer[T]) GuardDeletions(maxDeletions, maxPercent int) {
 	if maxDeletions < 0 || maxPercent < 0 || maxPercent > 100 {
-		c.c.app.addProblem("GuardDeletions(%d, %d): takes a count of at least 0 and a percentage from 0 to 100", maxDeletions, maxPercent)
+		c.c.app.addProblem("GuardDeletions(%d, %d): maxDeletions must not be negative, and maxPercent must be 0 to 100", maxDeletions, maxPercent)
 	}
 	c.guard = &plan.DeletionLimit{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
 }
 
-// NoDeletionGuard deletes whatever Sync leaves out, however much that is.
+// NoDeletionGuard disables the deletion guard.
 func (c *Composer[T]) NoDeletionGuard() { c.guard = nil }
 
-// Owns declares a kind of children, for which an object stands, and how a child
-// that is not as wanted is brought in line: by server-side apply in place unless
-// options say otherwise.
+// Owns declares a kind of children by an object of it, and how Setpoint updates a child
+// that differs from the desired one. The default is server-side apply in place.
 func (c *Composer[T]) Owns(obj any, options ...OwnsOption) {
 	rule := plan.Rule{Method: plan.InPlace, Strategy: plan.ServerSide}
 	for _, o := range options {
@@ -126,10 +120,10 @@ func (c *Composer[T]) Owns(obj any, options ...OwnsOption) {
 	c.c.declare("Owns", &c.c.owns, []any{obj})
 }
 
-// checkOnce refuses a second function for the same, and one that is nil.
+// checkOnce reports a function that is nil or set twice.
 func (c *controller) checkOnce(verb string, isSet, isNil bool) {
 	if isSet || isNil {
-		c.problems = append(c.problems, fmt.Errorf("%s: takes one function, which is not nil", verb))
+		c.problems = append(c.problems, fmt.Errorf("%s: set one function, which must not be nil", verb))
 	}
 }
 
@@ -166,23 +160,23 @@ func (c *Composer[T]) check() []error {
 	problems := c.c.check()
 	say := func(text string) { problems = append(problems, fmt.Errorf("%s: %s", c.c.name(), text)) }
 	if c.sync == nil {
-		say("has no function: say Sync")
+		say("Sync is required")
 	}
 	if c.c.fields != "" && c.finalize != nil {
-		say("FieldSelector and Finalize do not go together: a parent that matches no more would be out of sight, with nobody to finalize it; select by Labels")
+		say("FieldSelector and Finalize are mutually exclusive, because Setpoint does not observe a parent that no longer matches; use Labels")
 	}
 	seen := map[kind]bool{}
 	for _, k := range c.c.owns {
 		if seen[k] {
-			say(k.String() + " is declared twice: one Owns decides how its objects are updated")
+			say(k.String() + " is declared by Owns twice")
 		}
 		seen[k] = true
 	}
 	return problems
 }
 
-// compile makes the program of the functions: one for each namespace of a run that
-// is limited to some.
+// compile returns the program of the functions, or one for each namespace of a limited
+// app.
 func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 	found, err := c.c.resolveResources(ctx, env)
 	if err != nil {
@@ -222,8 +216,8 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 	return &compile.Compiled{Programs: c.c.perNamespace(p)}, nil
 }
 
-// perNamespace is a program as one for each namespace of a limited run. They share its
-// workers.
+// perNamespace returns a copy of a program for each namespace of a limited app. They
+// share the workers.
 func (c *controller) perNamespace(p compose.Program) []compose.Program {
 	if len(c.runNamespaces) == 0 || !p.Parent.Namespaced {
 		return []compose.Program{p}
@@ -237,46 +231,46 @@ func (c *controller) perNamespace(p compose.Program) []compose.Program {
 	return all
 }
 
-// appliedFields is the annotation of children that says what was applied.
+// appliedFields is the annotation of children with the last applied fields.
 const appliedFields = "setpoint.dev/applied-fields"
 
-// OwnsOption says how children are brought in line.
+// OwnsOption configures how Setpoint updates children.
 type OwnsOption interface{ applyToRule(*plan.Rule) }
 
 type ownsOption func(*plan.Rule)
 
 func (o ownsOption) applyToRule(r *plan.Rule) { o(r) }
 
-// UpdateStrategyType is how a child that is not as wanted is brought in line.
+// UpdateStrategyType is how Setpoint updates a child that differs from the desired one.
 type UpdateStrategyType string
 
-// The update methods.
+// The update strategies.
 const (
-	// InPlace updates it. It is the default.
+	// InPlace updates the child. It is the default.
 	InPlace UpdateStrategyType = "InPlace"
-	// Recreate deletes it, and creates it anew once it is gone.
+	// Recreate deletes the child, and creates it when it is gone.
 	Recreate UpdateStrategyType = "Recreate"
-	// OnDelete leaves it alone until somebody deletes it.
+	// OnDelete does not update the child until a user deletes it.
 	OnDelete UpdateStrategyType = "OnDelete"
-	// RollingInPlace and RollingRecreate do the same to one child after the other,
-	// each once those before it are well.
+	// RollingInPlace and RollingRecreate update one child after the other, each when the
+	// previous ones are ready.
 	RollingInPlace  UpdateStrategyType = "RollingInPlace"
 	RollingRecreate UpdateStrategyType = "RollingRecreate"
 )
 
-// UpdateStrategy has children brought in line in a way.
+// UpdateStrategy sets the update strategy of a kind of children.
 func UpdateStrategy(m UpdateStrategyType) OwnsOption {
 	return ownsOption(func(r *plan.Rule) { r.Method = plan.UpdateMethod(m) })
 }
 
-// MaxUnavailable is how many children a rolling method may have under way at once;
-// 1 unless told otherwise.
+// MaxUnavailable is how many children a rolling strategy may update at once. The default
+// is 1.
 func MaxUnavailable(n int) OwnsOption {
 	return ownsOption(func(r *plan.Rule) { r.MaxUnavailable = n })
 }
 
-// ReadyWhen says for rolling methods that a child is well when its status has a
-// condition of that type and status, such as ReadyWhen("Ready", "True").
+// ReadyWhen sets when a rolling strategy considers a child ready: its status has a
+// condition of this type and status, such as ReadyWhen("Ready", "True").
 func ReadyWhen(condition, status string) OwnsOption {
 	return ownsOption(func(r *plan.Rule) {
 		r.StatusChecks = append(r.StatusChecks, plan.StatusCheck{Type: condition, Status: status})

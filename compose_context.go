@@ -9,15 +9,15 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// ComposeContext is a parent with its children as they are, and is told by a ComposeFunc
-// what they should be. It is for one goroutine at a time, and not to be kept.
+// ComposeContext is a parent with its observed children, and collects the desired ones.
+// It must not be used concurrently, nor after the function returns.
 type ComposeContext[T any] struct {
-	// Parent is the parent as it is. It is the function's own; the changes that are
-	// made to its status are written, those to the rest of it refused.
+	// Parent is the parent. Setpoint writes changes of its status; other changes are an
+	// error.
 	Parent *T
-	// Finalizing says that the parent is going away, or does not match any longer.
+	// Finalizing reports that the parent is being deleted or no longer matches.
 	Finalizing bool
-	// Log has the names of the controller and the parent.
+	// Log adds the names of the controller and the parent.
 	Log *slog.Logger
 
 	objectContext
@@ -27,12 +27,12 @@ type ComposeContext[T any] struct {
 	desired []json.RawMessage
 }
 
-// Children finds the children of one kind that Owns declares. Into points to a
-// slice of the kind's type, such as *[]corev1.Pod, and is emptied first;
-// *[]Unstructured takes those of all kinds. They are sorted by namespace and name.
+// Children reads the observed children of one kind in Owns. Into points to a slice of the
+// kind's type, such as *[]corev1.Pod, which Children empties first; *[]Unstructured takes
+// all kinds. They are sorted by namespace and name.
 func (f *ComposeContext[T]) Children(into any) { f.readGroups("Children", f.request.Children, into) }
 
-// Related finds the objects of one kind that Customize asked for, like Children.
+// Related reads the related objects of one kind that Customize selected, like Children.
 func (f *ComposeContext[T]) Related(into any) { f.readGroups("Related", f.request.Related, into) }
 
 func (f *ComposeContext[T]) readGroups(verb string, groups []hook.Group, into any) {
@@ -41,8 +41,7 @@ func (f *ComposeContext[T]) readGroups(verb string, groups []hook.Group, into an
 	}
 }
 
-// Child is the child of type C with a name, in the namespace of its parent; nil if
-// there is none.
+// Child returns the child of type C with a name in the namespace of its parent, or nil.
 func Child[C, T any](f *ComposeContext[T], name string) *C {
 	var all []C
 	f.Children(&all)
@@ -54,20 +53,18 @@ func Child[C, T any](f *ComposeContext[T], name string) *C {
 	return nil
 }
 
-// Apply adds children to those that should be. Each is of a kind that Owns
-// declares. Without a namespace it is in that of the parent. Without a name it is
-// named like the parent; with a generateName it gets a name beginning so that
-// stays the same as long as it is wanted in the same place of the answer. Objects
-// of one kind need different names.
+// Apply adds desired children of the kinds in Owns. The default namespace and name are
+// those of the parent. With generateName a child gets a generated name that is stable as
+// long as the child has the same position. Objects of one kind need different names.
 func (f *ComposeContext[T]) Apply(objects ...any) {
 	for _, o := range objects {
-		if data := f.marshalObject("Want", o, nil, applySettings{}); data != nil {
+		if data := f.marshalObject("ComposeContext.Apply", o, nil, applySettings{}); data != nil {
 			f.desired = append(f.desired, data)
 		}
 	}
 }
 
-// hook makes a hook.Hook of a function.
+// hook returns a hook that calls fn.
 func (c *Composer[T]) hook(fn ComposeFunc[T]) hook.Hook {
 	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
 		if err := c.c.app.waitForIndexes(ctx); err != nil {
@@ -86,7 +83,6 @@ func (c *Composer[T]) hook(fn ComposeFunc[T]) hook.Hook {
 	})
 }
 
-// hookFunctionName is the name of the function that a request is for.
 func hookFunctionName(req *hook.Request) string {
 	if req.Finalizing {
 		return nameFinalize
@@ -110,7 +106,6 @@ func newComposeContext[T any](c *controller, req *hook.Request) (*ComposeContext
 	return f, nil
 }
 
-// buildResponse is what the function wants to be.
 func (f *ComposeContext[T]) buildResponse() (*hook.Response, error) {
 	status, err := f.desiredStatus()
 	if err != nil {
@@ -126,8 +121,8 @@ func (f *ComposeContext[T]) buildResponse() (*hook.Response, error) {
 	}, nil
 }
 
-// resyncAfter is when to call again; 0 for not before something changes. At once is in a
-// second: a zero delay would call without a pause.
+// resyncAfter returns when to call the function again; 0 means at the next change.
+// Immediately means after a second, because a zero delay would call it without a pause.
 func (f *ComposeContext[T]) resyncAfter() time.Duration {
 	if f.report.requeueAfter == hook.Immediately {
 		return time.Second
@@ -135,7 +130,6 @@ func (f *ComposeContext[T]) resyncAfter() time.Duration {
 	return f.report.requeueAfter
 }
 
-// hasNoChildren says that there are no children.
 func (f *ComposeContext[T]) hasNoChildren() bool {
 	for _, group := range f.request.Children {
 		if len(group.Objects) > 0 {
@@ -145,8 +139,8 @@ func (f *ComposeContext[T]) hasNoChildren() bool {
 	return true
 }
 
-// desiredStatus is the whole status that the parent should have: what the function made
-// of it, and what the type does not know as it was.
+// desiredStatus returns the whole status of the parent: the status that the function set,
+// and the fields that its type does not have.
 func (f *ComposeContext[T]) desiredStatus() (json.RawMessage, error) {
 	after, err := json.Marshal(f.Parent)
 	if err != nil {
@@ -157,7 +151,7 @@ func (f *ComposeContext[T]) desiredStatus() (json.RawMessage, error) {
 		return nil, err
 	}
 	if patch != nil {
-		return nil, permanentError("the function changed the parent by %s: of a parent, only the status can be changed", patch)
+		return nil, permanentError("the function changed the parent by %s: only the status can be changed", patch)
 	}
 	var parent struct{ Status json.RawMessage }
 	if err := json.Unmarshal(f.request.Parent, &parent); err != nil {

@@ -11,30 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// controller is what a For and a Compose have in common.
+// controller is what For and Compose have in common.
 type controller struct {
 	app *App
-	// goType is the Go type of the objects, kind which kind they are.
+	// goType is the Go type of the objects, and kind their kind.
 	goType reflect.Type
 	kind   kind
-	// explicitName is the name that an option gave it, derived one that tells it from another
-	// part of its kind.
+	// explicitName is the name of the option Name. derivedName is set if another
+	// controller has the same kind.
 	explicitName, derivedName string
 	labels, fields            string
 	namespaces                []string
 	workers                   int
-	// runNamespaces are the namespaces of a run.
+	// runNamespaces limit the running app.
 	runNamespaces []string
-	// owns, applies, deletes and reads are kinds of objects, as they were declared.
+	// owns, applies, deletes and reads are the declared kinds.
 	owns, applies, deletes, reads []kind
-	// evicts says that pods may be evicted.
-	evicts bool
-	// pending are declarations that wait for the app's kinds to be known.
+	evicts                        bool
+	// pending are declarations to resolve when the kinds of the app are known.
 	pending  []pendingKind
 	problems []error
 }
 
-// pendingKind is a kind that an object stands for, and what to do with it.
+// pendingKind is a kind declared by an object, and the list to add it to.
 type pendingKind struct {
 	verb string
 	obj  any
@@ -49,14 +48,14 @@ func newController[T any](app *App, options []KindOption) controller {
 	return c
 }
 
-// declare notes kinds until the app's are known.
+// declare adds kinds to resolve when the kinds of the app are known.
 func (c *controller) declare(verb string, to *[]kind, objs []any) {
 	for _, obj := range objs {
 		c.pending = append(c.pending, pendingKind{verb, obj, to})
 	}
 }
 
-// resolveKinds finds out about the kinds. What it says is said once.
+// resolveKinds resolves the declared kinds.
 func (c *controller) resolveKinds() {
 	known, err := c.app.kinds()
 	if err != nil {
@@ -79,7 +78,7 @@ func (c *controller) resolveKinds() {
 	c.pending = nil
 }
 
-// name is the controller's in logs, metrics and health.
+// name is the name of the controller in logs, metrics and health.
 func (c *controller) name() string { return c.app.name + "/" + c.shortName() }
 
 // shortName is its name within the app.
@@ -95,7 +94,7 @@ func (c *controller) shortName() string {
 	return c.goType.String()
 }
 
-// unqualified is the name of a function without that of its controller or its kind before it,
+// unqualified removes the name of the controller or its kind from the name of a function,
 // as in "team/sync".
 func (c *controller) unqualified(name string) string {
 	if rest, ours := strings.CutPrefix(name, c.shortName()+"/"); ours {
@@ -107,7 +106,7 @@ func (c *controller) unqualified(name string) string {
 	return strings.TrimPrefix(name, strings.ToLower(c.kind.kind)+"/")
 }
 
-// markerName is what the annotation and the finalizer on objects are named after.
+// markerName is the suffix of the annotation and the finalizer on objects.
 func (c *controller) markerName() string {
 	if c.explicitName == "" {
 		return c.app.name
@@ -115,18 +114,16 @@ func (c *controller) markerName() string {
 	return c.app.name + "-" + c.explicitName
 }
 
-// recordPrefix leads the name of the annotation that keeps what handlers have
-// dealt with.
+// recordPrefix begins the name of the annotation that records what handlers have handled.
 const recordPrefix = "handled-by-"
 
-// The names that a controller goes by on objects.
+// The names of the controller on objects.
 func (c *controller) recordAnnotation() string {
 	return "setpoint.dev/" + recordPrefix + c.markerName()
 }
 func (c *controller) finalizer() string    { return "setpoint.dev/" + c.markerName() }
 func (c *controller) fieldManager() string { return "setpoint-" + c.app.name + "-" + c.shortName() }
 
-// check is all that is wrong with it.
 func (c *controller) check() []error {
 	c.resolveKinds()
 	problems := append([]error(nil), c.problems...)
@@ -148,12 +145,12 @@ func (c *controller) check() []error {
 	return problems
 }
 
-// limitNamespaces limits a run to namespaces; to all if there is none.
+// limitNamespaces limits the controller to namespaces; none means all.
 func (c *controller) limitNamespaces(namespaces []string) error {
 	c.runNamespaces = distinct(c.namespaces)
 	switch namespaces = distinct(namespaces); {
 	case slices.Contains(slices.Concat(c.runNamespaces, namespaces), ""):
-		return fmt.Errorf("%s: the name of a namespace is empty", c.name())
+		return fmt.Errorf("%s: a namespace name is empty", c.name())
 	case len(namespaces) == 0:
 		return nil
 	case len(c.runNamespaces) == 0:
@@ -162,12 +159,11 @@ func (c *controller) limitNamespaces(namespaces []string) error {
 	}
 	c.runNamespaces = slices.DeleteFunc(c.runNamespaces, func(one string) bool { return !slices.Contains(namespaces, one) })
 	if len(c.runNamespaces) == 0 {
-		return fmt.Errorf("%s: is limited to the namespaces %v, of which none is among those of this run, %v", c.name(), c.namespaces, namespaces)
+		return fmt.Errorf("%s: limited to the namespaces %v, and the app to %v", c.name(), c.namespaces, namespaces)
 	}
 	return nil
 }
 
-// distinct are the names, each once.
 func distinct(names []string) []string {
 	var some []string
 	for _, name := range names {

@@ -11,31 +11,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// CustomizeFunc says which objects are related to a parent.
+// CustomizeFunc selects the objects that are related to a parent.
 type CustomizeFunc[T any] func(ctx context.Context, parent *T) ([]RelatedRule, error)
 
-// RelatedRule selects objects of one kind: by names in a namespace, or by labels in
-// one namespace, in all, or in those whose own labels match. With nothing but a
-// kind it selects all objects of it. Where a run is limited to namespaces, it selects
-// in those.
+// RelatedRule selects objects of one kind: by names in a namespace, or by labels in one
+// namespace, in all namespaces, or in namespaces with certain labels. Without any field
+// but Object it selects all objects of the kind. In an app that is limited to namespaces,
+// it selects in those.
 type RelatedRule struct {
-	// Object is an object that stands for the kind, such as &corev1.Secret{}.
+	// Object is an object of the kind, such as &corev1.Secret{}.
 	Object any
-	// Labels are those that the objects have, NamespaceLabels those that their
-	// namespaces have: for that, Namespaces are looked at, and their kind declared.
+	// Labels select by the labels of the objects, NamespaceLabels by those of their
+	// namespaces. NamespaceLabels require that Customize declares the kind Namespace.
 	Labels, NamespaceLabels *metav1.LabelSelector
 	Namespace               string
 	Names                   []string
 }
 
-// customizer is a CustomizeFunc as the engine asks it.
+// customizer implements hook.Customizer with a CustomizeFunc.
 type customizer[T any] struct {
 	composer *Composer[T]
-	// served are the kinds that it may name, as the API server serves them.
+	// served are the declared kinds, as the API server serves them.
 	served []object.Resource
 }
 
-// Customize asks the function.
 func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 	parent, err := decode[T](req.Parent)
 	if err != nil {
@@ -56,12 +55,12 @@ func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeReques
 	return response, nil
 }
 
-// index is where a kind is among those served; less than 0 if it is not.
+// index returns the index of a kind in served, or a negative number.
 func (c *customizer[T]) index(k kind) int {
 	return slices.IndexFunc(c.served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
 }
 
-// rule is a relation as the engine takes it: it knows kinds by their plurals.
+// rule converts a RelatedRule to the hook's, which names kinds by their plural.
 func (c *customizer[T]) rule(r RelatedRule) (hook.RelatedRule, error) {
 	known, err := c.composer.c.app.kinds()
 	if err != nil {
@@ -73,10 +72,10 @@ func (c *customizer[T]) rule(r RelatedRule) (hook.RelatedRule, error) {
 	}
 	i := c.index(k)
 	if i < 0 {
-		return hook.RelatedRule{}, fmt.Errorf("%s is not declared: name it where you say Customize", k)
+		return hook.RelatedRule{}, fmt.Errorf("declare %s in Customize", k)
 	}
 	if namespaces := (kind{"v1", "Namespace"}); r.NamespaceLabels != nil && c.index(namespaces) < 0 {
-		return hook.RelatedRule{}, fmt.Errorf("NamespaceLabels: %s is not declared: name it where you say Customize", namespaces)
+		return hook.RelatedRule{}, fmt.Errorf("NamespaceLabels: declare %s in Customize", namespaces)
 	}
 	return hook.RelatedRule{
 		APIVersion: c.served[i].APIVersion(), Resource: c.served[i].Plural,

@@ -9,32 +9,31 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Denial is an error by which a review refuses a change. Its message, with what it
-// is wrapped in, is what the user reads.
+// Denial is an error by which a review denies a change. The user reads its message, and
+// those of the errors that wrap it.
 type Denial struct {
 	Message string
-	// Reason is the API server's for such an error, such as "Conflict": "Forbidden" if
-	// empty. Code is the HTTP status: the reason's if zero.
+	// Reason is the API server's reason for such an error, such as "Conflict"; the
+	// default is "Forbidden". Code is the HTTP status; the default is that of the reason.
 	Reason string
 	Code   int
 }
 
 func (d *Denial) Error() string { return d.Message }
 
-// Deny refuses a change that is not allowed (403 Forbidden). The message says what is
+// Deny denies a change that is not allowed (403 Forbidden). The message says what is
 // wrong and what to do.
 func Deny(format string, args ...any) error {
 	return &Denial{Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid refuses an object that is not well formed (422 Invalid), as a schema does.
-// The message begins with the path of the field.
+// Invalid denies an invalid object (422 Invalid), like a schema. The message begins with
+// the field path.
 func Invalid(format string, args ...any) error {
 	return &Denial{Message: fmt.Sprintf(format, args...), Reason: string(metav1.StatusReasonInvalid)}
 }
 
-// denialIn is what a review that returns this error says; nil for an error that is no
-// verdict.
+// denialIn returns the denial in an error, or nil.
 func denialIn(err error) *hook.Denial {
 	d, denied := errors.AsType[*Denial](err)
 	if !denied {

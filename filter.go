@@ -10,16 +10,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// When limits a handler to objects for which a function says so. It is of the
-// handled type; old is nil where there is none, or none that is known. The
-// objects are its own to read, and the function must be quick.
+// When limits a handler to objects for which the predicate returns true. T is the type of
+// the handled objects; old is nil if there is none or it is unknown. The predicate must
+// not change the objects, and must be fast.
 func When[T any](predicate func(old, now *T) bool) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.predicates = append(s.predicates, predicate) })
 }
 
-// Annotations limits a handler to objects whose annotations match a selector,
-// such as "example.com/restart,example.com/mode!=off". Written like a label
-// selector.
+// Annotations limits a handler to objects whose annotations match a selector, such as
+// "example.com/restart,example.com/mode!=off". The syntax is that of label selectors.
 func Annotations(selector string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		parsed, err := labels.Parse(selector)
@@ -35,7 +34,6 @@ func Annotations(selector string) HandlerOption {
 	})
 }
 
-// filterLabels adds a filter by labels.
 func (s *handlerSettings) filterLabels(selector string) {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
@@ -45,8 +43,7 @@ func (s *handlerSettings) filterLabels(selector string) {
 	s.filters = append(s.filters, func(_, now *object.Object) bool { return parsed.Matches(now.Labels()) })
 }
 
-// FieldIs limits a handler to objects in which a field has a value: anything that
-// can be written as JSON. See Field about paths.
+// FieldIs limits a handler to objects in which a field has a value. See Field for paths.
 func FieldIs(path string, value any) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		want, err := canonical(value)
@@ -60,24 +57,25 @@ func FieldIs(path string, value any) HandlerOption {
 	})
 }
 
-// FieldPresent limits a handler to objects that have a field which is not null.
+// FieldPresent limits a handler to objects that have a field that is not null.
 func FieldPresent(path string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.filterField(path, func(now []byte) bool { return now != nil }) })
 }
 
-// FieldAbsent limits a handler to objects that do not have a field, or have null.
+// FieldAbsent limits a handler to objects that do not have a field, or in which it is
+// null.
 func FieldAbsent(path string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.filterField(path, func(now []byte) bool { return now == nil }) })
 }
 
-// FieldChanged limits a handler to objects in which a field is not what it was, or
-// of which it is not known what they were. To be told when a field changes, say
+// FieldChanged limits a handler to objects in which a field differs from its old value,
+// or the old value is unknown. To be called for each change of a field, use OnUpdate with
 // Field: it misses no change.
 func FieldChanged(path string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		names, err := object.ParsePath(path)
 		if err != nil {
-			s.addProblem("a field filter: %w", err)
+			s.addProblem("field filter: %w", err)
 			return
 		}
 		s.comparedFields = append(s.comparedFields, names)
@@ -87,17 +85,17 @@ func FieldChanged(path string) HandlerOption {
 	})
 }
 
-// filterField adds a filter by one field, as bytes; nil for none.
+// filterField adds a filter by the JSON of one field, nil if it is absent.
 func (s *handlerSettings) filterField(path string, match func(now []byte) bool) {
 	names, err := object.ParsePath(path)
 	if err != nil {
-		s.addProblem("a field filter: %w", err)
+		s.addProblem("field filter: %w", err)
 		return
 	}
 	s.filters = append(s.filters, func(_, now *object.Object) bool { return match(now.Field(names...)) })
 }
 
-// canonical is a value as JSON has it, for comparing.
+// canonical returns a value as JSON decodes it, for comparison.
 func canonical(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// runFlags are the flags of run. Those that `setpoint run` has too mean the same.
+// runFlags are the flags of run. They mean the same as those of `setpoint run`.
 type runFlags struct {
 	o                                Options
 	namespaces, elect, level, format string
@@ -30,7 +30,7 @@ func (e electionFlag) String() string {
 	return *e.value
 }
 
-// Set and IsBoolFlag make it a flag that may stand alone.
+// Set implements flag.Value.
 func (e electionFlag) Set(text string) error {
 	if !slices.Contains([]string{"auto", "true", "false"}, text) {
 		return errors.New("must be auto, true or false")
@@ -39,14 +39,14 @@ func (e electionFlag) Set(text string) error {
 	return nil
 }
 
-// IsBoolFlag has the flag package take --leader-elect for --leader-elect=true.
+// IsBoolFlag lets --leader-elect mean --leader-elect=true.
 func (electionFlag) IsBoolFlag() bool { return true }
 
 func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
 	f.register(a, set)
 	return a.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until told to stop\n%[1]s rbac [flags]        print the permissions that they take, as manifests\n%[1]s uninstall [flags]   have the API server ask it no more before objects are stored\n\n", program())
+		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGTERM\n%[1]s rbac [flags]        print the permissions that they need, as manifests\n%[1]s uninstall [flags]   remove the webhook configurations\n\n", program())
 		fmt.Fprint(stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage.\n\nFlags of run:\n")
 		set.PrintDefaults()
 	})
@@ -97,7 +97,6 @@ func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
 	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
-// options are what the flags say.
 func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	o := f.o
 	o.Namespaces, o.ClientQPS = splitList(f.namespaces), float32(f.qps)
@@ -105,7 +104,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	case o.Workers < 1:
 		return o, newUsageError(fmt.Errorf("--workers must be at least 1, not %d", o.Workers))
 	case o.ShutdownTimeout <= 0:
-		return o, newUsageError(fmt.Errorf("--shutdown-timeout must be more than nothing, not %s", o.ShutdownTimeout))
+		return o, newUsageError(fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", o.ShutdownTimeout))
 	case f.qps < 0 || o.ClientBurst < 0:
 		return o, newUsageError(errors.New("--kube-api-qps and --kube-api-burst must not be negative"))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// appWithFlags is an app with flags of its own.
+// appWithFlags is an app with conflict with those of the app.
 func appWithFlags() (*App, *time.Duration) {
 	app := New("rates")
 	return app, app.Flags().Duration("every", time.Hour, "how often")
@@ -38,14 +38,14 @@ func TestWrongUsage(t *testing.T) {
 		want int
 		says string
 	}{
-		{[]string{"dance"}, exitUsage, `no command "dance"`},
-		{[]string{"run", "fast"}, exitUsage, `"fast" is not understood`},
+		{[]string{"dance"}, exitUsage, `unknown command "dance"`},
+		{[]string{"run", "fast"}, exitUsage, `unexpected argument "fast"`},
 		{[]string{"--every=soon"}, exitUsage, `invalid value "soon"`},
 		{[]string{"--unknown"}, exitUsage, "not defined: -unknown"},
 		{[]string{"--log-level=loud"}, exitUsage, "--log-level must be"},
 		{[]string{"--leader-elect=maybe"}, exitUsage, "must be auto, true or false"},
 		{[]string{"--workers=0"}, exitUsage, "--workers must be at least 1"},
-		{[]string{"rbac"}, exitFailure, "there is nothing to run"},
+		{[]string{"rbac"}, exitFailure, "the app has no controllers"},
 	} {
 		app, _ := appWithFlags()
 		var stderr bytes.Buffer
@@ -59,7 +59,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 	app, _ := appWithFlags()
 	app.Flags().Int("workers", 1, "mine")
-	if _, err := app.parseCommand(nil, nil); err == nil || !strings.Contains(err.Error(), "flags of its own that every app has: --workers") {
+	if _, err := app.parseCommand(nil, nil); err == nil || !strings.Contains(err.Error(), "conflict with those of the app: --workers") {
 		t.Errorf("a flag that is taken: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// handler is one handler: a function, and when it is told.
+// handler is one handler: a function and when to call it.
 type handler[T any] struct {
 	*handlerSettings
 
@@ -20,7 +20,7 @@ type handler[T any] struct {
 	daemon   bool
 }
 
-// Handle calls the function. It makes a hook.Handler of it.
+// Handle calls the function. It implements hook.Handler.
 func (h *handler[T]) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	if err := h.handlers.c.app.waitForIndexes(ctx); err != nil {
 		return nil, err
@@ -35,8 +35,8 @@ func (h *handler[T]) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.
 	return c.buildResponse()
 }
 
-// Changes are how what the handler watches of an object differs, as it sees an
-// update. It is what setpointtest.Was makes up.
+// Changes returns the watched differences between two states. Package setpointtest uses
+// it for UpdatedFrom.
 func (h *handler[T]) Changes(old, now json.RawMessage) ([]hook.FieldChange, error) {
 	was, err := object.Parse(old)
 	if err != nil {
@@ -49,7 +49,6 @@ func (h *handler[T]) Changes(old, now json.RawMessage) ([]hook.FieldChange, erro
 	return h.spec.Changes(was, is), nil
 }
 
-// program is the handler as the loop runs it.
 func (h *handler[T]) program() handle.Handler {
 	p := h.spec
 	p.Name, p.When = h.name, h.predicate()
@@ -61,7 +60,7 @@ func (h *handler[T]) program() handle.Handler {
 	return p
 }
 
-// runDaemon is a react.Daemon.
+// runDaemon implements handle.Daemon.
 func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *handle.Live) error {
 	if err := h.handlers.c.app.waitForIndexes(ctx); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live
 	return c.Write()
 }
 
-// run calls the function, which is known to be under way meanwhile.
+// run calls the function and tracks the call.
 func (h *handler[T]) run(ctx context.Context, c *Call[T], what string) error {
 	app := h.handlers.c.app
 	w := app.inFlight.begin(what, h.name, &c.objectContext)
@@ -85,8 +84,7 @@ func (h *handler[T]) run(ctx context.Context, c *Call[T], what string) error {
 	return h.fn(ctx, c)
 }
 
-// predicate joins the filters and functions that limit the handler; nil if there are
-// none.
+// predicate joins the filters and predicates of the handler; nil if there are none.
 func (h *handler[T]) predicate() func(old, now *object.Object) bool {
 	if len(h.filters)+len(h.predicates) == 0 {
 		return nil
@@ -101,8 +99,8 @@ func (h *handler[T]) predicate() func(old, now *object.Object) bool {
 	}
 }
 
-// matchesPredicates asks the functions of When. An object that is not one of T's is not
-// theirs to judge: it passes, and the call tells what is wrong with it.
+// matchesPredicates calls the predicates of When. An object that does not decode as T
+// matches, so that the call reports the error.
 func (h *handler[T]) matchesPredicates(old, now *object.Object) bool {
 	was, err := decodeObject[T](old)
 	is, err2 := decodeObject[T](now)
@@ -117,16 +115,16 @@ func (h *handler[T]) matchesPredicates(old, now *object.Object) bool {
 	return true
 }
 
-// check adds what only the type knows.
+// check adds the checks that need the type.
 func (h *handler[T]) check(c *controller) []error {
 	problems := h.handlerSettings.check(c)
 	for _, one := range h.predicates {
 		if _, ok := one.(func(old, now *T) bool); !ok {
-			problems = append(problems, fmt.Errorf("handler %q of %s: When has a %T, the handler objects of %s", h.name, c.name(), one, c.goType))
+			problems = append(problems, fmt.Errorf("handler %q of %s: the type of When is %T, and the handler has objects of %s", h.name, c.name(), one, c.goType))
 		}
 	}
 	if !h.daemon && h.spec.StopTimeout != 0 {
-		problems = append(problems, fmt.Errorf("handler %q of %s: StopTimeout is for a daemon", h.name, c.name()))
+		problems = append(problems, fmt.Errorf("handler %q of %s: StopTimeout requires a daemon", h.name, c.name()))
 	}
 	if h.daemon && (len(h.spec.On) > 0 || h.hasReason(hook.ReasonTimer)) {
 		problems = append(problems, fmt.Errorf("handler %q of %s: a daemon has no other reasons: use another handler", h.name, c.name()))
@@ -134,7 +132,7 @@ func (h *handler[T]) check(c *controller) []error {
 	return problems
 }
 
-// decodeObject reads an object as a T; nil stays nil.
+// decodeObject decodes an object as a T; nil stays nil.
 func decodeObject[T any](o *object.Object) (*T, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // No object is no object.
@@ -142,7 +140,7 @@ func decodeObject[T any](o *object.Object) (*T, error) {
 	return decode[T](o.JSON())
 }
 
-// decode reads JSON as a T. Trying again is of no use.
+// decode decodes JSON as a T. A retry would not help.
 func decode[T any](data json.RawMessage) (*T, error) {
 	into := new(T)
 	if err := json.Unmarshal(data, into); err != nil {

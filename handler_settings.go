@@ -13,23 +13,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// handlerSettings are what options say of a handler.
+// handlerSettings are the options of a handler.
 type handlerSettings struct {
 	name string
-	// spec is the handler as the program will have it.
+	// spec is the handler as the program has it.
 	spec handle.Handler
-	// filters must all hold, and so must whens, which are functions of the
-	// handled type.
+	// filters and predicates must all match. Predicates have the type of the handled
+	// objects.
 	filters    []filter
 	predicates []any
-	// comparedFields are the fields that filters look at before and now.
+	// comparedFields are the fields that filters compare with the old object.
 	comparedFields [][]string
-	// optionReasons says for which reason an option is.
+	// optionReasons are the reasons that options require.
 	optionReasons map[string]hook.Reason
 	problems      []error
 }
 
-// filter decides by the object before, which may be nil, and now.
+// filter decides by the old object, which may be nil, and the current one.
 type filter func(old, now *object.Object) bool
 
 func newHandlerSettings(name string) *handlerSettings {
@@ -51,31 +51,28 @@ func (s *handlerSettings) setDuration(option string, field *time.Duration, d tim
 	setOnce(s, option, field, d)
 }
 
-// setOnce refuses a second opinion.
+// setOnce refuses two values of one option.
 func setOnce[T comparable](s *handlerSettings, option string, field *T, value T) {
 	var none T
 	if *field != none && *field != value {
-		s.addProblem("%s: %v at one registration and %v at another; a handler has one", option, *field, value)
+		s.addProblem("%s: registered with both %v and %v", option, *field, value)
 		return
 	}
 	*field = value
 }
 
-// watchField adds a field to those that the handler watches.
 func (s *handlerSettings) watchField(path []string) {
 	if !slices.ContainsFunc(s.spec.Fields, func(one []string) bool { return slices.Equal(one, path) }) {
 		s.spec.Fields = append(s.spec.Fields, path)
 	}
 }
 
-// addReason adds a reason.
 func (s *handlerSettings) addReason(reason hook.Reason) {
 	if !slices.Contains(s.spec.On, reason) {
 		s.spec.On = append(s.spec.On, reason)
 	}
 }
 
-// hasReason says whether the handler is called for a reason.
 func (s *handlerSettings) hasReason(reason hook.Reason) bool {
 	if reason == hook.ReasonTimer {
 		return s.spec.Every > 0 || s.spec.Schedule != nil
@@ -83,8 +80,7 @@ func (s *handlerSettings) hasReason(reason hook.Reason) bool {
 	return slices.Contains(s.spec.On, reason)
 }
 
-// checkPreviousState is what is wrong with a handler that knows what was, as far as it watches
-// it, after a restart.
+// checkPreviousState checks the option KeepPreviousState.
 func (s *handlerSettings) checkPreviousState(c *controller) []error {
 	var problems []error
 	if err := handle.ValidateKeepPreviousState(c.kind.group()); err != nil {
@@ -98,7 +94,6 @@ func (s *handlerSettings) checkPreviousState(c *controller) []error {
 	return problems
 }
 
-// check is all that is wrong with a handler of a controller.
 func (s *handlerSettings) check(c *controller) []error {
 	problems := slices.Clone(s.problems)
 	if err := validateName(s.name); err != nil {
@@ -113,7 +108,7 @@ func (s *handlerSettings) check(c *controller) []error {
 		problems = append(problems, errors.New("Every and Schedule: a handler has one timer: use another handler"))
 	}
 	if s.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
-		problems = append(problems, errors.New("OnDrift: say with Owns which kinds of object to watch for it"))
+		problems = append(problems, errors.New("OnDrift: requires Owns"))
 	}
 	if s.spec.KeepPreviousState {
 		problems = append(problems, s.checkPreviousState(c)...)

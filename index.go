@@ -10,23 +10,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Index finds objects of type T by keys that are made of them: of pods by the
-// names of the Secrets that they mount, say. It is kept in memory, follows every
-// change, and is complete before any handler of the app is called. It is safe for
-// concurrent use.
+// Index finds objects of type T by keys, such as pods by the names of the Secrets that
+// they mount. It is in memory, follows every change, and is filled before any handler of
+// the app is called. It is safe for concurrent use.
 type Index[T any, K comparable] struct {
 	app  *App
 	keys func(o *T) []K
 
 	mu sync.RWMutex
-	// perWatch are filled by one watch each: one, but while a controller is made
-	// anew.
+	// perWatch has one entry for each watch: one, or two while a controller restarts.
 	perWatch []*watchIndex[K]
 }
 
-// NewIndex begins an index over the objects of a kind, those that its options
-// select. Keys must depend on nothing but the object and be quick; an object may
-// have none, and has none if the function panics, which is logged. A kind may have an index and no handlers.
+// NewIndex returns an index of the objects that the handlers select. The function keys
+// must depend only on the object and be fast. An object may have no keys; if keys panics,
+// the object has none, and the panic is logged. A kind may have an index without
+// handlers.
 func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[T, K] {
 	i := &Index[T, K]{app: of.c.app, keys: keys}
 	if keys == nil {
@@ -36,8 +35,7 @@ func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[
 	return i
 }
 
-// Get finds the objects that have a key, sorted by namespace and name. They are
-// the caller's own.
+// Get returns copies of the objects with a key, sorted by namespace and name.
 func (i *Index[T, K]) Get(key K) []*T {
 	var all []*T
 	for _, o := range i.find(key) {
@@ -64,18 +62,18 @@ func (i *Index[T, K]) find(key K) []*object.Object {
 	return found
 }
 
-// watchIndex is where the objects of one watch stand.
+// watchIndex has the objects of one watch.
 type watchIndex[K comparable] struct {
 	objects map[K]map[objectKey]*object.Object
 	keys    map[objectKey][]K
 }
 
-// objectKey is whose entry it is.
 type objectKey struct{ namespace, name string }
 
 func keyOf(o *object.Object) objectKey { return objectKey{o.Namespace(), o.Name()} }
 
-// startWatch begins a shelf. What it returns is told of changes, and ends it.
+// startWatch adds a watchIndex. It returns the event handler of the watch and a function
+// that removes the watchIndex.
 func (i *Index[T, K]) startWatch() (changed func(cache.Event), stop func()) {
 	s := &watchIndex[K]{objects: map[K]map[objectKey]*object.Object{}, keys: map[objectKey][]K{}}
 	i.mu.Lock()
@@ -88,7 +86,6 @@ func (i *Index[T, K]) startWatch() (changed func(cache.Event), stop func()) {
 	}
 }
 
-// keysOf are the keys of an object.
 func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
 	typed, err := decodeObject[T](o)
 	if typed == nil || err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// FillIndexes has the indexes of an app that is not run hold these objects, given as JSON,
-// until release is called; another Fill waits for that. Of the options of their
-// kinds, Labels and Namespaces count. It is meant for tests, see the package
-// setpointtest. An error says what is wrong with the app, or that it has no index of a
-// kind.
+// FillIndexes fills the indexes of an app that is not running with objects, as JSON,
+// until release is called. Concurrent calls wait for each other. The options Labels and
+// Namespaces of the kinds apply. It is for tests: see package setpointtest. It returns an
+// error if the app is invalid or has no index of a kind.
 func (a *App) FillIndexes(objects ...json.RawMessage) (release func(), err error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -48,7 +47,6 @@ func (h *Handlers[T]) hasIndex(of object.GroupKind) bool {
 	return len(h.indexes) > 0 && h.c.kind.group() == of
 }
 
-// handlesNamespace says whether the objects of a namespace are handled.
 func (c *controller) handlesNamespace(namespace string) bool {
 	return namespace == "" || len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }

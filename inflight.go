@@ -6,22 +6,21 @@ import (
 	"sync"
 )
 
-// inFlight are the functions that are at work, each for its object.
+// inFlight are the calls of functions that have not returned.
 type inFlight struct {
 	mu    sync.Mutex
 	calls map[*inFlightCall]struct{}
 }
 
-// inFlightCall is what one function is at: of a call or a family.
+// inFlightCall is a call of one function for one object.
 type inFlightCall struct {
-	// role and name are those of the function, such as "daemon" and "watch".
+	// role and name identify the function, such as "daemon" and "watch".
 	role, name string
 	object     *objectContext
 }
 
 func (w *inFlightCall) String() string { return w.role + " " + w.name + " of " + w.object.ref() }
 
-// begin notes a work, until it ends.
 func (u *inFlight) begin(what, name string, of *objectContext) *inFlightCall {
 	w := &inFlightCall{what, name, of}
 	u.mu.Lock()
@@ -39,7 +38,7 @@ func (u *inFlight) end(w *inFlightCall) {
 	delete(u.calls, w)
 }
 
-// names are those of all works, sorted.
+// names are sorted.
 func (u *inFlight) names() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

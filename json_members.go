@@ -10,14 +10,14 @@ import (
 // member is one member of a JSON object, as text.
 type member struct{ name, value []byte }
 
-// members are those of a JSON object, in order. Only their ends are looked for: most
-// are the same text as another object's, or are passed on as they are.
+// members are those of a JSON object, in order. Only their boundaries are parsed: most
+// have the same text as another object, and are not parsed further.
 type members []member
 
-var errNoObject = errors.New("it is no object")
+var errNoObject = errors.New("not a JSON object")
 
-// readMembers reads JSON that json.Marshal wrote: it is valid, without spaces, and no
-// name comes twice.
+// readMembers parses JSON that json.Marshal wrote: it is valid, compact, and has no
+// duplicate names.
 func readMembers(data []byte) (members, error) {
 	if len(data) == 0 || data[0] != '{' {
 		return nil, errNoObject
@@ -36,7 +36,7 @@ func readMembers(data []byte) (members, error) {
 	return all, nil
 }
 
-// valueEnd is where the value ends with which data begin.
+// valueEnd returns the end of the value at the start of data.
 func valueEnd(data []byte) int {
 	depth := 0
 	for at := 0; at < len(data); at++ {
@@ -66,7 +66,7 @@ func valueEnd(data []byte) int {
 	return len(data)
 }
 
-// stringEnd is where the closing quote of a string is.
+// stringEnd returns the index of the closing quote of a string.
 func stringEnd(data []byte) int {
 	for at := 1; at < len(data); at++ {
 		switch data[at] {
@@ -79,15 +79,14 @@ func stringEnd(data []byte) int {
 	return len(data)
 }
 
-// index is where the member of a name is, which needs no escapes; -1 for none.
+// index returns the index of a member whose name needs no escapes, or -1.
 func (m members) index(name string) int {
 	return slices.IndexFunc(m, func(one member) bool { return isNamed(one.name, name) })
 }
 
 func isNamed(quoted []byte, name string) bool { return string(quoted[1:len(quoted)-1]) == name }
 
-// named is the value of the member with a name as it stands in JSON; nil for none.
-// Objects of one type have their members in the same order, and few of them.
+// named returns the value of a member by its name as JSON, or nil.
 func (m members) named(quoted []byte) []byte {
 	for _, one := range m {
 		if bytes.Equal(one.name, quoted) {
@@ -97,7 +96,7 @@ func (m members) named(quoted []byte) []byte {
 	return nil
 }
 
-// text is the value of a member; nil for none.
+// text returns the value of a member, or nil.
 func (m members) text(name string) []byte {
 	if at := m.index(name); at >= 0 {
 		return m[at].value
@@ -105,7 +104,7 @@ func (m members) text(name string) []byte {
 	return nil
 }
 
-// textOf is a JSON string as text; "" for what is none.
+// textOf decodes a JSON string; other values are "".
 func textOf(quoted []byte) string {
 	if len(quoted) > 1 && quoted[0] == '"' && bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
@@ -115,7 +114,7 @@ func textOf(quoted []byte) string {
 	return text
 }
 
-// with are the members with one set.
+// with returns the members with one set.
 func (m members) with(name string, value []byte) members {
 	if at := m.index(name); at >= 0 {
 		m[at].value = value
@@ -124,14 +123,14 @@ func (m members) with(name string, value []byte) members {
 	return append(m, member{[]byte(`"` + name + `"`), value})
 }
 
-// without are the members but some.
+// without returns the members without some.
 func (m members) without(names ...string) members {
 	return slices.DeleteFunc(m, func(one member) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return isNamed(one.name, name) })
 	})
 }
 
-// JSON is the object again.
+// JSON encodes the members.
 func (m members) JSON() []byte {
 	size := len("{}")
 	for _, one := range m {
@@ -147,11 +146,9 @@ func (m members) JSON() []byte {
 	return append(out, '}')
 }
 
-// quoted is a string as JSON.
 func quoted(text string) []byte {
 	data, _ := json.Marshal(text) //nolint:errchkjson // There is no string that cannot be written.
 	return data
 }
 
-// isNull says that a value is null.
 func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// jsonObject is a JSON object. Its numbers are json.Numbers: none is rounded.
+// jsonObject is a decoded JSON object. Its numbers are json.Numbers, so that they are not
+// rounded.
 type jsonObject map[string]any
 
-var errNullObject = errors.New("it is null")
+var errNullObject = errors.New("must not be null")
 
-// readJSONObject reads a JSON object.
 func readJSONObject(data []byte) (jsonObject, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -27,7 +27,7 @@ func readJSONObject(data []byte) (jsonObject, error) {
 	return t, err
 }
 
-// child is the object at a name, made if there is none.
+// child returns the object at a name, and adds it if it is missing.
 func (t jsonObject) child(name string) jsonObject {
 	switch inner := t[name].(type) {
 	case map[string]any:
@@ -40,9 +40,9 @@ func (t jsonObject) child(name string) jsonObject {
 	return inner
 }
 
-// mergePatches are the merge patches that make one object into another: of its status,
-// and of the rest. Both are JSON as the same type writes it, so that what the type
-// does not know of an object stays as it is.
+// mergePatches returns the merge patches from one object to another: of its status, and
+// of the rest. The same type encodes both, so that fields unknown to the type do not
+// change.
 func mergePatches(before, after []byte) (patch, status json.RawMessage, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil, nil
@@ -77,8 +77,8 @@ func mergePatches(before, after []byte) (patch, status json.RawMessage, err erro
 	return patch, status, err
 }
 
-// deletionOf is a patch of a member. One that is gone as a whole is emptied by its
-// members: others may have added some meanwhile.
+// deletionOf returns the patch of a member. A deleted object is patched by its members,
+// because other clients may have added some.
 func deletionOf(was []byte, changed any) any {
 	former, err := readMembers(was)
 	if changed != nil || err != nil {
@@ -87,8 +87,8 @@ func deletionOf(was []byte, changed any) any {
 	return mergePatchOf(former, nil)
 }
 
-// checkPatchable refuses to change what an object is, and what others keep in its
-// metadata.
+// checkPatchable refuses patches of the identity and of metadata other than labels and
+// annotations.
 func checkPatchable(delta jsonObject) error {
 	refused := delta.present("apiVersion", "kind")
 	if metadata, ok := delta["metadata"].(jsonObject); ok {
@@ -99,18 +99,18 @@ func checkPatchable(delta jsonObject) error {
 		}
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("the handler changed %s of the object: of what it is and of its metadata, only labels and annotations can be changed", strings.Join(refused, ", "))
+		return fmt.Errorf("the handler changed %s of the object: only spec, status, labels and annotations can be changed", strings.Join(refused, ", "))
 	}
 	return nil
 }
 
-// present lists those of the names that a tree has.
+// present returns the names that the object has.
 func (t jsonObject) present(names ...string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { _, has := t[name]; return !has })
 }
 
-// mergePatchOf is the merge patch that makes one object into the other, with those
-// members alone that differ. What is new in it is the text that it was.
+// mergePatchOf returns the merge patch from one object to another, with the changed
+// members only. New values keep their text.
 func mergePatchOf(was, is members) jsonObject {
 	delta := jsonObject{}
 	for _, old := range was {
@@ -137,7 +137,7 @@ func mergePatchOf(was, is members) jsonObject {
 	return delta
 }
 
-// withPatch is a tree with a merge patch applied.
+// withPatch returns the object with a merge patch applied.
 func (t jsonObject) withPatch(patch jsonObject) jsonObject {
 	result := maps.Clone(t)
 	for name, value := range patch {

@@ -27,13 +27,13 @@ func (k kind) group() object.GroupKind {
 	return object.GroupKind{Group: object.GroupOf(k.apiVersion), Kind: k.kind}
 }
 
-// kinds knows which kinds Go types are.
+// kinds resolves the kinds of Go types.
 type kinds struct {
 	scheme *runtime.Scheme
 	crds   []crdDefinition
-	// explicit are those that the option Kind has said the kind of.
+	// explicit are the kinds of the option Kind.
 	explicit map[reflect.Type]kind
-	// cached are those that were found before, a kind by its type.
+	// cached are resolved kinds by their type.
 	cached sync.Map
 }
 
@@ -48,12 +48,12 @@ func newKinds(crds []crdDefinition, parts []registration) (*kinds, error) {
 	return k, err
 }
 
-// anyKind says that objects of a type can be of any kind.
+// anyKind reports whether objects of a type can be of any kind.
 func anyKind(t reflect.Type) bool {
 	return t == reflect.TypeFor[Unstructured]() || t.Kind() == reflect.Map
 }
 
-// of is the kind of an object: as the object itself says, or as its type does.
+// of returns the kind of an object, from the object itself or from its type.
 func (k *kinds) of(o any) (kind, error) {
 	if typed, ok := o.(interface{ GetObjectKind() schema.ObjectKind }); ok && !isNil(o) {
 		if said := typed.GetObjectKind().GroupVersionKind(); said.Version != "" && said.Kind != "" {
@@ -72,16 +72,15 @@ func (k *kinds) of(o any) (kind, error) {
 	return k.ofType(reflect.TypeOf(o))
 }
 
-// isNil says that a value is a pointer to nothing.
 func isNil(o any) bool {
 	v := reflect.ValueOf(o)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// ofType is the kind that objects of a type are.
+// ofType returns the kind of a Go type.
 func (k *kinds) ofType(t reflect.Type) (kind, error) {
 	if t == nil {
-		return kind{}, errors.New("nil is of no kind")
+		return kind{}, errors.New("nil has no kind")
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -99,7 +98,7 @@ func (k *kinds) ofType(t reflect.Type) (kind, error) {
 	return found, err
 }
 
-// registered is the kind that a type is in the API, or is named after.
+// registered returns the kind of a type in the scheme of Kubernetes, or in a CRD.
 func (k *kinds) registered(t reflect.Type) (kind, error) {
 	if o, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
 		if found, _, err := k.scheme.ObjectKinds(o); err == nil {
@@ -109,7 +108,7 @@ func (k *kinds) registered(t reflect.Type) (kind, error) {
 	return k.definedByCRD(t)
 }
 
-// definedByCRD finds the CRD that a type is named after.
+// definedByCRD returns the kind of the CRD that a type is named after.
 func (k *kinds) definedByCRD(t reflect.Type) (kind, error) {
 	var found []kind
 	for _, d := range k.crds {
@@ -119,21 +118,21 @@ func (k *kinds) definedByCRD(t reflect.Type) (kind, error) {
 	}
 	switch len(found) {
 	case 0:
-		return kind{}, fmt.Errorf("%s is of no kind that is known: set its apiVersion and kind, say setpoint.Kind(apiVersion, kind), "+
-			"or give app.Define a CustomResourceDefinition of kind %s", t, t.Name())
+		return kind{}, fmt.Errorf("unknown kind of %s: set its apiVersion and kind, use setpoint.Kind(apiVersion, kind), "+
+			"or install a CustomResourceDefinition of kind %s with app.InstallCRDs", t, t.Name())
 	case 1:
 		return found[0], nil
 	}
-	return kind{}, fmt.Errorf("%s may be %s or %s: say setpoint.Kind(apiVersion, kind)", t, found[0], found[1])
+	return kind{}, fmt.Errorf("%s may be %s or %s: use setpoint.Kind(apiVersion, kind)", t, found[0], found[1])
 }
 
-// crdSet are the CRDs that an app was given.
+// crdSet is the CRDs of an app.
 type crdSet struct {
 	texts  [][]byte
 	parsed []crdDefinition
 }
 
-// crdDefinition is what is looked at of a CustomResourceDefinition.
+// crdDefinition is the part of a CustomResourceDefinition that the SDK reads.
 type crdDefinition struct {
 	Kind string
 	Spec struct {
@@ -144,7 +143,6 @@ type crdDefinition struct {
 	}
 }
 
-// crdVersion is one version of a definition.
 type crdVersion struct {
 	Name            string
 	Served, Storage bool
@@ -152,10 +150,10 @@ type crdVersion struct {
 	Schema          struct{ OpenAPIV3Schema schemaProperties }
 }
 
-// schemaProperties are what is looked at of the schema of a kind.
+// schemaProperties are the properties of a schema.
 type schemaProperties struct{ Properties map[string]schemaProperties }
 
-// has says whether there is a property at the end of a path.
+// has reports whether there is a property at a path.
 func (s schemaProperties) has(path ...string) bool {
 	for _, name := range path {
 		inner, there := s.Properties[name]
@@ -167,8 +165,7 @@ func (s schemaProperties) has(path ...string) bool {
 	return true
 }
 
-// statusHas says that a kind is defined by the app and its status has a member of
-// that name.
+// statusHas reports whether a CRD of the app defines a member of the status of a kind.
 func (k *kinds) statusHas(wanted kind, member string) bool {
 	return slices.ContainsFunc(k.crds, func(d crdDefinition) bool {
 		return d.Spec.Names.Kind == wanted.kind && slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool {
@@ -187,18 +184,19 @@ func (d *crdSet) add(text []byte) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("app.Define: %w", err)
+			return fmt.Errorf("app.InstallCRDs: %w", err)
 		case one.Kind == "":
 			// A document may be empty.
 		case one.Kind != "CustomResourceDefinition":
-			return fmt.Errorf("app.Define: takes CustomResourceDefinitions, not a %s", one.Kind)
+			return fmt.Errorf("app.InstallCRDs: requires CustomResourceDefinitions, not a %s", one.Kind)
 		default:
 			d.parsed = append(d.parsed, one)
 		}
 	}
 }
 
-// servedVersion is the wanted one if it is served, else the one that is stored.
+// servedVersion returns the preferred version if it is served, or else the storage
+// version.
 func (d *crdDefinition) servedVersion(wanted string) string {
 	stored := ""
 	for _, v := range d.Spec.Versions {
@@ -212,7 +210,7 @@ func (d *crdDefinition) servedVersion(wanted string) string {
 	return stored
 }
 
-// declares finds a kind in a list, whatever its version.
+// declares reports whether a list has a kind in any version.
 func declares(list []kind, k kind) bool {
 	return slices.ContainsFunc(list, func(one kind) bool { return one.group() == k.group() })
 }

@@ -30,9 +30,9 @@ func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
 	case err != nil:
 		return permanentError("List: %w", err)
 	case !declares(c.controller.reads, k):
-		return permanentError("List: %s is not declared: say Reads of it", k)
+		return permanentError("List: declare %s with Reads", k)
 	case c.request.Reader == nil:
-		return Permanent(errors.New("List: this notice comes with nothing to read from"))
+		return Permanent(errors.New("List: the request has no reader"))
 	}
 	group, err := c.request.Reader.List(ctx, k.apiVersion, k.kind, c.request.Namespace, selector)
 	if err != nil {

@@ -23,26 +23,25 @@ const (
 	exitUsage   = 2
 )
 
-// Main is the main function of a program that is the app: it reads the command
-// line, runs the app until SIGINT or SIGTERM, and ends the process: with 0 after
-// that, with 1 after an error, with 2 after wrong usage. A second signal ends it at
-// once.
+// Main parses the command line, runs the app until SIGINT or SIGTERM, and exits: with 0
+// after a signal, 1 after an error, 2 after wrong usage. A second signal exits
+// immediately. It collects garbage more often while there is much of it, unless $GOGC or
+// $GOMEMLIMIT is set.
 //
-// The flags have the names of those of `setpoint run`, beside those that Flags
-// adds. The command rbac prints the permissions that the app takes, as manifests;
-// uninstall takes back that the API server asks it; --help says it all.
+// The flags are those of `setpoint run`, and those of Flags. The command rbac prints the
+// permissions of the app as manifests, uninstall removes its webhook configurations, and
+// --help describes all.
 func (a *App) Main() {
 	a.Parse()
 	os.Exit(exitCode(a.command(context.Background(), os.Stdout, os.Stderr), os.Stderr))
 }
 
-// Flags are flags of the program's own, which Parse and Main understand beside
-// the app's, in all commands. They are added before and read after Parse.
+// Flags returns the flag set for the program's own flags, which Parse and Main accept in
+// all commands. Add flags before Parse, and read them after it.
 func (a *App) Flags() *flag.FlagSet { return a.flags }
 
-// Parse reads the command line, for a program that has to know its flags before
-// the app is put together; Main does it if the program has not. Wrong usage, and
-// --help, end the process.
+// Parse parses the command line, for a program that needs its flags before it sets up the
+// app; otherwise Main does it. It exits on wrong usage and on --help.
 func (a *App) Parse() {
 	if a.command != nil {
 		return
@@ -54,7 +53,7 @@ func (a *App) Parse() {
 	a.command = command
 }
 
-// exitCode tells of an error, and is what the process ends with for it.
+// exitCode prints an error and returns the exit code.
 func exitCode(err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -67,21 +66,19 @@ func exitCode(err error, stderr io.Writer) int {
 	return exitFailure
 }
 
-// usageError is a mistake in the arguments.
+// usageError is an error in the arguments.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// newUsageError makes a mistake in the arguments of an error.
 func newUsageError(err error) error { return usageError{err} }
 
-// program is what this program is called.
+// program is the name of the executable.
 func program() string { return filepath.Base(os.Args[0]) }
 
-// command is what the arguments ask for.
+// command is what the arguments select.
 type command func(ctx context.Context, stdout, stderr io.Writer) error
 
-// parseCommand finds out what the arguments ask for.
 func (a *App) parseCommand(args []string, stdout io.Writer) (command, error) {
 	name := "run"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -97,7 +94,7 @@ func (a *App) parseCommand(args []string, stdout io.Writer) (command, error) {
 	case "help":
 		return a.runCommand([]string{"--help"}, stdout)
 	}
-	return nil, newUsageError(fmt.Errorf("there is no command %q", name))
+	return nil, newUsageError(fmt.Errorf("unknown command %q", name))
 }
 
 // runCommand runs the app until a signal.
@@ -121,7 +118,7 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 	}, nil
 }
 
-// parseFlags reads flags, the program's own among them; what is left over is a mistake.
+// parseFlags parses flags, including the program's own, and refuses arguments.
 func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help func()) error {
 	var taken []string
 	a.flags.VisitAll(func(own *flag.Flag) {
@@ -135,7 +132,7 @@ func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help 
 	err := f.Parse(args)
 	switch {
 	case len(taken) > 0:
-		return fmt.Errorf("the program has flags of its own that every app has: %s", strings.Join(taken, ", "))
+		return fmt.Errorf("flags of the program conflict with those of the app: %s", strings.Join(taken, ", "))
 	case errors.Is(err, flag.ErrHelp):
 		f.SetOutput(stdout)
 		help()
@@ -143,12 +140,11 @@ func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help 
 	case err != nil:
 		return newUsageError(err)
 	case f.NArg() > 0:
-		return newUsageError(fmt.Errorf("%q is not understood", f.Arg(0)))
+		return newUsageError(fmt.Errorf("unexpected argument %q", f.Arg(0)))
 	}
 	return nil
 }
 
-// newLog makes the logger of this process.
 func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
@@ -164,13 +160,13 @@ func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, newUsageError(fmt.Errorf("--log-format must be text or json, not %q", format))
 }
 
-// runsInCluster says whether the cluster of a run is the one this program runs in.
+// runsInCluster reports whether the app runs in the cluster that it connects to.
 func runsInCluster(o Options) bool {
 	found, err := manager.FindCluster(o.Kubeconfig, o.Context)
 	return err == nil && found.InCluster
 }
 
-// splitList splits what a flag lists with commas.
+// splitList splits a comma-separated flag.
 func splitList(text string) []string {
 	var all []string
 	for one := range strings.SplitSeq(text, ",") {
@@ -181,7 +177,7 @@ func splitList(text string) []string {
 	return all
 }
 
-// electionEnabled says whether --leader-elect asks for an election.
+// electionEnabled resolves the value of --leader-elect.
 func electionEnabled(value string, o Options) (bool, error) {
 	switch cmp.Or(value, "auto") {
 	case "auto":

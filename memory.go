@@ -7,22 +7,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
-// Memory is something that the handlers of a kind remember of the object that a
-// call is about, one M for each object: a new one at first, and forgotten with the
-// object or at the program's end. Handlers of one object are called one after the
-// other, but beside its daemons: an M that both use needs a lock.
+// Memory returns a value that handlers of a kind keep in memory for the object of a call,
+// one M for each object. It is new at first, and dropped when the object is deleted or
+// the program stops. Setpoint calls handlers of one object one after the other, but
+// concurrently with daemons: an M that both use needs a lock.
 func Memory[M, T any](c *Call[T]) *M {
 	fresh := func() any { return new(M) }
 	return c.handler.handlers.memories.get(c.metadata.UID, reflect.TypeFor[M](), fresh).(*M) //nolint:forcetypeassert // By its type.
 }
 
-// memories are those of all objects of a kind, by their UIDs.
+// memories are the values of all objects of a kind, by UID.
 type memories struct {
 	mu    sync.Mutex
 	byUID map[string]memory
 }
 
-// memory is what is remembered of one object, by type.
+// memory has the values of one object, by type.
 type memory map[reflect.Type]any
 
 func newMemories() *memories { return &memories{byUID: map[string]memory{}} }
@@ -41,7 +41,7 @@ func (m *memories) get(uid string, typed reflect.Type, fresh func() any) any {
 	return one
 }
 
-// onEvent forgets an object that is gone.
+// onEvent drops the values of a deleted object.
 func (m *memories) onEvent(e cache.Event) {
 	if e.Old == nil || e.New != nil && e.New.UID() == e.Old.UID() {
 		return

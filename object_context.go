@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// objectContext is what a function has to say of an object beside what is to be
-// written: what a Call and a Family have in common.
+// objectContext is what Call and ComposeContext have in common: the object, and events,
+// conditions, a message and a requeue for it.
 type objectContext struct {
 	controller *controller
 	// functionName is the name of the function.
@@ -31,7 +31,7 @@ type objectContext struct {
 	problems   []error
 }
 
-// objectReport is what is told of an object.
+// objectReport is what a function reports for an object.
 type objectReport struct {
 	events       []hook.Event
 	conditions   []hook.Condition
@@ -39,13 +39,13 @@ type objectReport struct {
 	requeueAfter time.Duration
 }
 
-// objectMeta is what is looked at of the object, whatever its Go type knows of it.
+// objectMeta is the metadata that the SDK reads, independent of the Go type.
 type objectMeta struct {
 	Namespace, Name, UID string
 	Labels               map[string]string
 }
 
-// newObjectContext is about an object, which has been read from data.
+// newObjectContext returns the context of an object, which was decoded from data.
 func newObjectContext(c *controller, by string, o any, data json.RawMessage) (objectContext, error) {
 	s := objectContext{controller: c, functionName: by, nameCounts: map[string]int{}}
 	if typed, is := o.(metav1.Object); is {
@@ -70,13 +70,13 @@ func (s *objectContext) logger() *slog.Logger {
 	return s.controller.app.logger().With("controller", s.controller.name(), "object", s.ref())
 }
 
-// Event tells something at the object, as a Kubernetes Event. The reason is one
-// word in CamelCase; the format and what goes in it make a sentence.
+// Event records a Kubernetes Event on the object. The reason is one word in CamelCase,
+// the message a sentence.
 func (s *objectContext) Event(reason, format string, args ...any) {
 	s.addEvent("Normal", reason, fmt.Sprintf(format, args...))
 }
 
-// Warn is Event for something that is not well.
+// Warn is Event with type Warning.
 func (s *objectContext) Warn(reason, format string, args ...any) {
 	s.addEvent("Warning", reason, fmt.Sprintf(format, args...))
 }
@@ -85,35 +85,32 @@ func (s *objectContext) addEvent(kind, reason, message string) {
 	s.report.events = append(s.report.events, hook.Event{Type: kind, Reason: reason, Message: message})
 }
 
-// Condition sets a condition of the object's status, by its type. Type, Status,
-// Reason and Message count; when it last changed and for which generation it
-// holds is kept by the loop.
+// Condition sets a condition of the object's status by its type. It uses Type, Status,
+// Reason and Message; Setpoint sets the transition time and the observed generation.
 func (s *objectContext) Condition(condition metav1.Condition) {
 	s.report.conditions = append(s.report.conditions, hook.Condition{
 		Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
 	})
 }
 
-// Message says in a sentence how the object is doing.
+// Message sets a sentence on the state of the object.
 func (s *objectContext) Message(format string, args ...any) {
 	s.report.message = fmt.Sprintf(format, args...)
 }
 
-// Requeue has the function called once more after that time, or as soon as the
-// object changes otherwise than by it, although all that it wants is written: it is
-// not done. Requeue(0), or a time that has passed, is at once, through the rate limiter:
-// a handler that says so again and again is called after its Backoff, a function of
-// Compose once a second.
+// Requeue calls the function again after this time, or when the object changes otherwise,
+// although its writes succeed. Requeue(0) and a negative time mean immediately, through
+// the rate limiter: handlers after their Backoff, functions of Compose once a second.
 func (s *objectContext) Requeue(after time.Duration) {
 	s.report.requeueAfter = max(after, hook.Immediately)
 }
 
-// fail notes what cannot be. The call fails with it in the end.
+// fail adds a problem, which fails the call.
 func (s *objectContext) fail(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf(format, args...))
 }
 
-// err is all that cannot be.
+// err returns all problems as one permanent error.
 func (s *objectContext) err() error {
 	if len(s.problems) == 0 {
 		return nil
@@ -121,8 +118,7 @@ func (s *objectContext) err() error {
 	return Permanent(errors.Join(s.problems...))
 }
 
-// marshalObject is an object as it is to be written; nil if it cannot be, which is
-// noted.
+// marshalObject returns an object to write, or nil after a problem.
 func (s *objectContext) marshalObject(verb string, o any, list []kind, opts applySettings) json.RawMessage {
 	k, err := s.checkDeclared(o, verb, list)
 	if err != nil {
@@ -140,8 +136,8 @@ func (s *objectContext) marshalObject(verb string, o any, list []kind, opts appl
 	return data
 }
 
-// complete is an object with all that its Go value need not say, and without what
-// Go types write although nobody has set it.
+// complete adds what the Go value may omit, and removes fields that Go types write
+// although they are unset.
 func (s *objectContext) complete(data []byte, k kind, opts applySettings) ([]byte, error) {
 	all, err := readMembers(data)
 	if err != nil {
@@ -160,10 +156,10 @@ func (s *objectContext) complete(data []byte, k kind, opts applySettings) ([]byt
 	return dropNullTimestamps(append(head, all.without("apiVersion", "kind", "metadata", "status")...).JSON())
 }
 
-// serverFields are members of metadata that are not for whoever writes an object.
+// serverFields are metadata that only the API server sets.
 var serverFields = []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"}
 
-// defaultMetadata gives the metadata of an object what it has of the handled one.
+// defaultMetadata adds the name and the labels that an object gets from the handled one.
 func (s *objectContext) defaultMetadata(metadata members, k kind, opts applySettings) (members, error) {
 	if textOf(metadata.text("name")) == "" {
 		name := s.generateName(textOf(metadata.text("generateName")), k)
@@ -182,8 +178,8 @@ func (s *objectContext) defaultMetadata(metadata members, k kind, opts applySett
 	return metadata.with("labels", text), err
 }
 
-// generateName is a name made of the object, the handler and how many such names
-// there were in this call.
+// generateName returns a name that depends on the object, the handler and the number of
+// such names in the call.
 func (s *objectContext) generateName(prefix string, k kind) string {
 	if prefix == "" {
 		return s.metadata.Name
@@ -194,7 +190,7 @@ func (s *objectContext) generateName(prefix string, k kind) string {
 	return prefix + hex.EncodeToString(sum[:5])
 }
 
-// checkDeclared is the kind of an object that may be written.
+// checkDeclared returns the kind of an object, which must be declared.
 func (s *objectContext) checkDeclared(o any, verb string, list []kind) (kind, error) {
 	known, err := s.controller.app.kinds()
 	if err != nil {
@@ -207,6 +203,6 @@ func (s *objectContext) checkDeclared(o any, verb string, list []kind) (kind, er
 	if declares(s.controller.owns, k) || declares(list, k) {
 		return k, nil
 	}
-	declare := map[string]string{"Apply": "Owns or Applies", "Want": "Owns"}[verb]
-	return kind{}, fmt.Errorf("%s: %s is not declared: say %s of it", verb, k, cmp.Or(declare, "Owns or Deletes"))
+	declare := map[string]string{"Apply": "Owns or Applies", "ComposeContext.Apply": "Owns"}[verb]
+	return kind{}, fmt.Errorf("%s: declare %s with %s", verb, k, cmp.Or(declare, "Owns or Deletes"))
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// resource is a kind as an API server serves it, as far as that can be known
-// without one: of the app's own definitions and of built-in kinds all of it; of
-// others what is usual.
+// resource returns a kind as an API server would serve it: exactly for CRDs of the app
+// and built-in kinds, by convention for others.
 func (k *kinds) resource(wanted kind) object.Resource {
 	gvk := schema.FromAPIVersionAndKind(wanted.apiVersion, wanted.kind)
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
@@ -34,7 +33,7 @@ func (k *kinds) resource(wanted kind) object.Resource {
 	return r
 }
 
-// clusterScoped are the built-in kinds that live in no namespace.
+// clusterScoped are the built-in cluster-scoped kinds.
 func clusterScoped() []string {
 	return strings.Fields(`
 		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ComponentStatus DeviceClass
@@ -43,7 +42,6 @@ func clusterScoped() []string {
 		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`)
 }
 
-// offlineEnvironment is that of an app which has no cluster.
 func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	return compile.Environment{
 		Namespace: o.Namespace,
@@ -53,7 +51,7 @@ func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	}
 }
 
-// compileAll are the app's controllers as they would be in a cluster.
+// compileAll returns the controllers as they would be in a cluster.
 func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, error) {
 	known, err := a.kinds()
 	if err != nil {

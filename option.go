@@ -7,20 +7,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// KindOption says more about the kind of object that a For or a Compose is about.
+// KindOption configures For and Compose.
 type KindOption interface{ applyToKind(*controller) }
 
-// HandlerOption says more about a handler. What is said at one of a handler's
-// registrations holds for the handler as a whole.
+// HandlerOption configures a handler. An option of one registration applies to the
+// handler as a whole.
 type HandlerOption interface{ applyToHandler(*handlerSettings) }
 
-// CallOption goes with a handler and with a review.
+// CallOption configures a handler or an admission webhook.
 type CallOption interface {
 	HandlerOption
 	ReviewOption
 }
 
-// Option goes with a kind, a handler and a review.
+// Option configures a kind, a handler or an admission webhook.
 type Option interface {
 	KindOption
 	CallOption
@@ -28,6 +28,7 @@ type Option interface {
 
 // kindOption and handlerOption let plain functions be options.
 type (
+	// kindOption and handlerOption implement options by functions.
 	kindOption    func(*controller)
 	handlerOption func(*handlerSettings)
 )
@@ -47,9 +48,8 @@ type (
 	}
 )
 
-// Kind says which kind of object is meant, such as Kind("apps/v1", "Deployment"),
-// where its Go type does not: for Unstructured, and for types that are not named
-// after their kind.
+// Kind sets the kind of the objects, such as Kind("apps/v1", "Deployment"). It is
+// required for Unstructured, and for types that are not named after their kind.
 func Kind(apiVersion, name string) KindOption {
 	return kindOption(func(c *controller) { c.kind = kind{apiVersion, name} })
 }
@@ -59,9 +59,9 @@ func Name(name string) KindOption {
 	return kindOption(func(c *controller) { c.explicitName = name })
 }
 
-// Labels selects objects by a label selector, such as "app=web,tier!=cache". Said
-// of a kind, the API server applies it and sends nothing else; said of a review, or of
-// the kind that it is of, it holds if the object matches as it is or as it was.
+// Labels selects objects by a label selector, such as "app=web,tier!=cache". On a kind,
+// the API server applies it. On an admission webhook, and on its kind, the old or the new
+// object must match.
 func Labels(selector string) Option {
 	return anyOption{
 		func(c *controller) { c.labels = selector },
@@ -72,21 +72,20 @@ func Labels(selector string) Option {
 	}
 }
 
-// FieldSelector selects objects by a field selector, such as
-// "status.phase=Running", as far as the API server supports it for the kind. The
-// server applies it and sends nothing else.
+// FieldSelector selects objects by a field selector, such as "status.phase=Running", as
+// far as the API server supports it for the kind. The API server applies it.
 func FieldSelector(selector string) KindOption {
 	return kindOption(func(c *controller) { c.fields = selector })
 }
 
-// Namespaces limits a kind to the objects in these namespaces, beside what
-// Options.Namespaces says of all. Nothing is written outside of them.
+// Namespaces limits a kind to objects in these namespaces, in addition to
+// Options.Namespaces. Handlers write in these namespaces only.
 func Namespaces(names ...string) KindOption {
 	return kindOption(func(c *controller) { c.namespaces = append(c.namespaces, names...) })
 }
 
-// Workers is how many objects of the kind are worked on at once; as Options say
-// if it is not given.
+// Workers is the maximum number of concurrent reconciles of the kind. The default is that
+// of Options.
 func Workers(n int) KindOption {
 	return kindOption(func(c *controller) {
 		c.workers = n
@@ -96,10 +95,9 @@ func Workers(n int) KindOption {
 	})
 }
 
-// Field limits what a handler watches to these fields, such as "spec.currency" or
-// metadata.labels["example.com/tier"]: it is told of an update when one of them
-// is not what it was. Without, it watches all of the object but its status and
-// what others keep in its metadata.
+// Field limits the watched fields of a handler, such as "spec.currency" or
+// metadata.labels["example.com/tier"]. The default is the whole object except its status
+// and the metadata that the API server sets.
 func Field(paths ...string) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		for _, text := range paths {
@@ -113,19 +111,19 @@ func Field(paths ...string) HandlerOption {
 	})
 }
 
-// KeepPreviousState has Call.Old and Call.Changes known also of what changed while the program
-// did not run. What the handler watches, see Field, is kept for that in a
-// ControllerRevision that belongs to the object, for those to read who may read
-// ControllerRevisions: not of Secrets. Old has the watched fields alone then. It takes
-// two more writes for each update.
+// KeepPreviousState sets Call.Old and Call.Changes also for changes made while the
+// program was not running. Setpoint stores the watched fields in a ControllerRevision
+// that the object owns, which users who may read ControllerRevisions can read. It does
+// not support Secrets. Old then has the watched fields only. It needs two more writes for
+// each update.
 func KeepPreviousState() HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.spec.KeepPreviousState, s.optionReasons["KeepPreviousState"] = true, hook.ReasonUpdate
 	})
 }
 
-// Retries is how often a failing call is made again, after which the handler
-// gives up until the object changes; 0 for never. Without, there is no limit.
+// Retries is how often Setpoint retries a failed call before the handler gives up until
+// the object changes; 0 means never. The default is no limit.
 func Retries(n int) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.checkNotNegative("Retries", n < 0)
@@ -137,15 +135,14 @@ func Retries(n int) HandlerOption {
 	})
 }
 
-// RetryTimeout is how long a failing call is made again, after which the handler gives
-// up until the object changes. Without, there is no limit.
+// RetryTimeout is how long Setpoint retries a failed call before the handler gives up
+// until the object changes. The default is no limit.
 func RetryTimeout(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.setDuration("RetryTimeout", &s.spec.RetryTimeout, d) })
 }
 
-// Timeout bounds one call: its context ends then. Without, there is no bound for a
-// handler, and a review has 5 seconds. What is said of a review is in whole seconds, 1s
-// to 30s.
+// Timeout limits one call: its context ends then. The default is no limit for a handler,
+// and 5 seconds for an admission webhook, which takes whole seconds from 1s to 30s.
 func Timeout(d time.Duration) CallOption {
 	return callOption{
 		func(s *handlerSettings) { s.setDuration("Timeout", &s.spec.Timeout, d) },
@@ -153,23 +150,23 @@ func Timeout(d time.Duration) CallOption {
 	}
 }
 
-// Backoff is how long a failing call waits until it is made again: the first time
-// and, doubling from there, at most. 1s and 5m unless told otherwise.
+// Backoff is the first delay before a retry, which doubles, and the longest one. The
+// defaults are 1s and 5m.
 func Backoff(first, most time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.setDuration("Backoff", &s.spec.Backoff, first)
 		s.setDuration("Backoff", &s.spec.MaxBackoff, most)
 		if most < first {
-			s.addProblem("Backoff(%s, %s): the longest is shorter than the first", first, most)
+			s.addProblem("Backoff(%s, %s): the maximum is shorter than the initial delay", first, most)
 		}
 	})
 }
 
-// StopTimeout is how long an object that is being deleted waits for a daemon to return
-// once the daemon's context was cancelled; 30s without it. A daemon that has not returned
-// by then is reported, by an event DaemonStuck and the log, and the object goes. Where the
-// object only ceased to match, the daemon stays the only one of its kind for it, and the
-// condition Handled says DaemonStuck until it returns.
+// StopTimeout is how long the deletion of an object waits for a daemon to return after
+// its context was cancelled. The default is 30s. Then Setpoint reports DaemonStuck as an
+// event and in the log, and releases the object. If the object only stopped to match, the
+// condition Handled has the reason DaemonStuck until the daemon returns, and Setpoint
+// starts no other one for the object.
 func StopTimeout(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		if d <= 0 {
@@ -179,13 +176,12 @@ func StopTimeout(d time.Duration) HandlerOption {
 	})
 }
 
-// Optional lets an object go although its Delete handler gave up, or the program
-// is not running: the object is not kept for it.
+// Optional does not hold the deletion of objects for OnDelete: there is no finalizer.
 func Optional() HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.spec.Optional, s.optionReasons["Optional"] = true, hook.ReasonDelete })
 }
 
-// Idle holds a timer back until no watched field has changed for so long.
+// Idle delays a timer until no watched field has changed for this long.
 func Idle(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.setDuration("Idle", &s.spec.Idle, d)
@@ -193,9 +189,8 @@ func Idle(d time.Duration) HandlerOption {
 	})
 }
 
-// Debounce holds an update back until no watched field has changed for so long:
-// several changes in a moment are told as one, and a change that is undone at once
-// is none.
+// Debounce delays an update until no watched field has changed for this long. Several
+// changes within that time are one update, and a change that is undone within it is none.
 func Debounce(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.setDuration("Debounce", &s.spec.Debounce, d)
@@ -203,7 +198,7 @@ func Debounce(d time.Duration) HandlerOption {
 	})
 }
 
-// Jitter spreads the moments of a timer by up to this much, by object.
+// Jitter delays the timers of an object by up to this much.
 func Jitter(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		s.setDuration("Jitter", &s.spec.Jitter, d)

@@ -9,17 +9,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Owned finds the objects that the handled one owns, of a kind that Owns
-// declares. Into points to a slice of the kind's type, such as
-// *[]corev1.ConfigMap, and is emptied first; *[]Unstructured takes those of all
-// kinds.
+// Owned reads the objects that the handled object owns, of a kind in Owns. Into points to
+// a slice of the kind's type, such as *[]corev1.ConfigMap, which Owned empties first;
+// *[]Unstructured takes all kinds.
 func (c *Call[T]) Owned(into any) {
 	if err := c.controller.readGroups("Owned", c.request.Owned, into); err != nil {
 		c.problems = append(c.problems, err)
 	}
 }
 
-// readGroups fills a slice with the objects of the slice's kind.
+// readGroups fills a slice with the objects of its kind.
 func (c *controller) readGroups(verb string, groups []hook.Group, into any) error {
 	slice, err := sliceIn(into)
 	if err != nil {
@@ -40,17 +39,17 @@ func (c *controller) readGroups(verb string, groups []hook.Group, into any) erro
 	return nil
 }
 
-// sliceIn is the slice that a pointer points to, emptied.
+// sliceIn empties and returns the slice that a pointer points to.
 func sliceIn(into any) (reflect.Value, error) {
 	pointer := reflect.ValueOf(into)
 	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Slice {
-		return pointer, fmt.Errorf("wants a pointer to a slice, not a %T", into)
+		return pointer, fmt.Errorf("requires a pointer to a slice, not a %T", into)
 	}
 	pointer.Elem().SetLen(0)
 	return pointer.Elem(), nil
 }
 
-// fill adds objects to a slice.
+// fill appends objects to a slice.
 func fill(slice reflect.Value, group hook.Group) error {
 	for _, entry := range group.Objects {
 		one := reflect.New(slice.Type().Elem())
@@ -62,8 +61,8 @@ func fill(slice reflect.Value, group hook.Group) error {
 	return nil
 }
 
-// kindOfType is the kind that a type stands for; nil for a type that holds any kind.
-// But for related objects, which nobody declares, it must be one that is owned.
+// kindOfType returns the kind of a type; nil for a type of any kind. It must be declared
+// by Owns, except for related objects.
 func (c *controller) kindOfType(verb string, t reflect.Type) (*object.GroupKind, error) {
 	if anyKind(t) {
 		return nil, nil //nolint:nilnil // Documented.
@@ -77,7 +76,7 @@ func (c *controller) kindOfType(verb string, t reflect.Type) (*object.GroupKind,
 		return nil, err
 	}
 	if verb != "Related" && !declares(c.owns, k) {
-		return nil, fmt.Errorf("%s is not declared: say Owns of it", k)
+		return nil, fmt.Errorf("declare %s with Owns", k)
 	}
 	group := k.group()
 	return &group, nil

@@ -10,22 +10,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// Requires declares permissions beyond those that follow from what the handlers and
-// functions declare, such as those that a Role which the program creates gives to others:
-// the API server lets a program grant only what it has itself. `rbac` prints them in the
-// ClusterRole.
+// Requires declares permissions in addition to those of the handlers and functions, such
+// as those that a Role created by the program grants: the API server lets a program grant
+// only permissions that it has. `rbac` prints them in the ClusterRole.
 func (a *App) Requires(rules ...rbacv1.PolicyRule) { a.required = append(a.required, rules...) }
 
-// Binds declares which roles the RoleBindings and ClusterRoleBindings that the program
-// writes may refer to: kind is "Role" or "ClusterRole", and without names they may refer to
-// any of it, which is as much as to be allowed everything. `rbac` prints the permission to
-// bind them: where the program is limited to namespaces and writes no ClusterRoleBindings,
-// in these alone.
+// Binds declares the roles that RoleBindings and ClusterRoleBindings of the program may
+// refer to. Kind is "Role" or "ClusterRole"; without names they may refer to any, which
+// equals all permissions. `rbac` prints the permission to bind them, in the namespaces of
+// the app if it is limited to namespaces and writes no ClusterRoleBindings.
 func (a *App) Binds(kind string, names ...string) {
 	plural := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
 	switch {
 	case plural == "":
-		a.addProblem("Binds(%q): the kind is Role or ClusterRole", kind)
+		a.addProblem("Binds(%q): the kind must be Role or ClusterRole", kind)
 	case slices.Contains(names, ""):
 		a.addProblem("Binds(%q): a name is empty", kind)
 	}
@@ -34,7 +32,7 @@ func (a *App) Binds(kind string, names ...string) {
 	})
 }
 
-// addRequired are the grants with what Requires and Binds declare.
+// addRequired adds the permissions of Requires and Binds.
 func (a *App) addRequired(grants []manager.NamespaceRules, namespaces []string) []manager.NamespaceRules {
 	grants = addRules(grants, "", a.required)
 	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
@@ -46,7 +44,7 @@ func (a *App) addRequired(grants []manager.NamespaceRules, namespaces []string) 
 	return grants
 }
 
-// addRules are the grants with rules in one namespace.
+// addRules adds rules in one namespace.
 func addRules(grants []manager.NamespaceRules, namespace string, rules []rbacv1.PolicyRule) []manager.NamespaceRules {
 	if len(rules) == 0 {
 		return grants
@@ -62,7 +60,7 @@ func addRules(grants []manager.NamespaceRules, namespace string, rules []rbacv1.
 	return grants
 }
 
-// writesRBAC says whether one of these kinds of the RBAC group is written.
+// writesRBAC reports whether the app writes one of these kinds of RBAC.
 func (a *App) writesRBAC(kinds ...string) bool {
 	for _, p := range a.registrations {
 		c := p.controller()
@@ -75,16 +73,16 @@ func (a *App) writesRBAC(kinds ...string) bool {
 	return false
 }
 
-// caveats are comments on what the manifests cannot know: the API server refuses a
-// RoleBinding, or a Role, of a program that does not have what these give to others.
+// caveats are comments on permissions that the manifests may lack: the API server refuses
+// a Role or RoleBinding that grants more than the program has.
 func (a *App) caveats() string {
 	var all []string
 	if a.writesRBAC("RoleBinding", "ClusterRoleBinding") && len(a.bound)+len(a.required) == 0 {
-		all = append(all, "The program writes RoleBindings. The API server refuses those of roles that it may not bind:",
+		all = append(all, "The program writes RoleBindings. The API server refuses roles that it may not bind:",
 			`name them with app.Binds("ClusterRole", "view"), or add the rules of the roles with app.Requires.`)
 	}
 	if a.writesRBAC("Role", "ClusterRole") && len(a.required) == 0 {
-		all = append(all, "The program writes Roles. The API server refuses rules that it does not have itself:",
+		all = append(all, "The program writes Roles. The API server refuses rules that the program does not have:",
 			"add them with app.Requires.")
 	}
 	var text strings.Builder

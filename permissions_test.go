@@ -58,7 +58,7 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 	app := New("app")
 	For[corev1.ConfigMap](app).OnCreate("handle", handleMap)
 	app.Binds("Rule", "")
-	if _, err := app.RBAC(t.Context(), "me", Options{}); err == nil || !strings.Contains(err.Error(), `Binds("Rule"): the kind is Role or ClusterRole`) {
+	if _, err := app.RBAC(t.Context(), "me", Options{}); err == nil || !strings.Contains(err.Error(), `Binds("Rule"): the kind must be Role or ClusterRole`) {
 		t.Errorf("got %v", err)
 	}
 }

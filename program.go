@@ -14,8 +14,8 @@ func (h *Handlers[T]) goController() manager.GoController {
 	return manager.GoController{Name: h.c.name(), Compile: h.compile}
 }
 
-// compile makes the programs: of the reviews, and of the handlers and indexes, without
-// which the kind is not watched.
+// compile returns the programs of the admission webhooks, and of the handlers and
+// indexes. A kind without handlers and indexes is not watched.
 func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
 	found, err := h.c.resolveResources(ctx, env)
 	if err != nil {
@@ -44,7 +44,6 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	return compiled, err
 }
 
-// handlerProgram makes the program of the handlers.
 func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResources, env *compile.Environment) (handle.Program, error) {
 	known, err := h.c.app.kinds()
 	if err != nil {
@@ -77,7 +76,7 @@ func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResourc
 	return program, nil
 }
 
-// resolvedResources is what the API server serves of the kinds of a controller.
+// resolvedResources are the kinds of a controller as the API server serves them.
 type resolvedResources struct {
 	resource object.Resource
 	owns     []object.Resource
@@ -85,7 +84,6 @@ type resolvedResources struct {
 	writes   []handle.WritePermission
 }
 
-// resolveResources asks the API server for the kinds of a controller.
 func (c *controller) resolveResources(ctx context.Context, env compile.Environment) (resolvedResources, error) {
 	var f resolvedResources
 	resource, err := resolve(ctx, env, c.kind)
@@ -108,8 +106,7 @@ func (c *controller) resolveResources(ctx context.Context, env compile.Environme
 	return f, nil
 }
 
-// perNamespaceWrites is a permission as a run has it that is limited to namespaces: what it
-// handles there, it has no business elsewhere.
+// perNamespaceWrites limits a permission to the namespaces of a limited app.
 func (c *controller) perNamespaceWrites(handled object.Resource, w handle.WritePermission) []handle.WritePermission {
 	if len(c.runNamespaces) == 0 || !handled.Namespaced || !w.Resource.Namespaced {
 		return []handle.WritePermission{w}
@@ -141,13 +138,13 @@ func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resou
 	return resource, nil
 }
 
-// kindWrite is what may be written of a kind.
+// kindWrite is the write permission of a kind.
 type kindWrite struct {
 	kind
 	handle.WritePermission
 }
 
-// writes joins what Applies, Deletes and Evicts declare, a kind at a time.
+// writes joins the declarations of Applies, Deletes and Evicts by kind.
 func (c *controller) writes() []kindWrite {
 	var all []kindWrite
 	at := map[object.GroupKind]int{}
@@ -171,5 +168,4 @@ func (c *controller) writes() []kindWrite {
 	return all
 }
 
-// pods are what can be evicted.
 func pods() kind { return kind{"v1", "Pod"} }

@@ -208,11 +208,11 @@ func TestRelations(t *testing.T) {
 		t.Errorf("a kind of the children: %v", err)
 	}
 	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"stranger"}}`)})
-	if err == nil || !strings.Contains(err.Error(), "Pod of v1 is not declared") {
+	if err == nil || !strings.Contains(err.Error(), "declare Pod of v1 in Customize") {
 		t.Errorf("a kind that is not declared: %v", err)
 	}
 	_, err = req.Customize(t.Context(), &hook.CustomizeRequest{Parent: []byte(`{"metadata":{"name":"spaced"}}`)})
-	if err == nil || !strings.Contains(err.Error(), "NamespaceLabels: Namespace of v1 is not declared") {
+	if err == nil || !strings.Contains(err.Error(), "NamespaceLabels: declare Namespace of v1 in Customize") {
 		t.Errorf("labels of namespaces: %v", err)
 	}
 	rules, err := app.RBAC(t.Context(), "me", Options{})

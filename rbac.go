@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// rbacCommand prints the permissions that the app takes.
+// rbacCommand prints the permissions of the app.
 func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
 	var namespaces string
@@ -31,7 +31,7 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
 	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto, "`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
 	err := a.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, the roles and the bindings that the program takes, and no more.\n\nFlags:\n", program())
+		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, roles and bindings that the program needs.\n\nFlags:\n", program())
 		set.PrintDefaults()
 	})
 	if err != nil {
@@ -48,13 +48,12 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	}, nil
 }
 
-// RBAC is what the app takes to be allowed when it is run with these options, no
-// more and no less, as manifests in YAML: a ServiceAccount in Options.Namespace,
-// roles for it, and their bindings. What Options.Namespaces confine is a Role in
-// each; all else is a ClusterRole. With an Options.InspectAddress there is the Secret with
-// the token that is asked for there, too: empty, for the program to fill. The program is
-// one that runs in a cluster, as to Options.Admission. No cluster is asked: of kinds that are neither
-// built in nor defined by the app the plural is guessed.
+// RBAC returns the permissions that the app needs with these options as YAML manifests: a
+// ServiceAccount in Options.Namespace, roles, and bindings. Permissions in
+// Options.Namespaces are Roles, all others a ClusterRole. With Options.InspectAddress it
+// includes the empty Secret of the inspect token, which the program fills. It assumes
+// that the program runs in the cluster, and does not connect to it: the plural of kinds
+// that are neither built in nor CRDs of the app is guessed.
 func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	if err := a.validate(o); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
-// User is who wants a change, as the API server knows them.
+// User is the user who requests a change.
 type User = hook.User
 
 // Operation is an operation on an object, as the API server names it.
@@ -24,28 +24,27 @@ const (
 	OperationConnect = hook.OperationConnect
 )
 
-// Review is a change of an object of type T before it is stored.
+// Review is a change of an object of type T before the API server stores it.
 //
-// It is for one goroutine at a time, and not to be kept.
+// A Review must not be used concurrently, nor after the function returns.
 type Review[T any] struct {
-	// Object is the object as it would be stored, nil on Delete. It is the function's
-	// own: what Mutate changes of it is stored. Fields that T does not know stay as
-	// they are.
+	// Object is the object to store, nil for OperationDelete. Mutate stores the changes
+	// of it. Fields that T does not have are kept.
 	Object *T
-	// Old is the object as it is stored, nil on Create.
+	// Old is the stored object, nil for OperationCreate.
 	Old *T
 	// Operation is the operation to review. Subresource is the subresource that it
 	// changes, such as "status", and empty for the object itself.
 	Operation   Operation
 	Subresource string
-	// Namespace is empty for an object that lives in none, and Name for one that the
-	// API server is to name.
+	// Namespace is empty for a cluster-scoped object. Name is empty if the API server
+	// generates it.
 	Namespace, Name string
-	// User is who wants it.
+	// User is the user who requests the change.
 	User User
-	// DryRun says that nothing will be stored.
+	// DryRun reports that the API server will not store the object.
 	DryRun bool
-	// Log has the names of the controller, the review and the object.
+	// Log adds the names of the controller, the webhook and the object.
 	Log *slog.Logger
 
 	objectContext objectContext
@@ -62,7 +61,7 @@ func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error
 	var err error
 	if req.OldObject != nil {
 		if r.Old, err = decode[T](req.OldObject); err != nil {
-			return nil, fmt.Errorf("the old one: %w", err)
+			return nil, fmt.Errorf("the old object: %w", err)
 		}
 	}
 	if req.Object != nil {
@@ -80,14 +79,14 @@ func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error
 	return r, nil
 }
 
-// Warn shows the user a line, whatever comes of the change: kubectl prints it. It is
-// cut at 256 characters or so.
+// Warn shows a line to the user, such as in kubectl. Kubernetes truncates it at about 256
+// characters.
 func (r *Review[T]) Warn(format string, args ...any) {
 	r.response.Warnings = append(r.response.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Audit adds to the entry in the API server's audit log. The name of the webhook is
-// put before the key.
+// Audit adds an annotation to the API server's audit log. Kubernetes prefixes the key
+// with the name of the webhook.
 func (r *Review[T]) Audit(key, value string) {
 	if r.response.AuditAnnotations == nil {
 		r.response.AuditAnnotations = map[string]string{}
@@ -95,14 +94,14 @@ func (r *Review[T]) Audit(key, value string) {
 	r.response.AuditAnnotations[key] = value
 }
 
-// Event tells something at another object, such as the one that has a say in this
-// change, as a Kubernetes Event; nil stands for the object itself, which has to have a
-// name. It is told once the verdict is given, and not on a dry run. See Call.Event.
+// Event records a Kubernetes Event on another object; nil means the reviewed object,
+// which must have a name. Setpoint sends it after the response, and not on a dry run. See
+// Call.Event.
 func (r *Review[T]) Event(obj any, reason, format string, args ...any) {
 	r.addEvent(obj, hook.Event{Type: "Normal", Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// WarningEvent is Event for something that is not well.
+// WarningEvent is Event with type Warning.
 func (r *Review[T]) WarningEvent(obj any, reason, format string, args ...any) {
 	r.addEvent(obj, hook.Event{Type: "Warning", Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
@@ -120,7 +119,7 @@ func (r *Review[T]) addEvent(obj any, event hook.Event) {
 	r.response.Events = append(r.response.Events, at)
 }
 
-// setEventObject says at which object an event is.
+// setEventObject sets the object of an event.
 func (r *Review[T]) setEventObject(obj any, at *hook.ObjectEvent) error {
 	known, err := r.objectContext.controller.app.kinds()
 	if err != nil {
@@ -146,7 +145,7 @@ func (r *Review[T]) setEventObject(obj any, at *hook.ObjectEvent) error {
 	return nil
 }
 
-// respond is what the function says by returning an error, or none.
+// respond returns the response for the error of the function.
 func (r *Review[T]) respond(err error) (*hook.ReviewResponse, error) {
 	if err != nil {
 		r.response.Denial = denialIn(err)
@@ -164,10 +163,10 @@ func (r *Review[T]) respond(err error) (*hook.ReviewResponse, error) {
 	return &r.response, nil
 }
 
-// diffObject finds out what was changed of the object.
+// diffObject adds the changes of the object to the response.
 func (r *Review[T]) diffObject() error {
 	if r.Object == nil {
-		return errors.New("the object was taken out of the review: to refuse it, return setpoint.Deny")
+		return errors.New("Object must not be nil: return setpoint.Deny to deny the change")
 	}
 	after, err := json.Marshal(r.Object)
 	if err != nil {

@@ -13,117 +13,108 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// Options say how an app is run. The zero value runs it against the cluster that
-// the environment names.
+// Options configure how an app runs. The zero value connects to the cluster of the
+// environment.
 type Options struct {
-	// Kubeconfig is a file that says how to reach the cluster, and Context one of
-	// its contexts. If both are empty, it is the cluster of $KUBECONFIG, else the
-	// one the program runs in, else the current one of ~/.kube/config.
+	// Kubeconfig is a kubeconfig file, and Context one of its contexts. If both are
+	// empty, the app uses $KUBECONFIG, the cluster that it runs in, or the current
+	// context of ~/.kube/config.
 	Kubeconfig, Context string
-	// Namespaces are those whose objects are handled, and in which their handlers
-	// may write; all if there is none. Objects that live in no namespace are handled
-	// in any case, and their handlers may write everywhere.
+	// Namespaces limit the handled objects and the writes of their handlers; none means
+	// all. Cluster-scoped objects are always handled, and their handlers may write in all
+	// namespaces.
 	Namespaces []string
-	// Namespace is the program's own, for the lease of the leader and the like; the
-	// pod's, or "default", if empty.
+	// Namespace is the namespace of the program, for the leader lease and Secrets. The
+	// default is that of the pod, or "default".
 	Namespace string
-	// Admission says how the API server comes to this program before it stores
-	// objects, for Mutate and Validate.
+	// Admission configures how the API server reaches the admission webhooks.
 	Admission Admission
-	// LeaderElection says which of several replicas works. The zero value elects
-	// nobody: this one does.
+	// LeaderElection configures which replica is active. The zero value disables it.
 	LeaderElection LeaderElection
-	// Workers is how many objects of one controller are worked on at once; 32 if
-	// zero.
+	// Workers is the maximum number of concurrent reconciles of one controller. The
+	// default is 32.
 	Workers int
-	// AllowBreakingCRDs allows upgrades of CRDs that could break what is stored,
-	// or who uses it.
+	// AllowBreakingCRDs allows upgrades of CRDs that could break stored objects or
+	// clients.
 	AllowBreakingCRDs bool
-	// RecreateCRDs creates a CRD again, at once, that is deleted while the program
-	// runs. Without, it stays deleted until the program starts again, /readyz says so, and
-	// an event at the CRD does.
+	// RecreateCRDs creates a CRD again that is deleted while the program runs. By default
+	// it stays deleted until the program restarts, and /readyz and an event on the CRD
+	// report it.
 	RecreateCRDs bool
-	// ClientQPS and ClientBurst bound the requests to the API server: so many a
-	// second on average, so many at once. Without, there is no bound: the server has
-	// priority and fairness.
+	// ClientQPS and ClientBurst limit requests to the API server, per second on average
+	// and at once. The default is no limit, because the API server has priority and
+	// fairness.
 	ClientQPS   float32
 	ClientBurst int
-	// ShutdownTimeout is how long Run waits, when its context has ended, for handlers
-	// and daemons to return: 10s if zero. Then the log names those that do not, and Run
-	// returns an error. What they still want written is not.
+	// ShutdownTimeout is how long Run waits for handlers and daemons after its context
+	// ends. The default is 10s. After that Run logs those that have not returned, drops
+	// their writes, and returns an error.
 	ShutdownTimeout time.Duration
-	// Address is where /healthz, /readyz and /metrics are served, such as ":8080";
-	// "" serves none. HealthAddress is one more for the first two.
+	// Address serves /healthz, /readyz and /metrics, such as ":8080"; "" disables it.
+	// HealthAddress also serves the first two.
 	Address, HealthAddress string
-	// InspectAddress is where setpoint get, setpoint why and the like read what this
-	// program knows of its controllers: an address of loopback, such as
-	// "127.0.0.1:8082", or "auto", which is that one inside a cluster, and a free port
-	// under setpoint dev; "" for nowhere.
+	// InspectAddress serves setpoint get, setpoint why and other commands. It is a
+	// loopback address such as "127.0.0.1:8082", or "auto", which is that one in a
+	// cluster and a free port under setpoint dev; "" disables it.
 	InspectAddress string
-	// HistorySize is how many bytes may be kept of what was done lately, and why: 32 MiB
-	// if zero; nothing is kept if it is less.
+	// HistorySize is the maximum size of the reconcile history in bytes. The default is
+	// 32 MiB; a negative size disables it.
 	HistorySize int
-	// Version is the program's, which the API server is told with the app's name; as
-	// the go command has stamped it if empty.
+	// Version is the program's version in the user agent. The default is the one that the
+	// go command stamps.
 	Version string
-	// Profiling adds Go's profiles to Address, under /debug/pprof.
+	// Profiling serves Go profiles at Address, under /debug/pprof.
 	Profiling bool
 	// Log is slog.Default if nil.
 	Log *slog.Logger
-	// Ready, if set, is called once, when the program's controllers are at work, or
-	// stand by.
+	// Ready is called once, when the controllers run or stand by.
 	Ready func()
 }
 
-// LeaderElection says which of several replicas of a program works. The others
-// stand by with their caches filled. After a clean stop the next one takes over
-// within 2.2 RetryPeriods, after a crash within a LeaseDuration and 4.4
-// RetryPeriods.
+// LeaderElection selects the active replica of a program. The others stand by with filled
+// caches. After a clean stop the next one takes over within 2.2 RetryPeriods, after a
+// crash within a LeaseDuration and 4.4 RetryPeriods.
 type LeaderElection struct {
-	// Enabled has them elect one.
 	Enabled bool
-	// Name and Namespace of the Lease by which they do: the app's name and
-	// Options.Namespace if empty.
+	// Name and Namespace are those of the Lease. The defaults are the app's name and
+	// Options.Namespace.
 	Name, Namespace string
-	// Identity tells this replica from the others; the name of the machine and a
-	// random text if empty.
+	// Identity identifies this replica. The default is the host name and a random text.
 	Identity string
-	// LeaseDuration is how long the others wait for a leader that is silent (10s if
-	// zero), RenewDeadline how long a leader goes on that cannot renew its lease
-	// (7s), and RetryPeriod how often leaders renew and the others look (1s).
+	// LeaseDuration is how long the others wait for a leader that does not renew its
+	// lease (default 10s), RenewDeadline how long a leader that cannot renew stays active
+	// (7s), and RetryPeriod the interval of renewals and checks (1s).
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Admission says how the API server comes to a program before it stores objects. The
-// zero value is by the Service that has the app's name, for a program that runs inside
-// the cluster; by loopback, for one that runs beside the API server, as under
+// Admission configures how the API server reaches the admission webhooks. By default it
+// uses the Service with the app's name in a cluster, and loopback otherwise, as under
 // `setpoint dev`.
 type Admission struct {
-	// Address is where it is answered, such as ":9443", which is meant inside a cluster;
-	// elsewhere it is a free port on loopback.
+	// Address serves the webhooks. The default is ":9443" in a cluster, and a free port
+	// on loopback otherwise.
 	Address string
-	// Service is the name of the Service that leads to that address, in
-	// Options.Namespace, and Port the Service's, 443 if zero. All replicas share a
-	// certificate, in a Secret of the name Service-admission.
+	// Service is the name of the Service in Options.Namespace, and Port its port, 443 by
+	// default. All replicas share a certificate in the Secret SERVICE-admission.
 	Service string
 	Port    int32
-	// URL is by which the API server comes to the address otherwise, such as
-	// "https://dev.example.com:9443". It goes before a Service.
+	// URL is the URL of the webhooks if not a Service, such as
+	// "https://dev.example.com:9443". It takes precedence over Service.
 	URL string
-	// ClientCAFile has the CAs, in PEM form, of the certificate that the API server
-	// shows, which is required then; "" requires none.
+	// ClientCAFile has the CAs, as PEM, of the client certificate that the API server
+	// must present; "" requires none.
 	ClientCAFile string
-	// CertificateLifetime is how long a serving certificate is valid, 90 days if zero;
-	// it is renewed at two thirds of that. A CA is valid for eight times as long.
+	// CertificateLifetime is the lifetime of a serving certificate, 90 days by default,
+	// renewed after two thirds of it. A CA is valid for eight times as long.
 	CertificateLifetime time.Duration
 }
 
-// stopTimeout is how long OnStop has.
+// stopTimeout limits OnStop.
 const stopTimeout = 10 * time.Second
 
-// Run runs the app until the context ends, and returns nil when all has come to rest
-// then. An error says why it could not start: all that is wrong with the app, or with
-// the way to the cluster; or that something does not come to rest.
+// Run runs the app until the context ends, and returns nil when all controllers have
+// stopped. It returns an error if the app or the options are invalid, the cluster is
+// unreachable, or a function does not return in time.
 func (a *App) Run(ctx context.Context, o Options) error {
 	a.log, a.running = o.Log, true
 	if err := a.validate(o); err != nil {
@@ -146,7 +137,6 @@ func (a *App) Run(ctx context.Context, o Options) error {
 	})
 }
 
-// findCluster finds the one that the options name.
 func findCluster(o Options) (manager.Cluster, error) {
 	cluster, err := manager.FindCluster(o.Kubeconfig, o.Context)
 	if errors.Is(err, manager.ErrNoCluster) {
@@ -155,7 +145,7 @@ func findCluster(o Options) (manager.Cluster, error) {
 	return cluster, err
 }
 
-// validate says what is wrong with the app and its options, all at once.
+// validate returns all problems of the app and its options.
 func (a *App) validate(o Options) error {
 	problems := a.check()
 	for _, p := range a.registrations {
@@ -167,7 +157,7 @@ func (a *App) validate(o Options) error {
 	return nil
 }
 
-// managerOptions are the host's options, but for the cluster, which it is in or not.
+// managerOptions converts the options for the manager.
 func (a *App) managerOptions(o Options, inside bool) manager.Options {
 	election := manager.LeaderElection(o.LeaderElection)
 	election.Name = cmp.Or(election.Name, a.name)
@@ -187,7 +177,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 	return managerOpts
 }
 
-// buildVersion is the version of the program's main module; "" where it has none.
+// buildVersion is the version of the program's main module, or "".
 func buildVersion() string {
 	build, known := debug.ReadBuildInfo()
 	if !known || build.Main.Version == "(devel)" {
@@ -196,7 +186,7 @@ func buildVersion() string {
 	return build.Main.Version
 }
 
-// runLifecycle does something after OnStart and before OnStop.
+// runLifecycle runs a function after OnStart and before OnStop.
 func (a *App) runLifecycle(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -213,7 +203,7 @@ func (a *App) runLifecycle(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// wrapStage says when an error happened; nil stays nil.
+// wrapStage adds the stage to an error; nil stays nil.
 func wrapStage(when string, err error) error {
 	if err == nil {
 		return nil
@@ -221,7 +211,7 @@ func wrapStage(when string, err error) error {
 	return fmt.Errorf("%s: %w", when, err)
 }
 
-// callWhenReady calls say, if there is somebody to tell, when ready is closed.
+// callWhenReady calls a function, unless it is nil, when ready is closed.
 func callWhenReady(ctx context.Context, ready <-chan struct{}, say func()) {
 	select {
 	case <-ready:

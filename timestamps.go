@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// dropNullTimestamps drops metadata.creationTimestamp: null wherever a template has
-// metadata: Go types of other releases write it although nobody has set it.
+// dropNullTimestamps removes metadata.creationTimestamp: null from templates. Go types of
+// other releases write it although it is unset.
 func dropNullTimestamps(data []byte) ([]byte, error) {
 	if !bytes.Contains(data, []byte(`"creationTimestamp":null`)) {
 		return data, nil

@@ -9,8 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// uninstallCommand takes back what a program in a cluster leaves there of being asked
-// before objects are stored.
 func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
 	set := flag.NewFlagSet(a.name+" uninstall", flag.ContinueOnError)
@@ -21,8 +19,8 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of its lease")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
 	err := a.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%s uninstall [flags] has the API server ask the program no more before objects are stored: it removes the\n"+
-			"webhook configurations and the Secret of the certificates. Stop the program first.\n\nFlags:\n", program())
+		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations and the certificate Secret.\n"+
+			"Stop the program first.\n\nFlags:\n", program())
 		set.PrintDefaults()
 	})
 	if err != nil {
@@ -31,11 +29,10 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	return func(ctx context.Context, _, _ io.Writer) error { return a.Uninstall(ctx, o) }, nil
 }
 
-// Uninstall has the API server ask the app no more before objects are stored, as one
-// that ran in a cluster with these options: it removes the webhook configurations and
-// the Secret of the certificates, if they are there. The app must not run any more, or
-// it makes them anew. One that runs outside the cluster, alone, does so by itself when
-// it ends.
+// Uninstall removes the webhook configurations and the certificate Secret of an app that
+// ran in a cluster with these options. The app must not be running, because it would
+// create them again. An app that runs outside the cluster without replicas removes them
+// when it stops.
 func (a *App) Uninstall(ctx context.Context, o Options) error {
 	cluster, err := findCluster(o)
 	if err != nil {

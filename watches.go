@@ -14,13 +14,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// indexer is an Index, whatever is in it.
+// indexer is an Index of any type.
 type indexer interface {
 	startWatch() (changed func(cache.Event), stop func())
 }
 
-// startWatches has memories forget what is gone, and indexes filled, by the watches of
-// a program, which are shared with it. It returns what ends that.
+// startWatches fills the indexes and drops memories by the watches of a program. It
+// returns a function that stops both.
 func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end func(), err error) {
 	selector, err := labels.Parse(p.Labels)
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end fu
 	}, nil
 }
 
-// matching is an object that matches a selector; nil for any other.
+// matching returns an object that matches a selector, or nil.
 func matching(o *object.Object, selector labels.Selector) *object.Object {
 	if o == nil || !selector.Matches(o.Labels()) {
 		return nil
@@ -60,8 +60,8 @@ func matching(o *object.Object, selector labels.Selector) *object.Object {
 	return o
 }
 
-// watches are the watches of a kind that fill its indexes. There is more than one
-// while its controller is made anew; the first counts.
+// watches fill the indexes of a kind. There are two while a controller restarts; the
+// first one counts.
 type watches struct {
 	mu  sync.Mutex
 	all []*watchedViews
@@ -82,7 +82,7 @@ func (w *watches) remove(one *watchedViews) {
 	w.all = slices.DeleteFunc(w.all, func(other *watchedViews) bool { return other == one })
 }
 
-// current are those that count; none before there are any.
+// current returns the views of the first program, or nil.
 func (w *watches) current() []*cache.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,11 +92,10 @@ func (w *watches) current() []*cache.View {
 	return w.all[0].views
 }
 
-// indexTimeout is how long a call waits for indexes to be filled.
+// indexTimeout is how long a call waits until the indexes are filled.
 const indexTimeout = 5 * time.Second
 
-// waitForIndexes waits until the indexes of all kinds are. An error has the handler told
-// again.
+// waitForIndexes waits until the indexes of all kinds are filled. Its error is retried.
 func (a *App) waitForIndexes(ctx context.Context) error {
 	if !a.running {
 		return nil // Called by hand, by a test.
@@ -124,7 +123,7 @@ func (h *Handlers[T]) waitForIndexes(ctx context.Context) error {
 		}
 	}
 	if views == nil {
-		return errors.New("the index of " + h.c.kind.String() + " is not begun yet")
+		return errors.New("the index of " + h.c.kind.String() + " is not filled yet")
 	}
 	return nil
 }

@@ -12,33 +12,28 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// ApplyOption says how an object is applied.
+// ApplyOption configures Call.Apply.
 type ApplyOption interface{ applyTo(*applySettings) }
 
 type applyOption func(*applySettings)
 
 func (o applyOption) applyTo(a *applySettings) { o(a) }
 
-// applySettings is what options say of an object to apply.
 type applySettings struct{ unowned, copyLabels bool }
 
-// Unowned leaves an object without an owner reference: it stays when the handled
-// object goes, and nobody watches it.
+// Unowned applies an object without an owner reference: it is not deleted with the
+// handled object, and Setpoint does not watch it.
 func Unowned() ApplyOption { return applyOption(func(a *applySettings) { a.unowned = true }) }
 
-// CopyLabels gives an object the labels of the handled one, as far as it does not
-// have them itself.
+// CopyLabels adds the labels of the handled object that the object does not have.
 func CopyLabels() ApplyOption { return applyOption(func(a *applySettings) { a.copyLabels = true }) }
 
-// Apply has an object created, or brought in line if it is there, by server-side
-// apply: the fields that are set are as they are here, and those that an earlier
-// Apply had set and this one does not are removed. The handled object owns it,
-// unless Unowned: it goes with it.
+// Apply creates or updates an object by server-side apply. Fields of an earlier Apply
+// that this one omits are removed. The handled object owns it, unless Unowned is set.
 //
-// Its kind must be declared by Owns or Applies, and is known by its type as in
-// For. Without a namespace it is in that of the handled object. Without a name it
-// is named like the handled object; with a generateName it gets a name beginning
-// so that stays the same however often the handler is called.
+// The kind must be declared by Owns or Applies. The default namespace and name are those
+// of the handled object. With generateName the object gets a generated name that is
+// stable across calls.
 func (c *Call[T]) Apply(o any, options ...ApplyOption) {
 	var opts applySettings
 	for _, option := range options {
@@ -49,26 +44,23 @@ func (c *Call[T]) Apply(o any, options ...ApplyOption) {
 	}
 }
 
-// Delete has one object deleted: an object of its kind with its name, and its
-// namespace unless it is the handled object's. One that is not there is fine. Its
-// kind must be declared by Owns, for objects that the handled one owns, or by
-// Deletes.
+// Delete deletes an object by its kind and name, in its namespace or that of the handled
+// object. A missing object is not an error. The kind must be declared by Owns, for
+// objects that the handled object owns, or by Deletes.
 func (c *Call[T]) Delete(o any) { c.delete("Delete", o, hook.Deletion{}) }
 
-// DeleteAll has all objects of a kind deleted that match a label selector, in the
-// handled object's namespace or that of like, which stands for the kind. A
-// selector that selects everything is refused.
+// DeleteAll deletes all objects of a kind that match a label selector, in the namespace
+// of obj or that of the handled object. An empty selector is an error.
 func (c *Call[T]) DeleteAll(obj any, selector string) {
 	c.deleteAll("DeleteAll", obj, hook.Deletion{Selector: selector})
 }
 
-// Evict has one pod evicted: deleted, unless a PodDisruptionBudget is against it;
-// then it is asked for again until it is not. Evicts must declare it, whoever owns the
-// pod.
+// Evict evicts a pod. If a PodDisruptionBudget prevents it, Setpoint retries. Evicts must
+// declare it, whoever owns the pod.
 func (c *Call[T]) Evict(pod *corev1.Pod) { c.delete("Evict", pod, hook.Deletion{Evict: true}) }
 
-// EvictAll has the pods evicted that match a label selector, in the handled
-// object's namespace.
+// EvictAll evicts the pods that match a label selector in the namespace of the handled
+// object.
 func (c *Call[T]) EvictAll(selector string) {
 	c.deleteAll("EvictAll", &corev1.Pod{}, hook.Deletion{Selector: selector, Evict: true})
 }
@@ -89,7 +81,7 @@ func (c *Call[T]) delete(verb string, o any, d hook.Deletion) {
 func (c *Call[T]) deleteAll(verb string, obj any, d hook.Deletion) {
 	selector, err := labels.Parse(d.Selector)
 	if err == nil && selector.Empty() {
-		err = errors.New("the selector is empty and would select everything")
+		err = errors.New("the selector is empty and would select all objects")
 	}
 	if err != nil {
 		c.fail("%s(%q): %w", verb, d.Selector, err)
@@ -111,18 +103,18 @@ func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
 	c.response.Delete = append(c.response.Delete, d)
 }
 
-// deletable is the kind of an object that may be deleted, or evicted.
+// deletable returns the kind of an object that may be deleted or evicted.
 func (c *Call[T]) deletable(verb string, o any, d hook.Deletion) (kind, error) {
 	if !d.Evict {
 		return c.checkDeclared(o, verb, c.controller.deletes)
 	}
 	if !c.controller.evicts {
-		return kind{}, fmt.Errorf("%s: is not declared: say Evicts", verb)
+		return kind{}, fmt.Errorf("%s: declare it with Evicts", verb)
 	}
 	return pods(), nil
 }
 
-// identity is what an object is called.
+// identity is the name of an object.
 type identity struct {
 	Metadata struct{ Namespace, Name string }
 }

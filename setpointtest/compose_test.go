@@ -126,8 +126,8 @@ func TestInvalidComposeResults(t *testing.T) {
 	}{
 		"another spec":    {func(f *composeContext) error { f.Parent.Spec.Note = "x"; return nil }, "only the status can be changed"},
 		"other labels":    {func(f *composeContext) error { f.Parent.Labels["tier"] = "x"; return nil }, "only the status can be changed"},
-		"a stranger":      {func(f *composeContext) error { f.Apply(&corev1.Pod{}); return nil }, "Want: Pod of v1 is not declared: say Owns of it"},
-		"strangers' kids": {func(f *composeContext) error { f.Children(&[]corev1.Pod{}); return nil }, "Children: Pod of v1 is not declared"},
+		"a stranger":      {func(f *composeContext) error { f.Apply(&corev1.Pod{}); return nil }, "Apply: declare Pod of v1 with Owns"},
+		"strangers' kids": {func(f *composeContext) error { f.Children(&[]corev1.Pod{}); return nil }, "Children: declare Pod of v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := syncRate(t, "sync", c.do, rate())

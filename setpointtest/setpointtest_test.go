@@ -149,19 +149,19 @@ func TestInvalidHandlerResults(t *testing.T) {
 		"another name":         {func(c *call) error { c.Object.Name, c.Object.UID = "x", "y"; return nil }, "the handler changed metadata.name, metadata.uid"},
 		"another kind":         {func(c *call) error { c.Object.Kind = "x"; return nil }, "the handler changed kind"},
 		"a finalizer":          {func(c *call) error { c.Object.Finalizers = []string{"a/b"}; return nil }, "the handler changed metadata.finalizers"},
-		"no object":            {func(c *call) error { c.Object = nil; return nil }, "it is no object"},
-		"an undeclared apply":  {func(c *call) error { c.Apply(&corev1.Service{}); return nil }, "Apply: Service of v1 is not declared: say Owns or Applies"},
-		"an undeclared delete": {func(c *call) error { c.DeleteAll(&corev1.Secret{}, "a=b"); return nil }, "Secret of v1 is not declared: say Owns or Deletes"},
-		"a type of no kind":    {func(c *call) error { c.Apply(&Source{}); return nil }, "setpointtest_test.Source is of no kind that is known"},
+		"no object":            {func(c *call) error { c.Object = nil; return nil }, "not a JSON object"},
+		"an undeclared apply":  {func(c *call) error { c.Apply(&corev1.Service{}); return nil }, "Apply: declare Service of v1 with Owns or Applies"},
+		"an undeclared delete": {func(c *call) error { c.DeleteAll(&corev1.Secret{}, "a=b"); return nil }, "declare Secret of v1 with Owns or Deletes"},
+		"a type of no kind":    {func(c *call) error { c.Apply(&Source{}); return nil }, "unknown kind of setpointtest_test.Source"},
 		"delete nothing":       {func(c *call) error { c.Delete(&corev1.Pod{}); return nil }, "Delete: the object has no name"},
-		"delete everything":    {func(c *call) error { c.DeleteAll(&corev1.Pod{}, ""); return nil }, "would select everything"},
+		"delete everything":    {func(c *call) error { c.DeleteAll(&corev1.Pod{}, ""); return nil }, "would select all objects"},
 		"a wrong selector":     {func(c *call) error { c.EvictAll("a b"); return nil }, `EvictAll("a b")`},
-		"owned what":           {func(c *call) error { c.Owned(&[]corev1.Secret{}); return nil }, "Owned: Secret of v1 is not declared"},
-		"owned into what":      {func(c *call) error { c.Owned([]corev1.Secret{}); return nil }, "wants a pointer to a slice"},
-		"list what":            {func(c *call) error { return c.List(t.Context(), &[]corev1.Secret{}, "") }, "List: Secret of v1 is not declared: say Reads"},
-		"list into what":       {func(c *call) error { return c.List(t.Context(), []corev1.Pod{}, "") }, "List: wants a pointer to a slice"},
+		"owned what":           {func(c *call) error { c.Owned(&[]corev1.Secret{}); return nil }, "Owned: declare Secret of v1"},
+		"owned into what":      {func(c *call) error { c.Owned([]corev1.Secret{}); return nil }, "requires a pointer to a slice"},
+		"list what":            {func(c *call) error { return c.List(t.Context(), &[]corev1.Secret{}, "") }, "List: declare Secret of v1 with Reads"},
+		"list into what":       {func(c *call) error { return c.List(t.Context(), []corev1.Pod{}, "") }, "List: requires a pointer to a slice"},
 		"list which":           {func(c *call) error { return c.List(t.Context(), &[]corev1.Pod{}, "a b") }, "List: "},
-		"a daemon's":           {func(c *call) error { return setpoint.Permanent(c.Write()) }, "Call.Write is for daemons"},
+		"a daemon's":           {func(c *call) error { return setpoint.Permanent(c.Write()) }, "Call.Write requires a daemon"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := handle(t, c.do, rate())
@@ -399,7 +399,7 @@ func TestEvictionsAreDeclared(t *testing.T) {
 		c.EvictAll("app=web")
 		return nil
 	})
-	if r := setpointtest.Handle(t, app, "publish", rate()); r.Err == nil || r.Err.Error() != "EvictAll: is not declared: say Evicts" {
+	if r := setpointtest.Handle(t, app, "publish", rate()); r.Err == nil || r.Err.Error() != "EvictAll: declare it with Evicts" {
 		t.Errorf("got %v", r.Err)
 	}
 }

@@ -81,7 +81,7 @@ func TestMistakesFailImmediately(t *testing.T) {
 		do   func(c *apptest.Cluster)
 		want string
 	}{
-		"a type of no kind":      {func(c *apptest.Cluster) { apptest.Await[Guitar](c, "a", nil) }, "Guitar is of no kind that is known"},
+		"a type of no kind":      {func(c *apptest.Cluster) { apptest.Await[Guitar](c, "a", nil) }, "unknown kind of apptest_test.Guitar"},
 		"Unstructured alone":     {func(c *apptest.Cluster) { apptest.Get[setpoint.Unstructured](c, "a") }, "say which with Cluster.Of"},
 		"a kind of no CRD":       {func(c *apptest.Cluster) { c.Apply("{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}}") }, "find Thing of example.com/v1: the API server has no such kind; is its CustomResourceDefinition applied?"},
 		"no manifest":            {func(c *apptest.Cluster) { c.Apply("metadata: {name: a}") }, "it has no apiVersion and kind:\nmetadata: {name: a}"},
