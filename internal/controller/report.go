@@ -29,13 +29,18 @@ const (
 	Warning = "Warning"
 )
 
-// Reasons of events that do not depend on the loop.
+// Reasons of events of both loops, on parents and on handled objects.
 const (
-	ReasonWriteFailed   = "WriteFailed"
+	// ReasonWriteFailed: the API server refused a write; the message is the server's. Setpoint retries.
+	ReasonWriteFailed = "WriteFailed"
+	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack.
 	ReasonInternalError = "InternalError"
-	ReasonPaused        = "Paused"
-	ReasonResumed       = "Resumed"
-	ReasonRequested     = "ReconcileRequested"
+	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
+	ReasonPaused = "Paused"
+	// ReasonResumed: the controller continues after a pause.
+	ReasonResumed = "Resumed"
+	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
+	ReasonRequested = "ReconcileRequested"
 )
 
 const (
