@@ -24,6 +24,8 @@ var layers = [][]string{
 	{"internal/dashboard/userclient", "internal/diff", "internal/dashboard/wire", "internal/dashboard/form"},
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
+	{"internal/manager/request"},
+	{"internal/manager/conflicts"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
 	{"internal/dryrun", "dashboard"},
 	{"."},
@@ -89,7 +91,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
-		"internal/cache", "internal/apply", "internal/admission", "internal/manager",
+		"internal/cache", "internal/apply", "internal/admission", "internal/manager/...",
 		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},

@@ -10,6 +10,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 )
 
 // accessReviewConcurrency is the number of access reviews in flight.
@@ -56,7 +57,7 @@ func (m *Manager) allowed(ctx context.Context, n permission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	response, err := doRequest(ctx, m.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+	response, err := request.Do(ctx, m.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
 		SetHeader("Content-Type", "application/json").Body(body))
 	if err != nil {
 		return false, err

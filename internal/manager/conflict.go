@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -21,8 +20,8 @@ func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *com
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, older := range cs.olderControllers(key, rank, compiled) {
-		if found, conflicts := findConflict(cs.entries[older].running.Compiled, compiled); conflicts {
-			return conflictRefusal(older, found)
+		if found, conflicting := conflicts.Find(cs.entries[older].running.Compiled, compiled); conflicting {
+			return found.Refusal(older)
 		}
 	}
 	cs.yieldStatus(key, rank, compiled)
@@ -34,7 +33,7 @@ func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *com
 func (cs *controllerSet) olderControllers(key queue.Key, rank string, compiled *compile.Compiled) []queue.Key {
 	var olderKeys []queue.Key
 	for other, e := range cs.entries {
-		if other != key && e.running != nil && e.rank < rank && overlaps(e.running.Compiled, compiled) {
+		if other != key && e.running != nil && e.rank < rank && conflicts.Overlap(e.running.Compiled, compiled) {
 			olderKeys = append(olderKeys, other)
 		}
 	}
@@ -59,7 +58,7 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Pro
 	var owners []compose.StatusOwner
 	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
 		for _, theirs := range cs.entries[older].running.Programs {
-			if sameParents(&theirs, p) {
+			if conflicts.SameParents(&theirs, p) {
 				owners = append(owners, compose.StatusOwner{Name: older.String(), Selections: theirs.Selections, Namespace: theirs.Namespace})
 			}
 		}
@@ -83,16 +82,16 @@ func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.Status
 // writes anything. Those that only have to yield the status restart.
 func (cs *controllerSet) stopYounger(key queue.Key, rank string, next *runningController) {
 	for other, e := range cs.youngerConflicting(key, rank, next) {
-		found, conflicts := findConflict(e.running.Compiled, next.Compiled)
+		found, conflicting := conflicts.Find(e.running.Compiled, next.Compiled)
 		e.running.shutdown()
 		cs.recordStopped(other, e.object)
 		cs.mu.Lock()
 		e.running = nil
-		if conflicts {
-			e.refusal = conflictRefusal(key, found)
+		if conflicting {
+			e.refusal = found.Refusal(key)
 		}
 		cs.mu.Unlock()
-		if !conflicts {
+		if !conflicting {
 			cs.queue.Add(other, queue.Cause{Kind: queue.RelatedChanged, Detail: "CompositeController", Object: key})
 			continue
 		}
@@ -107,10 +106,10 @@ func (cs *controllerSet) youngerConflicting(key queue.Key, rank string, next *ru
 	defer cs.mu.Unlock()
 	younger := map[queue.Key]*controllerEntry{}
 	for other, e := range cs.entries {
-		if other == key || e.running == nil || e.rank <= rank || !overlaps(e.running.Compiled, next.Compiled) {
+		if other == key || e.running == nil || e.rank <= rank || !conflicts.Overlap(e.running.Compiled, next.Compiled) {
 			continue
 		}
-		if _, conflicts := findConflict(e.running.Compiled, next.Compiled); conflicts || cs.statusOwnersChanged(other, e) {
+		if _, conflicting := conflicts.Find(e.running.Compiled, next.Compiled); conflicting || cs.statusOwnersChanged(other, e) {
 			younger[other] = e
 		}
 	}
@@ -123,88 +122,6 @@ func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) 
 	return slices.ContainsFunc(e.running.Programs, func(p compose.Program) bool {
 		return !reflect.DeepEqual(p.StatusOwners, cs.statusOwners(key, e.rank, &p))
 	})
-}
-
-// conflictRefusal refuses a controller because of an older one.
-func conflictRefusal(older queue.Key, found controllerConflict) error {
-	advice := "give each a parentResource.labelSelector that excludes the other's parents, or delete one"
-	if older.Namespace == "" {
-		advice = "give each a label selector that excludes the other's objects, or remove one"
-	}
-	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
-		"%s is already the controller of %s; %s; %s", older, found.parent, found.reason, advice)}
-}
-
-// overlaps reports whether two controllers share parents. Two different selectors count
-// as disjoint. Decorators never conflict: each marks its own attachments.
-func overlaps(a, b *compile.Compiled) bool {
-	return slices.ContainsFunc(a.Programs, func(one compose.Program) bool {
-		return slices.ContainsFunc(b.Programs, func(other compose.Program) bool { return sameParents(&one, &other) })
-	})
-}
-
-func sameParents(a, b *compose.Program) bool {
-	if a.Mark != (plan.Mark{}) || b.Mark != (plan.Mark{}) {
-		return false
-	}
-	if a.Parent.GroupKind() != b.Parent.GroupKind() || a.Namespace != b.Namespace && a.Namespace != "" && b.Namespace != "" {
-		return false
-	}
-	left, right := selectionText(a), selectionText(b)
-	return left == right || left == "" || right == ""
-}
-
-// controllerConflict is what two controllers of the same parents would both write.
-type controllerConflict struct {
-	parent object.Resource
-	reason string
-}
-
-// findConflict returns what two controllers would both write: children of one kind, or the
-// revisions of a parent. The status is no conflict: the younger controller yields it.
-func findConflict(a, b *compile.Compiled) (controllerConflict, bool) {
-	for i := range a.Programs {
-		for j := range b.Programs {
-			if !sameParents(&a.Programs[i], &b.Programs[j]) {
-				continue
-			}
-			if over := conflictReason(&a.Programs[i], &b.Programs[j]); over != "" {
-				return controllerConflict{parent: b.Programs[j].Parent, reason: over}, true
-			}
-		}
-	}
-	return controllerConflict{}, false
-}
-
-// conflictReason returns what two programs with the same parents would both write; "" for
-// nothing.
-func conflictReason(a, b *compose.Program) string {
-	for _, rule := range a.Children {
-		if _, both := b.Children.For(rule.Resource.GroupKind()); both {
-			return fmt.Sprintf("both declare %s as children", rule.Resource)
-		}
-	}
-	switch {
-	case a.Children.Rolling() && b.Children.Rolling():
-		return "both store revisions of them for rolling updates"
-	case a.Fields != b.Fields:
-		// Only the API server knows which parents a field selector matches, so the status
-		// owner of a parent is unknown.
-		return "only one of the two selects them by fields"
-	}
-	return ""
-}
-
-// selectionText returns the selectors of a program; "" if it selects all parents.
-func selectionText(p *compose.Program) string {
-	var all []string
-	for _, s := range p.Selections {
-		all = append(all, s.String())
-	}
-	if p.Fields != "" {
-		all = append(all, "fields "+p.Fields)
-	}
-	return strings.Join(all, "; ")
 }
 
 // rankOf orders controller objects by creation time, then by name.
@@ -236,7 +153,7 @@ func affects(key queue.Key, changed, other *controllerEntry) bool {
 	case other.running.yieldsStatusTo(key.String()):
 		return true
 	}
-	return changed != nil && changed.running != nil && overlaps(changed.running.Compiled, other.running.Compiled)
+	return changed != nil && changed.running != nil && conflicts.Overlap(changed.running.Compiled, other.running.Compiled)
 }
 
 // yieldsStatusTo reports whether another controller stores the status of this one's parents.

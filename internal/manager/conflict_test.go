@@ -5,51 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
-
-// Fault M15: children and revisions conflict, the status does not.
-func TestFindConflict(t *testing.T) {
-	kind := func(name string) object.Resource {
-		return object.Resource{Version: "v1", Plural: name + "s", Kind: name, Namespaced: true}
-	}
-	of := func(rules ...plan.Rule) compose.Program {
-		return compose.Program{Parent: kind("shop"), Children: rules}
-	}
-	beta := kind("sign")
-	beta.Version = "v1beta1"
-	signs, doors := plan.Rule{Resource: kind("sign")}, plan.Rule{Resource: kind("door")}
-	rolling := func(rule plan.Rule) plan.Rule { rule.Method = plan.RollingInPlace; return rule }
-	byName := of()
-	byName.Fields = "metadata.name=a"
-	for name, c := range map[string]struct {
-		a, b compose.Program
-		want string
-	}{
-		"no children at all":          {of(), of(), ""},
-		"children and none":           {of(signs), of(), ""},
-		"children of other kinds":     {of(signs), of(doors), ""},
-		"children of one kind":        {of(doors, signs), of(signs), "both declare signs.v1 as children"},
-		"of one kind, other versions": {of(signs), of(plan.Rule{Resource: beta}), "both declare "},
-		"one with rolling updates":    {of(rolling(signs)), of(doors), ""},
-		"both with rolling updates":   {of(rolling(signs)), of(rolling(doors)), "both store revisions of them for rolling updates"},
-		"one selects by fields":       {of(), byName, "only one of the two selects them by fields"},
-		"both select by fields":       {byName, byName, ""},
-	} {
-		for _, pair := range [][]compose.Program{{c.a, c.b}, {c.b, c.a}} {
-			found, conflicts := findConflict(&compile.Compiled{Programs: pair[:1]}, &compile.Compiled{Programs: pair[1:]})
-			if conflicts != (c.want != "") || !strings.HasPrefix(found.reason, c.want) {
-				t.Errorf("%s: %v %q, want %q", name, conflicts, found.reason, c.want)
-			}
-		}
-	}
-}
 
 // Fault M15: the status belongs to the older controllers of the same parents, and to the
 // younger one when they stop.
@@ -103,36 +64,5 @@ func TestStatusIsYieldedToOlderControllers(t *testing.T) {
 	}
 	if second = started("second", "2"); owners(second) != "" {
 		t.Errorf("yielded to %q, which is deleted", owners(second))
-	}
-}
-
-func TestSameParents(t *testing.T) {
-	parent := object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	by := func(text string) []compose.Selection {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []compose.Selection{{Labels: selector}}
-	}
-	for name, c := range map[string]struct {
-		a, b compose.Program
-		want bool
-	}{
-		"all and all":         {compose.Program{}, compose.Program{}, true},
-		"all and some":        {compose.Program{}, compose.Program{Selections: by("a=1")}, true},
-		"the same":            {compose.Program{Selections: by("a=1")}, compose.Program{Selections: by("a=1")}, true},
-		"labels apart":        {compose.Program{Selections: by("a=1")}, compose.Program{Selections: by("a=2")}, false},
-		"fields apart":        {compose.Program{Fields: "metadata.name=a"}, compose.Program{Fields: "metadata.name=b"}, false},
-		"all and some fields": {compose.Program{}, compose.Program{Fields: "metadata.name=b"}, true},
-		"a namespace apart":   {compose.Program{Namespace: "a"}, compose.Program{Namespace: "b"}, false},
-		"the same namespace":  {compose.Program{Namespace: "a"}, compose.Program{Namespace: "a"}, true},
-		"one and everywhere":  {compose.Program{Namespace: "a"}, compose.Program{}, true},
-		"a decorator":         {compose.Program{}, compose.Program{Mark: plan.Mark{Key: "a", Value: "b"}}, false},
-	} {
-		c.a.Parent, c.b.Parent = parent, parent
-		if sameParents(&c.a, &c.b) != c.want || sameParents(&c.b, &c.a) != c.want {
-			t.Errorf("%s: want %v", name, c.want)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -100,7 +101,7 @@ func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *
 // the cache when it returns.
 func (cs *controllerSet) patch(ctx context.Context, key queue.Key, part string, body []byte) error {
 	kind := cs.kinds[key.Namespace]
-	data, err := doRequest(ctx, cs.manager.client.Patch(types.MergePatchType).
+	data, err := request.Do(ctx, cs.manager.client.Patch(types.MergePatchType).
 		AbsPath(kind.Resource.Path("", key.Name)+part).Param("fieldManager", "setpoint").Param("fieldValidation", "Ignore").Body(body))
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -20,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -201,7 +201,7 @@ func (cs *controllerSet) awaitListed(ctx context.Context) bool {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for _, kind := range cs.kinds {
-		for !kind.view.Synced() && !isForbiddenOrNotFound(kind.view.Err()) {
+		for !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
 			select {
 			case <-kind.view.Ready():
 			case <-ticker.C:
@@ -222,12 +222,6 @@ func (cs *controllerSet) admissionControllersListed() bool {
 		}
 	}
 	return true
-}
-
-// isForbiddenOrNotFound reports whether a retry is useless until a cluster admin grants or
-// installs something.
-func isForbiddenOrNotFound(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // signalReady closes the ready channel when all controllers listed at the start are synced.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -30,7 +31,7 @@ func compositeController(t *testing.T, name string) *object.Object {
 // Two controllers that are both refused because of a third must not requeue each other.
 func TestRefusedControllersDoNotRequeueEachOther(t *testing.T) {
 	cs := newTestControllers(&Manager{log: slog.New(slog.DiscardHandler)})
-	refused := conflictRefusal(queue.Key{Namespace: "kind", Name: "elder"}, controllerConflict{})
+	refused := conflicts.Conflict{}.Refusal(queue.Key{Namespace: "kind", Name: "older"})
 	for _, name := range []string{"one", "two", "one"} {
 		cs.replace(t.Context(), queue.Key{Namespace: "kind", Name: name}, controllerState{object: compositeController(t, name), refusal: refused}, nil)
 	}
@@ -77,4 +78,13 @@ func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 	if _, err := registry.Gather(); err != nil {
 		t.Error(err)
 	}
+}
+
+func controllerObject(t *testing.T, metadata string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(`{"metadata":` + metadata + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }

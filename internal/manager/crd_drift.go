@@ -15,6 +15,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -146,7 +147,7 @@ func crdCurrentCondition() conditionState {
 
 // observe reads the stored CRD.
 func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, error) {
-	data, err := doRequest(ctx, d.manager.client.Get().AbsPath(crdResource.Path("", name)))
+	data, err := request.Do(ctx, d.manager.client.Get().AbsPath(crdResource.Path("", name)))
 	if err != nil {
 		return crdState{}, err
 	}
@@ -165,7 +166,7 @@ func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, er
 
 // isUpToDate reports whether applying a CRD would change nothing.
 func (m *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.Object) (bool, error) {
-	tried, err := readCRD(doRequest(ctx, m.applyCRDRequest(d).Param("dryRun", "All")))
+	tried, err := readCRD(request.Do(ctx, m.applyCRDRequest(d).Param("dryRun", "All")))
 	if err != nil {
 		return false, fmt.Errorf("dry-run apply of CRD %s: %w", d.Name(), err)
 	}

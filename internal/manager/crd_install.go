@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -64,7 +65,7 @@ func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
 }
 
 func (m *Manager) storedCRD(ctx context.Context, name string) (*object.Object, error) {
-	return readCRD(doRequest(ctx, m.client.Get().AbsPath(crdResource.Path("", name))))
+	return readCRD(request.Do(ctx, m.client.Get().AbsPath(crdResource.Path("", name))))
 }
 
 func readCRD(data []byte, err error) (*object.Object, error) {
@@ -134,7 +135,7 @@ func isPermanent(err error) bool {
 }
 
 func (m *Manager) applyCRD(ctx context.Context, d crdManifest) error {
-	applied, err := readCRD(doRequest(ctx, m.applyCRDRequest(d)))
+	applied, err := readCRD(request.Do(ctx, m.applyCRDRequest(d)))
 	if err != nil {
 		return err
 	}

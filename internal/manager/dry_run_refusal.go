@@ -12,6 +12,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -26,7 +27,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 	}
 	kind, _ := KindOf(declared)
 	if kind.Metacontroller() {
-		note, err := m.metacontrollers.conflict(ctx, declared)
+		note, err := m.metacontrollers.Check(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {
 			return refused, nil, nil
 		}
@@ -78,9 +79,8 @@ func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 			if other.Ref() == declared.Ref() && other.APIVersion() == declared.APIVersion() || rankOf(other) > rank {
 				continue
 			}
-			if found, conflicts := m.conflictWith(ctx, kind, other, compiled); conflicts {
-				conflicting, _ := errors.AsType[*compile.Refusal](conflictRefusal(queue.Key{Namespace: kind.Name, Name: other.Name()}, found))
-				return conflicting, note, nil
+			if found, conflicting := m.conflictWith(ctx, kind, other, compiled); conflicting {
+				return found.Refusal(queue.Key{Namespace: kind.Name, Name: other.Name()}), note, nil
 			}
 		}
 	}
@@ -88,17 +88,17 @@ func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 }
 
 // conflictWith returns the conflict of two controllers, if the stored one runs.
-func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (controllerConflict, bool) {
+func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (conflicts.Conflict, bool) {
 	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
-		return controllerConflict{}, false
+		return conflicts.Conflict{}, false
 	}
 	theirs, err := kind.Compile(ctx, other, m.compileEnvironment())
 	if err != nil {
-		return controllerConflict{}, false // It is refused and does not run.
+		return conflicts.Conflict{}, false // It is refused and does not run.
 	}
 	defer theirs.Release()
 	if theirs.Suspended {
-		return controllerConflict{}, false
+		return conflicts.Conflict{}, false
 	}
-	return findConflict(theirs, compiled)
+	return conflicts.Find(theirs, compiled)
 }

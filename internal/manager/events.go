@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -84,21 +85,21 @@ func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
 }
 
 func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
-	request := s.client.Patch(types.StrategicMergePatchType).AbsPath(eventResource.Path(e.Namespace, e.Name))
-	return s.store(request.Body(patch))
+	req := s.client.Patch(types.StrategicMergePatchType).AbsPath(eventResource.Path(e.Namespace, e.Name))
+	return s.store(req.Body(patch))
 }
 
-func (s eventSink) send(request *rest.Request, contentType string, e *corev1.Event) (*corev1.Event, error) {
+func (s eventSink) send(req *rest.Request, contentType string, e *corev1.Event) (*corev1.Event, error) {
 	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	body, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	return s.store(request.SetHeader("Content-Type", contentType).Body(body))
+	return s.store(req.SetHeader("Content-Type", contentType).Body(body))
 }
 
-func (s eventSink) store(request *rest.Request) (*corev1.Event, error) {
-	data, err := doRequest(context.Background(), request)
+func (s eventSink) store(req *rest.Request) (*corev1.Event, error) {
+	data, err := request.Do(context.Background(), req)
 	if err != nil {
 		return nil, err
 	}

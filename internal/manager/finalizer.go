@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -53,7 +54,7 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 	if name.Group() == "" {
 		return "", nil
 	}
-	data, err := doRequest(ctx, m.client.Get().AbsPath("/apis/"+name.Group()))
+	data, err := request.Do(ctx, m.client.Get().AbsPath("/apis/"+name.Group()))
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -81,7 +82,7 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
 	next := ""
 	for {
-		data, err := doRequestAs(ctx, metadataList, m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
+		data, err := request.DoAs(ctx, metadataList, m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, 
 
 // getMetadata reads an object again; nil if it is deleted.
 func (m *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	data, err := doRequestAs(ctx, metadataOnly, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+	data, err := request.DoAs(ctx, metadataOnly, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // The object is deleted.
 	}

@@ -242,3 +242,8 @@ func (m *Manager) onNewLeader(leader string) {
 		m.leadership.setLeaderKnown()
 	}
 }
+
+// isLeaderLease reports whether a Lease is that of this leader election.
+func (m *Manager) isLeaderLease(namespace, name string) bool {
+	return m.leaseLock != nil && m.leaseLock.isLease(namespace, name)
+}

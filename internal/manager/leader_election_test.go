@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -288,25 +287,6 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	close(mayEnd)
 	stop()
 	all.Wait()
-}
-
-// With Metacontroller's flags the leader Lease may have Metacontroller's name. It does not
-// count, except in another namespace.
-func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
-	fresh := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"ours","name":"metacontroller"},"spec":{"holderIdentity":"a","renewTime":%[1]q}},
-			{"metadata":{"namespace":"theirs","name":"metacontroller"},"spec":{"holderIdentity":"b","renewTime":%[1]q}}]}`, fresh)
-	}))
-	t.Cleanup(server.Close)
-	m, err := New(Options{Config: &rest.Config{Host: server.URL}, LeaderElection: LeaderElection{Enabled: true, Name: "metacontroller", Namespace: "ours"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := m.leaseHolders(t.Context())
-	if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].name, "b, ") {
-		t.Errorf("%+v, %v", found, err)
-	}
 }
 
 // electionManager is a Manager of which only the leader election is used.

@@ -17,6 +17,8 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // leaseLock is client-go's LeaseLock with two additions: a leader that finds another holder
@@ -211,3 +213,6 @@ func (l *leaseLock) clearHolder(ctx context.Context) error {
 
 // releaseTimeout limits the release of a Lease at shutdown.
 const releaseTimeout = 2 * time.Second
+
+// leaseResource is the resource of Leases.
+var leaseResource = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}

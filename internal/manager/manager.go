@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -50,7 +51,7 @@ type Manager struct {
 	inFlight        *inFlight
 	endpoints       *endpoints
 	connections     *webhook.ConnectionLimiter
-	metacontrollers *metacontrollerDetector
+	metacontrollers *conflicts.Detector
 	leadership      *leadership
 	leaseLock       *leaseLock
 	processLease    *processLease
@@ -88,7 +89,7 @@ func New(o Options) (*Manager, error) {
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.metrics = newMetrics()
 	m.events = newEventWriter(client, o)
-	m.metacontrollers = &metacontrollerDetector{find: m.findMetacontrollers, now: time.Now}
+	m.metacontrollers = conflicts.NewDetector(client, m.isLeaderLease)
 	m.controllers, m.webhooks = newControllerSet(m), newWebhookServer(m)
 	if m.processLease != nil {
 		m.processLease.onHeld = m.webhooks.ownerChanged
@@ -131,21 +132,6 @@ func newClient(o Options) (rest.Interface, error) {
 		return nil, err
 	}
 	return rest.UnversionedRESTClientForConfigAndClient(c, client)
-}
-
-// doRequest sends a request. Unlike the raw response, its error has the message of the API
-// server.
-func doRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
-	return doRequestAs(ctx, "application/json", request)
-}
-
-// doRequestAs is doRequest for another media type.
-func doRequestAs(ctx context.Context, mediaType string, request *rest.Request) ([]byte, error) {
-	result := request.SetHeader("Accept", mediaType).Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	return result.Raw()
 }
 
 // Run runs until the context ends. An error says why it could not start or stop.

@@ -13,6 +13,8 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 )
 
 // missingAccessError names missing permissions in its first line. The roles that grant them
@@ -58,7 +60,7 @@ func (m *Manager) username(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	response, err := doRequest(ctx, m.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
+	response, err := request.Do(ctx, m.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
 		SetHeader("Content-Type", "application/json").Body(body))
 	if err != nil || json.Unmarshal(response, &review) != nil {
 		return ""

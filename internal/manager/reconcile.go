@@ -66,7 +66,7 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
 	kind := cs.kinds[key.Namespace]
 	if kind.Metacontroller() {
-		note, err := cs.manager.metacontrollers.conflict(ctx, declared)
+		note, err := cs.manager.metacontrollers.Check(ctx, declared)
 		if err != nil {
 			return err
 		}

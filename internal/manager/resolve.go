@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -55,7 +56,7 @@ func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]met
 	if !strings.Contains(apiVersion, "/") {
 		path = "/api/" + apiVersion
 	}
-	data, err := doRequest(ctx, m.client.Get().AbsPath(path))
+	data, err := request.Do(ctx, m.client.Get().AbsPath(path))
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
 	}

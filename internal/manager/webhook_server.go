@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -242,7 +243,7 @@ func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 	if name == "" {
 		return nil
 	}
-	data, err := doRequest(ctx, s.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
+	data, err := request.Do(ctx, s.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
 	if err != nil {
 		s.manager.log.Debug("webhook configurations have no owner", "namespace", name, "error", err.Error())
 		return nil

@@ -1,4 +1,4 @@
-package manager
+package conflicts
 
 import (
 	"context"
@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -90,10 +92,10 @@ func controllerObject(t *testing.T, metadata string) *object.Object {
 }
 
 func TestConflictWithMetacontroller(t *testing.T) {
-	all := []otherMetacontroller{{name: "StatefulSet a/mc"}}
-	web := []otherMetacontroller{{name: "StatefulSet a/mc", targets: labels.SelectorFromSet(labels.Set{"team": "web"})}}
+	all := []metacontroller{{name: "StatefulSet a/mc"}}
+	web := []metacontroller{{name: "StatefulSet a/mc", targets: labels.SelectorFromSet(labels.Set{"team": "web"})}}
 	for name, c := range map[string]struct {
-		found           []otherMetacontroller
+		found           []metacontroller
 		failure         error
 		metadata        string
 		refusal, noting bool
@@ -104,12 +106,12 @@ func TestConflictWithMetacontroller(t *testing.T) {
 		"ignored by annotation":  {found: all, metadata: `{"annotations":{"setpoint.dev/ignore-metacontroller":"true"}}`},
 		"one limited to others":  {found: web, metadata: `{"labels":{"team":"shop"}}`},
 		"one limited to this":    {found: web, metadata: `{"labels":{"team":"web"}}`, refusal: true},
-		"forbidden":              {failure: forbiddenError(), metadata: `{}`, noting: true},
+		"forbidden":              {failure: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")), metadata: `{}`, noting: true},
 		"API server unreachable": {failure: errors.New("refused"), metadata: `{}`, failing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &metacontrollerDetector{now: time.Now, find: func(context.Context) ([]otherMetacontroller, error) { return c.found, c.failure }}
-			note, err := d.conflict(t.Context(), controllerObject(t, c.metadata))
+			d := &Detector{now: time.Now, find: func(context.Context) ([]metacontroller, error) { return c.found, c.failure }}
+			note, err := d.Check(t.Context(), controllerObject(t, c.metadata))
 			refusal, refused := errors.AsType[*compile.Refusal](err)
 			if refused != c.refusal || (note != "") != c.noting || (err != nil) != (c.refusal || c.failing) {
 				t.Fatalf("note %q, error %v", note, err)
@@ -124,26 +126,26 @@ func TestConflictWithMetacontroller(t *testing.T) {
 // Many controllers are compiled at the start: they share one result.
 func TestMetacontrollersAreFoundPeriodically(t *testing.T) {
 	calls, now := 0, time.Unix(0, 0)
-	d := &metacontrollerDetector{now: func() time.Time { return now }, find: func(context.Context) ([]otherMetacontroller, error) { calls++; return nil, nil }}
+	d := &Detector{now: func() time.Time { return now }, find: func(context.Context) ([]metacontroller, error) { calls++; return nil, nil }}
 	now = now.Add(time.Hour)
 	for range 3 {
 		if _, err := d.get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if calls != 1 || d.isDue() {
-		t.Errorf("%d calls, due again: %v", calls, d.isDue())
+	if calls != 1 || d.IsDue() {
+		t.Errorf("%d calls, due again: %v", calls, d.IsDue())
 	}
 	now = now.Add(detectInterval)
-	if !d.isDue() || d.refreshChanged(t.Context()) || calls != 2 {
+	if !d.IsDue() || d.RefreshChanged(t.Context()) || calls != 2 {
 		t.Errorf("%d calls", calls)
 	}
-	d.find = func(context.Context) ([]otherMetacontroller, error) { return []otherMetacontroller{{name: "new"}}, nil }
-	if !d.refreshChanged(t.Context()) || d.refreshChanged(t.Context()) {
+	d.find = func(context.Context) ([]metacontroller, error) { return []metacontroller{{name: "new"}}, nil }
+	if !d.RefreshChanged(t.Context()) || d.RefreshChanged(t.Context()) {
 		t.Error("a change is reported once")
 	}
-	d.find = func(context.Context) ([]otherMetacontroller, error) { return nil, errors.New("refused") }
-	if d.refreshChanged(t.Context()) || len(d.found) != 1 {
+	d.find = func(context.Context) ([]metacontroller, error) { return nil, errors.New("refused") }
+	if d.RefreshChanged(t.Context()) || len(d.found) != 1 {
 		t.Error("a failed detection changed the result")
 	}
 }

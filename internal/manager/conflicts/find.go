@@ -1,4 +1,4 @@
-package manager
+package conflicts
 
 import (
 	"context"
@@ -14,20 +14,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// otherMetacontroller is a Metacontroller that runs in the same cluster.
-type otherMetacontroller struct {
+// finder finds Metacontrollers.
+type finder struct {
+	client     rest.Interface
+	isOwnLease func(namespace, name string) bool
+}
+
+// metacontroller is a Metacontroller that runs in the same cluster.
+type metacontroller struct {
 	// name is such as "StatefulSet ops/metacontroller".
 	name string
 	// targets selects its controller objects; nil for all.
 	targets labels.Selector
 }
 
-// metacontrollerName is the name of its image and Lease, and the value of its name label.
-const metacontrollerName = "metacontroller"
+// MetacontrollerName is the name of its image and Lease, and the value of its name label.
+const MetacontrollerName = "metacontroller"
 
 // leaseMaxAge is the age of a Lease that still counts: twice Metacontroller's default
 // lease duration.
@@ -41,12 +49,12 @@ var (
 	leaseResource       = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 )
 
-// findMetacontrollers finds running Metacontrollers by the image of a workload, the standard
+// find finds running Metacontrollers by the image of a workload, the standard
 // label, or the leader Lease. One outside the cluster without a Lease is not found.
-func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontroller, error) {
-	var found []otherMetacontroller
+func (f finder) find(ctx context.Context) ([]metacontroller, error) {
+	var found []metacontroller
 	for _, resource := range []object.Resource{statefulSetResource, deploymentResource} {
-		some, err := m.workloads(ctx, resource)
+		some, err := f.workloads(ctx, resource)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}
@@ -55,11 +63,11 @@ func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontrolle
 	if len(found) > 0 {
 		return found, nil
 	}
-	found, err := m.labeledPods(ctx)
+	found, err := f.labeledPods(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", podResource, err)
 	}
-	leaders, err := m.leaseHolders(ctx)
+	leaders, err := f.leaseHolders(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", leaseResource, err)
 	}
@@ -68,11 +76,11 @@ func (m *Manager) findMetacontrollers(ctx context.Context) ([]otherMetacontrolle
 
 // workloads reads the tables of the API server: they have the images, and are much smaller
 // than the objects.
-func (m *Manager) workloads(ctx context.Context, resource object.Resource) ([]otherMetacontroller, error) {
-	var found []otherMetacontroller
+func (f finder) workloads(ctx context.Context, resource object.Resource) ([]metacontroller, error) {
+	var found []metacontroller
 	for next := ""; ; {
-		data, err := doRequestAs(ctx, "application/json;as=Table;g=meta.k8s.io;v=v1",
-			m.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next))
+		data, err := request.DoAs(ctx, "application/json;as=Table;g=meta.k8s.io;v=v1",
+			f.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next))
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +89,7 @@ func (m *Manager) workloads(ctx context.Context, resource object.Resource) ([]ot
 			return nil, err
 		}
 		for _, o := range candidates(&page) {
-			one, err := m.workload(ctx, resource, o)
+			one, err := f.workload(ctx, resource, o)
 			if err != nil {
 				return nil, err
 			}
@@ -115,19 +123,19 @@ func candidates(table *metav1.Table) []*metav1.PartialObjectMetadata {
 
 // hasMetacontrollerLabel reports whether an object has the label of Metacontroller's manifests.
 func hasMetacontrollerLabel(labels map[string]string) bool {
-	return labels["app.kubernetes.io/name"] == metacontrollerName
+	return labels["app.kubernetes.io/name"] == MetacontrollerName
 }
 
 // isMetacontrollerImage reports whether an image is Metacontroller's, in any registry.
 func isMetacontrollerImage(image string) bool {
 	repository, _, _ := strings.Cut(image, "@")
 	name, _, _ := strings.Cut(path.Base(repository), ":")
-	return name == metacontrollerName
+	return name == MetacontrollerName
 }
 
 // workload returns a workload if it runs, with the controllers that it selects.
-func (m *Manager) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+func (f finder) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]metacontroller, error) {
+	data, err := request.Do(ctx, f.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -148,13 +156,13 @@ func (m *Manager) workload(ctx context.Context, resource object.Resource, o *met
 		return nil, nil
 	}
 	what := resource.Kind + " " + o.Namespace + "/" + o.Name
-	return []otherMetacontroller{{name: what, targets: targetSelector(declared.Spec.Template.Spec.Containers)}}, nil
+	return []metacontroller{{name: what, targets: targetSelector(declared.Spec.Template.Spec.Containers)}}, nil
 }
 
 // labeledPods returns running pods with the standard label.
-func (m *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, m.client.Get().AbsPath(podResource.Path("", "")).
-		Param("labelSelector", "app.kubernetes.io/name="+metacontrollerName).Param("fieldSelector", "status.phase=Running"))
+func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
+	data, err := request.Do(ctx, f.client.Get().AbsPath(podResource.Path("", "")).
+		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector", "status.phase=Running"))
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +170,16 @@ func (m *Manager) labeledPods(ctx context.Context) ([]otherMetacontroller, error
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
 	}
-	var found []otherMetacontroller
+	var found []metacontroller
 	for _, pod := range list.Items {
-		found = append(found, otherMetacontroller{name: "Pod " + pod.Namespace + "/" + pod.Name, targets: targetSelector(pod.Spec.Containers)})
+		found = append(found, metacontroller{name: "Pod " + pod.Namespace + "/" + pod.Name, targets: targetSelector(pod.Spec.Containers)})
 	}
 	return found, nil
 }
 
 // leaseHolders returns the holders of fresh Leases.
-func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, error) {
-	data, err := doRequest(ctx, m.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+metacontrollerName))
+func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
+	data, err := request.Do(ctx, f.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName))
 	if err != nil {
 		return nil, err
 	}
@@ -179,15 +187,15 @@ func (m *Manager) leaseHolders(ctx context.Context) ([]otherMetacontroller, erro
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
 	}
-	var found []otherMetacontroller
+	var found []metacontroller
 	for _, lease := range list.Items {
 		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
-		if m.leaseLock != nil && m.leaseLock.isLease(lease.Namespace, lease.Name) {
+		if f.isOwnLease(lease.Namespace, lease.Name) {
 			// The holder of this Lease stands by while this replica leads.
 			continue
 		}
 		if holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < leaseMaxAge {
-			found = append(found, otherMetacontroller{name: fmt.Sprintf("%s, which holds the Lease %s/%s", *holder, lease.Namespace, lease.Name)})
+			found = append(found, metacontroller{name: fmt.Sprintf("%s, which holds the Lease %s/%s", *holder, lease.Namespace, lease.Name)})
 		}
 	}
 	return found, nil
