@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
 	{"internal/manager/request"},
-	{"internal/manager/conflicts"},
+	{"internal/manager/conflicts", "internal/manager/crds"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
 	{"internal/dryrun", "dashboard"},
 	{"."},

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -108,7 +109,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.Selector, Managed: true}, cs.controllerChanged(kind))
 		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
-	cs.manager.store.Watch(cache.Selection{Resource: crdResource, Metadata: true}, cs.crdChanged)
+	cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
 	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
@@ -145,7 +146,7 @@ func (cs *controllerSet) crdChanged(e cache.Event) {
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
 		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
+			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }

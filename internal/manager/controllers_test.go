@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -71,7 +72,7 @@ func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 	s := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	for _, metadata := range []bool{false, true} {
-		t.Cleanup(s.Watch(cache.Selection{Resource: crdResource, Metadata: metadata}, nil).Close)
+		t.Cleanup(s.Watch(cache.Selection{Resource: crds.Resource, Metadata: metadata}, nil).Close)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{cached: s, controllers: newControllerSet(&Manager{})})

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 )
 
 // reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its
@@ -61,7 +62,7 @@ func (l *deletedCRDs) err(option string) error {
 // watchCRDs watches the installed CRDs until the returned function is called.
 func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	var views []*cache.View
-	wanted := map[string]crdManifest{}
+	wanted := map[string]crds.Manifest{}
 	changed := func(e cache.Event) {
 		o := e.New
 		if o == nil {
@@ -74,11 +75,11 @@ func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 	for _, d := range m.crds {
 		wanted[d.Name()] = d
 	}
-	selections := []cache.Selection{{Resource: crdResource, Metadata: true}}
+	selections := []cache.Selection{{Resource: crds.Resource, Metadata: true}}
 	if len(m.options.GoControllers) > 0 {
 		selections = nil // A program may be allowed to watch only its own CRDs.
-		for _, name := range crdNames(m.crds) {
-			selections = append(selections, cache.Selection{Resource: crdResource, Name: name, Metadata: true})
+		for _, name := range crds.Names(m.crds) {
+			selections = append(selections, cache.Selection{Resource: crds.Resource, Name: name, Metadata: true})
 		}
 	}
 	if len(wanted) == 0 {
@@ -95,7 +96,7 @@ func (m *Manager) watchCRDs(ctx context.Context) (closeAll func()) {
 }
 
 // crdObserved handles the creation or deletion of a CRD.
-func (m *Manager) crdObserved(ctx context.Context, d crdManifest, exists bool) {
+func (m *Manager) crdObserved(ctx context.Context, d crds.Manifest, exists bool) {
 	switch changed := m.deletedCRDs.set(d.Name(), !exists); {
 	case !changed || ctx.Err() != nil:
 	case exists:
@@ -119,7 +120,7 @@ func (m *Manager) recreateFlag() string {
 }
 
 // recreateCRD installs a deleted CRD, in the leader.
-func (m *Manager) recreateCRD(ctx context.Context, d crdManifest) {
+func (m *Manager) recreateCRD(ctx context.Context, d crds.Manifest) {
 	if !m.leadership.leads() {
 		return
 	}
@@ -128,18 +129,18 @@ func (m *Manager) recreateCRD(ctx context.Context, d crdManifest) {
 	}
 }
 
-func (m *Manager) recordCRDEvent(d crdManifest, message string) {
+func (m *Manager) recordCRDEvent(d crds.Manifest, message string) {
 	m.events.EventAt(hook.ObjectEvent{
-		APIVersion: crdResource.APIVersion(), Kind: crdResource.Kind, Name: d.Name(),
+		APIVersion: crds.Resource.APIVersion(), Kind: crds.Resource.Kind, Name: d.Name(),
 		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: message},
 	})
 }
 
 // wantedCRDs returns the CRDs to install. Those deleted while this process runs stay
 // deleted, also after a new leader election.
-func (m *Manager) wantedCRDs() []crdManifest {
+func (m *Manager) wantedCRDs() []crds.Manifest {
 	if m.options.RecreateCRDs {
 		return m.crds
 	}
-	return slices.DeleteFunc(slices.Clone(m.crds), func(d crdManifest) bool { return m.deletedCRDs.has(d.Name()) })
+	return slices.DeleteFunc(slices.Clone(m.crds), func(d crds.Manifest) bool { return m.deletedCRDs.has(d.Name()) })
 }

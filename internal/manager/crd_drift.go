@@ -15,6 +15,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -26,7 +27,7 @@ type driftCorrector struct {
 	manager *Manager
 	queue   *queue.Queue
 	// manifests are the CRDs of controllers by name; empty in a Go program.
-	manifests map[string]crdManifest
+	manifests map[string]crds.Manifest
 
 	mu         sync.Mutex
 	crds       map[string]*crdCorrections
@@ -42,7 +43,7 @@ const (
 func newDriftCorrector(m *Manager) (*driftCorrector, error) {
 	dc := &driftCorrector{
 		manager: m, queue: queue.New(queue.Options{BaseDelay: driftMinBackoff, MaxDelay: driftMaxBackoff}),
-		manifests: map[string]crdManifest{}, crds: map[string]*crdCorrections{}, conditions: map[string]conditionState{},
+		manifests: map[string]crds.Manifest{}, crds: map[string]*crdCorrections{}, conditions: map[string]conditionState{},
 	}
 	if len(m.options.GoControllers) > 0 {
 		return dc, nil
@@ -65,7 +66,7 @@ func (d *driftCorrector) changed(e cache.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.crds[e.New.Name()]; c != nil && c.applied != versionOf(e.New) {
-		d.queue.Add(queue.Key{Name: e.New.Name()}, queue.Cause{Kind: queue.RelatedChanged, Detail: crdResource.Kind})
+		d.queue.Add(queue.Key{Name: e.New.Name()}, queue.Cause{Kind: queue.RelatedChanged, Detail: crds.Resource.Kind})
 	}
 }
 
@@ -135,7 +136,7 @@ func (d *driftCorrector) logCondition(name string, now conditionState) {
 func (d *driftCorrector) currentCondition(kind compile.Kind) conditionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now, known := d.conditions[crdNameOf(kind.Resource)]; known {
+	if now, known := d.conditions[crds.NameOf(kind.Resource)]; known {
 		return now
 	}
 	return crdCurrentCondition()
@@ -147,7 +148,7 @@ func crdCurrentCondition() conditionState {
 
 // observe reads the stored CRD.
 func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, error) {
-	data, err := request.Do(ctx, d.manager.client.Get().AbsPath(crdResource.Path("", name)))
+	data, err := request.Do(ctx, d.manager.client.Get().AbsPath(crds.Resource.Path("", name)))
 	if err != nil {
 		return crdState{}, err
 	}
@@ -157,7 +158,7 @@ func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, er
 	}
 	now := crdState{name: name, version: versionOf(stored), manager: lastOtherManager(data)}
 	if d.manager.options.SkipCRDs {
-		now.current, err = hasStatusConditions(stored, d.manifests[name])
+		now.current, err = crds.HasStatusConditions(stored, d.manifests[name])
 	} else {
 		now.current, err = d.manager.isUpToDate(ctx, d.manifests[name], stored)
 	}
@@ -165,7 +166,7 @@ func (d *driftCorrector) observe(ctx context.Context, name string) (crdState, er
 }
 
 // isUpToDate reports whether applying a CRD would change nothing.
-func (m *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.Object) (bool, error) {
+func (m *Manager) isUpToDate(ctx context.Context, d crds.Manifest, stored *object.Object) (bool, error) {
 	tried, err := readCRD(request.Do(ctx, m.applyCRDRequest(d).Param("dryRun", "All")))
 	if err != nil {
 		return false, fmt.Errorf("dry-run apply of CRD %s: %w", d.Name(), err)
@@ -176,26 +177,6 @@ func (m *Manager) isUpToDate(ctx context.Context, d crdManifest, stored *object.
 func sameJSON(a, b []byte) bool {
 	var left, right any
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
-}
-
-// hasStatusConditions reports whether a CRD that Setpoint does not install has conditions
-// in its status schema.
-func hasStatusConditions(stored *object.Object, ours crdManifest) (bool, error) {
-	var shape crdSchema
-	if err := json.Unmarshal(ours.JSON(), &shape); err != nil {
-		return false, fmt.Errorf("read CRD %s: %w", ours.Name(), err)
-	}
-	for _, version := range shape.Spec.Versions {
-		wanted, err := statusSchemaOf(ours.Object, version.Name)
-		if err != nil {
-			return false, err
-		}
-		has, err := statusSchemaOf(stored, version.Name)
-		if err != nil || wanted.Conditions && !has.Conditions {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // lastOtherManager returns the field manager other than Setpoint that changed an object last.

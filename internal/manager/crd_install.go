@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -31,8 +33,8 @@ func (m *Manager) installCRDs(ctx context.Context) error {
 }
 
 // installCRD installs one CRD. Labels and other fields of other managers stay.
-func (m *Manager) installCRD(ctx context.Context, d crdManifest) error {
-	if !d.allowBreaking {
+func (m *Manager) installCRD(ctx context.Context, d crds.Manifest) error {
+	if !d.AllowBreaking {
 		if err := m.checkUpgrade(ctx, d); err != nil {
 			return err
 		}
@@ -49,7 +51,7 @@ func (r *breakingUpgradeError) Error() string {
 }
 
 // checkUpgrade returns a breakingUpgradeError if the upgrade of a stored CRD is breaking.
-func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
+func (m *Manager) checkUpgrade(ctx context.Context, d crds.Manifest) error {
 	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -57,7 +59,7 @@ func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
 	if err != nil {
 		return err
 	}
-	found, err := breakingChanges(stored, d.Object)
+	found, err := crds.BreakingChanges(stored, d.Object)
 	if err == nil && len(found) > 0 {
 		err = &breakingUpgradeError{found}
 	}
@@ -65,7 +67,7 @@ func (m *Manager) checkUpgrade(ctx context.Context, d crdManifest) error {
 }
 
 func (m *Manager) storedCRD(ctx context.Context, name string) (*object.Object, error) {
-	return readCRD(request.Do(ctx, m.client.Get().AbsPath(crdResource.Path("", name))))
+	return readCRD(request.Do(ctx, m.client.Get().AbsPath(crds.Resource.Path("", name))))
 }
 
 func readCRD(data []byte, err error) (*object.Object, error) {
@@ -89,7 +91,7 @@ func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
 
 // missingCRD reports whether a CRD is not installed.
 func (m *Manager) missingCRD(ctx context.Context) bool {
-	return slices.ContainsFunc(m.crds, func(d crdManifest) bool { return errors.Is(m.checkEstablished(ctx, d), errNotEstablished) })
+	return slices.ContainsFunc(m.crds, func(d crds.Manifest) bool { return errors.Is(m.checkEstablished(ctx, d), errNotEstablished) })
 }
 
 // awaitCRDs waits until the API server serves the CRDs.
@@ -134,7 +136,7 @@ func isPermanent(err error) bool {
 	return refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-func (m *Manager) applyCRD(ctx context.Context, d crdManifest) error {
+func (m *Manager) applyCRD(ctx context.Context, d crds.Manifest) error {
 	applied, err := readCRD(request.Do(ctx, m.applyCRDRequest(d)))
 	if err != nil {
 		return err
@@ -144,15 +146,15 @@ func (m *Manager) applyCRD(ctx context.Context, d crdManifest) error {
 }
 
 // applyCRDRequest returns the request that applies a CRD.
-func (m *Manager) applyCRDRequest(d crdManifest) *rest.Request {
+func (m *Manager) applyCRDRequest(d crds.Manifest) *rest.Request {
 	return m.client.Patch("application/apply-patch+yaml").
-		AbsPath(crdResource.Path("", d.Name())).
+		AbsPath(crds.Resource.Path("", d.Name())).
 		Param("fieldManager", programName).Param("force", "true").
 		Body(d.JSON())
 }
 
 // checkEstablished returns nil when a CRD is established and its versions are served.
-func (m *Manager) checkEstablished(ctx context.Context, d crdManifest) error {
+func (m *Manager) checkEstablished(ctx context.Context, d crds.Manifest) error {
 	stored, err := m.storedCRD(ctx, d.Name())
 	if apierrors.IsNotFound(err) {
 		return errNotEstablished
@@ -179,7 +181,7 @@ func conditionsOf(o *object.Object) []metav1.Condition {
 
 // checkVersionsServed returns nil when the API server serves all served versions of a CRD,
 // which is shortly after it is established.
-func (m *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error {
+func (m *Manager) checkVersionsServed(ctx context.Context, d crds.Manifest) error {
 	var spec struct {
 		Group    string
 		Names    struct{ Plural string }
@@ -204,4 +206,52 @@ func (m *Manager) checkVersionsServed(ctx context.Context, d crdManifest) error 
 		}
 	}
 	return nil
+}
+
+// crdsToInstall returns the CRDs of controllers, unless SkipCRDs is set or a Go program
+// declares all controllers, and those of the options. An upgrade of Setpoint's own CRDs is
+// never refused.
+func crdsToInstall(o Options) ([]crds.Manifest, error) {
+	var all []crds.Manifest
+	if !o.SkipCRDs && len(o.GoControllers) == 0 {
+		ours, err := controllerCRDs()
+		if err != nil {
+			return nil, err
+		}
+		all = ours
+	}
+	given, err := crds.Parse(o.CRDs, o.AllowBreakingCRDs)
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs of the program: %w", err)
+	}
+	return append(all, given...), nil
+}
+
+// controllerCRDs returns the CRDs of controllers in this release.
+func controllerCRDs() ([]crds.Manifest, error) {
+	texts, err := crd.All()
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	all, err := crds.Parse(texts, true)
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	return all, nil
+}
+
+// statusSchema returns which status fields the CRD of a kind has. It is empty for built-in
+// kinds, and where Setpoint may not read the CRD.
+func (m *Manager) statusSchema(ctx context.Context, resource object.Resource) (compile.Status, error) {
+	if !resource.Custom || !resource.Status {
+		return compile.Status{}, nil
+	}
+	stored, err := m.storedCRD(ctx, crds.NameOf(resource))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return compile.Status{}, nil
+	case err != nil:
+		return compile.Status{}, fmt.Errorf("look up the schema of %s: %w", resource, err)
+	}
+	return crds.StatusSchema(stored, resource.Version)
 }

@@ -14,6 +14,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -128,15 +129,12 @@ func (cs *controllerSet) watchCRDOf(resource object.Resource, err error, definit
 	_, group, _ := strings.Cut(definition, ".")
 	switch {
 	case err == nil && resource.Custom:
-		cs.watchCRD(crdNameOf(resource))
+		cs.watchCRD(crds.NameOf(resource))
 	case errors.Is(err, compile.ErrNotServed) && strings.Contains(group, "."):
 		cs.watchCRD(definition)
 	}
 	return err
 }
-
-// crdNameOf returns the name of a custom resource's CRD.
-func crdNameOf(resource object.Resource) string { return resource.Plural + "." + resource.Group }
 
 // watchCRD watches one CRD, which need not exist. A program may be allowed to watch only its
 // own CRDs.
@@ -144,7 +142,7 @@ func (cs *controllerSet) watchCRD(definition string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.crdWatches[definition] == nil {
-		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crdResource, Name: definition, Metadata: true}, cs.goControllerCRDChanged)
+		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true}, cs.goControllerCRDChanged)
 	}
 }
 
@@ -156,7 +154,7 @@ func (cs *controllerSet) goControllerCRDChanged(e cache.Event) {
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
 		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged, Detail: crdResource.Kind, Object: queue.Key{Name: name}})
+			cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }

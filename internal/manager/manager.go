@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -40,7 +41,7 @@ type Manager struct {
 	log     *slog.Logger
 	client  rest.Interface
 	// crds are the CRDs to install.
-	crds            []crdManifest
+	crds            []crds.Manifest
 	deletedCRDs     deletedCRDs
 	crdDrift        *driftCorrector
 	store           *cache.Cache

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -62,7 +63,7 @@ func RequiredClusterRules(all []*compile.Compiled, o Options) ([]rbac.PolicyRule
 // requiredPermissions returns all permissions that a Go program needs.
 func requiredPermissions(all []*compile.Compiled, o Options) ([]permission, error) {
 	o = o.withDefaults()
-	installed, err := parseCRDs(o.CRDs, o.AllowBreakingCRDs)
+	installed, err := crds.Parse(o.CRDs, o.AllowBreakingCRDs)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +75,12 @@ func requiredPermissions(all []*compile.Compiled, o Options) ([]permission, erro
 		required = append(required, ownNamespacePermissions(c, &o)...)
 		for _, resource := range allKinds(c) {
 			if resource.Custom {
-				required = append(required, forName(crdNameOf(resource), permissionsFor(crdResource, "get", "list", "watch"))...)
+				required = append(required, forName(crds.NameOf(resource), permissionsFor(crds.Resource, "get", "list", "watch"))...)
 			}
 		}
 	}
-	for _, name := range crdNames(installed) {
-		required = append(required, forName(name, permissionsFor(crdResource, "get", "list", "watch", "create", "patch"))...)
+	for _, name := range crds.Names(installed) {
+		required = append(required, forName(name, permissionsFor(crds.Resource, "get", "list", "watch", "create", "patch"))...)
 	}
 	required = append(required, inspectPermissions(&o)...)
 	if e := o.LeaderElection; e.Enabled {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -76,7 +77,7 @@ func (m *Manager) isCustom(ctx context.Context, resource object.Resource) (bool,
 	if !strings.Contains(resource.Group, ".") {
 		return false, nil
 	}
-	err := m.client.Get().AbsPath(crdResource.Path("", resource.Plural+"."+resource.Group)).
+	err := m.client.Get().AbsPath(crds.Resource.Path("", resource.Plural+"."+resource.Group)).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
 	switch {
 	case err == nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -186,7 +187,7 @@ func (r *runningController) parentKinds() []compile.ResourceName {
 
 // usesCRD reports whether a CRD defines one of the controller's kinds.
 func (r *runningController) usesCRD(definition string) bool {
-	return slices.ContainsFunc(allKinds(r.Compiled), func(resource object.Resource) bool { return crdNameOf(resource) == definition })
+	return slices.ContainsFunc(allKinds(r.Compiled), func(resource object.Resource) bool { return crds.NameOf(resource) == definition })
 }
 
 // allKinds returns all kinds of a controller.

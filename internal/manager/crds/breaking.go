@@ -1,4 +1,4 @@
-package manager
+package crds
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// crdSchema has the fields of a CRD that can break stored objects.
-type crdSchema struct {
+// schema has the fields of a CRD that can break stored objects.
+type schema struct {
 	Spec struct {
 		Scope    string
 		Names    struct{ Kind, Plural string }
@@ -54,10 +54,10 @@ func (e *additionalProperties) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &e.schema)
 }
 
-// breakingChanges returns what an upgrade of a CRD would break, by version and field path.
+// BreakingChanges returns what an upgrade of a CRD would break, by version and field path.
 // Stricter limits such as a pattern are not breaking: the API server ratchets them.
-func breakingChanges(stored, wanted *object.Object) ([]string, error) {
-	var before, after crdSchema
+func BreakingChanges(stored, wanted *object.Object) ([]string, error) {
+	var before, after schema
 	if err := errors.Join(json.Unmarshal(stored.JSON(), &before), json.Unmarshal(wanted.JSON(), &after)); err != nil {
 		return nil, fmt.Errorf("read CRD %s: %w", wanted.Name(), err)
 	}

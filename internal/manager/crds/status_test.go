@@ -1,4 +1,4 @@
-package manager
+package crds
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ const conditionsSchema = `conditions: {type: array, items: {type: object, requir
   type: {type: string}, status: {type: string, enum: ["True", "False", Unknown]}, reason: {type: string}, message: {type: string},
   lastTransitionTime: {type: string, format: date-time}, observedGeneration: {type: integer}}}}`
 
-func TestStatusSchemaOf(t *testing.T) {
+func TestStatusSchema(t *testing.T) {
 	for name, c := range map[string]struct {
 		status string
 		want   compile.Status
@@ -25,7 +25,7 @@ func TestStatusSchemaOf(t *testing.T) {
 		"without generations": {`{type: object, properties: {` + strings.Replace(conditionsSchema, ", observedGeneration: {type: integer}", "", 1) + `}}`, compile.Status{}},
 		"types of its own":    {`{type: object, properties: {` + strings.Replace(conditionsSchema, "type: {type: string}, status", "type: {type: string, enum: [Ready]}, status", 1) + `}}`, compile.Status{}},
 	} {
-		all, err := parseCRDs([][]byte{[]byte(`
+		all, err := Parse([][]byte{[]byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: rates.example.org}
@@ -40,7 +40,7 @@ spec:
 			t.Fatalf("%s: %v", name, err)
 		}
 		for version, want := range map[string]compile.Status{"v1": c.want, "v2": {}, "v3": {}} {
-			if got, err := statusSchemaOf(all[0].Object, version); got != want || err != nil {
+			if got, err := StatusSchema(all[0].Object, version); got != want || err != nil {
 				t.Errorf("%s: %s has %+v, want %+v (%v)", name, version, got, want, err)
 			}
 		}

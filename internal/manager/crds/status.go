@@ -1,37 +1,18 @@
-package manager
+package crds
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// statusSchema returns which status fields the CRD of a kind has. It is empty for built-in
-// kinds, and where Setpoint may not read the CRD.
-func (m *Manager) statusSchema(ctx context.Context, resource object.Resource) (compile.Status, error) {
-	if !resource.Custom || !resource.Status {
-		return compile.Status{}, nil
-	}
-	stored, err := m.storedCRD(ctx, crdNameOf(resource))
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return compile.Status{}, nil
-	case err != nil:
-		return compile.Status{}, fmt.Errorf("look up the schema of %s: %w", resource, err)
-	}
-	return statusSchemaOf(stored, resource.Version)
-}
-
-// statusSchemaOf returns which status fields a version of a CRD has.
-func statusSchemaOf(crd *object.Object, version string) (compile.Status, error) {
-	var shape crdSchema
+// StatusSchema returns which status fields a version of a CRD has.
+func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
+	var shape schema
 	if err := json.Unmarshal(crd.JSON(), &shape); err != nil {
 		return compile.Status{}, fmt.Errorf("read CRD %s: %w", crd.Name(), err)
 	}
@@ -62,4 +43,24 @@ func (s *fieldSchema) isConditionList() bool {
 		}
 	}
 	return !slices.ContainsFunc(s.Items.Required, func(name string) bool { return !slices.Contains(written, name) })
+}
+
+// HasStatusConditions reports whether a CRD that Setpoint does not install has conditions
+// in its status schema.
+func HasStatusConditions(stored *object.Object, ours Manifest) (bool, error) {
+	var shape schema
+	if err := json.Unmarshal(ours.JSON(), &shape); err != nil {
+		return false, fmt.Errorf("read CRD %s: %w", ours.Name(), err)
+	}
+	for _, version := range shape.Spec.Versions {
+		wanted, err := StatusSchema(ours.Object, version.Name)
+		if err != nil {
+			return false, err
+		}
+		has, err := StatusSchema(stored, version.Name)
+		if err != nil || wanted.Conditions && !has.Conditions {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -1,4 +1,4 @@
-package manager
+package crds
 
 import (
 	"fmt"
@@ -81,7 +81,7 @@ func TestBreakingChanges(t *testing.T) {
 		"no schema in both": {before: plain, after: plain, edits: []string{"schema:", "unknown:"}, want: "v1: the object: the type object becomes any"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := breakingChanges(crdWithSpec(t, c.before), crdWithSpec(t, c.after, c.edits...))
+			got, err := BreakingChanges(crdWithSpec(t, c.before), crdWithSpec(t, c.after, c.edits...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,20 +95,20 @@ func TestBreakingChanges(t *testing.T) {
 // A version without stored objects may be removed, whatever its schema.
 func TestVersionThatIsNotStoredMayBeRemoved(t *testing.T) {
 	before := crdWithSpec(t, "{type: string}", "storedVersions: [v1]", "storedVersions: [v2]")
-	got, err := breakingChanges(before, crdWithSpec(t, "{type: integer}", "- name: v1", "- name: v2"))
+	got, err := BreakingChanges(before, crdWithSpec(t, "{type: integer}", "- name: v1", "- name: v2"))
 	if err != nil || len(got) > 0 {
 		t.Errorf("%q, %v", got, err)
 	}
 }
 
-func TestParseCRDs(t *testing.T) {
+func TestParse(t *testing.T) {
 	const one = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s, creationTimestamp: null}\nstatus: {}\n"
 	several := "# Ours\n---\n" + fmt.Sprintf(one, "b.x") + "---\n" + fmt.Sprintf(one, "a.x") + "---\n# the end\n"
-	all, err := parseCRDs([][]byte{[]byte(several), []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c.x"}}`)}, false)
+	all, err := Parse([][]byte{[]byte(several), []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c.x"}}`)}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(crdNames(all)); got != "[a.x b.x c.x]" {
+	if got := fmt.Sprint(Names(all)); got != "[a.x b.x c.x]" {
 		t.Error(got)
 	}
 	if got := string(all[0].JSON()); got != `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"b.x"}}` {
@@ -119,7 +119,7 @@ func TestParseCRDs(t *testing.T) {
 		"apiVersion: v1\nkind: Secret": "Secret of v1 is not a CustomResourceDefinition of apiextensions.k8s.io/v1",
 		fmt.Sprintf(one, "a") + "---\n" + fmt.Sprintf(one, `""`): "text 1, document 2: metadata.name is missing",
 	} {
-		if _, err := parseCRDs([][]byte{[]byte(text)}, false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([][]byte{[]byte(text)}, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
