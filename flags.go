@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
 // runFlags are the flags of run. They mean the same as those of `setpoint run`.
@@ -92,9 +93,9 @@ func (f *runFlags) registerElection(a *App, set *flag.FlagSet) {
 	set.Var(electionFlag{&f.elect}, "leader-elect", "let one of several lead: true, false, or auto, which does so inside a cluster")
 	set.StringVar(&e.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
 	set.StringVar(&e.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration, "how long the others wait for a silent leader")
-	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
-	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "how often leaders renew and the others look")
+	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", leader.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", leader.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
 func (f *runFlags) options(stderr io.Writer) (Options, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
 // Options configure how an app runs. The zero value connects to the cluster of the
@@ -159,7 +160,7 @@ func (a *App) validate(o Options) error {
 
 // managerOptions converts the options for the manager.
 func (a *App) managerOptions(o Options, inside bool) manager.Options {
-	election := manager.LeaderElection(o.LeaderElection)
+	election := leader.Election(o.LeaderElection)
 	election.Name = cmp.Or(election.Name, a.name)
 	managerOpts := manager.Options{
 		Name: a.name, Version: cmp.Or(o.Version, buildVersion()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,

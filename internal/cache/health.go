@@ -1,6 +1,10 @@
 package cache
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
 
 // health is the error of a watch; nil while it works.
 type health struct {
@@ -17,7 +21,7 @@ type health struct {
 func (h *health) report(err error) {
 	h.notifyMu.Lock()
 	defer h.notifyMu.Unlock()
-	if errorText(h.current()) != errorText(err) {
+	if failure.Text(h.current()) != failure.Text(err) {
 		h.set(err)
 		h.onChange(err)
 	}
@@ -33,11 +37,4 @@ func (h *health) current() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -24,7 +25,7 @@ type runFlags struct {
 	selector      string
 	crds          *choice
 	elect         *choice
-	election      manager.LeaderElection
+	election      leader.Election
 	workers       int
 	resync        time.Duration
 	apply         *choice
@@ -97,9 +98,9 @@ func (f *runFlags) registerElection(c *cobra.Command) {
 	f.set.Lookup("leader-elect").NoOptDefVal = yes
 	f.set.StringVar(&f.election.Name, "leader-elect-resource-name", "", "`name` of the lease by which they do; setpoint if empty, with a digest of --selector if there is one")
 	f.set.StringVar(&f.election.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	f.set.DurationVar(&f.election.LeaseDuration, "leader-elect-lease-duration", manager.DefaultLeaseDuration, "how long the others wait for a silent leader")
-	f.set.DurationVar(&f.election.RenewDeadline, "leader-elect-renew-deadline", manager.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
-	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", manager.DefaultRetryPeriod, "how often leaders renew and the others look")
+	f.set.DurationVar(&f.election.LeaseDuration, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "how long the others wait for a silent leader")
+	f.set.DurationVar(&f.election.RenewDeadline, "leader-elect-renew-deadline", leader.DefaultRenewDeadline, "how long a leader goes on that cannot renew its lease")
+	f.set.DurationVar(&f.election.RetryPeriod, "leader-elect-retry-period", leader.DefaultRetryPeriod, "how often leaders renew and the others look")
 }
 
 // splitElectArg takes the value of --leader-elect that stands apart from it, as help shows it;

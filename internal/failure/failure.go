@@ -78,3 +78,11 @@ func OneLine(err error) string {
 	}
 	return message
 }
+
+// Text returns the text of an error; "" for nil.
+func Text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -83,7 +84,7 @@ func (s controllerState) refused(reason string) bool {
 }
 
 // String identifies states that are logged once each.
-func (s controllerState) String() string { return fmt.Sprint(s.suspended, errorText(s.refusal)) }
+func (s controllerState) String() string { return fmt.Sprint(s.suspended, failure.Text(s.refusal)) }
 
 // minRetryDelay is the first delay before a controller is started again.
 const minRetryDelay = 100 * time.Millisecond
@@ -114,9 +115,9 @@ func (cs *controllerSet) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
-	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.reportStatuses); return nil })
-	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.manager.crdDrift.work); return nil })
-	group.Go(func() error { cs.manager.leadership.whileLeading(ctx, cs.releaseFinalizers); return nil })
+	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.reportStatuses); return nil })
+	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crdDrift.work); return nil })
+	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })
 	return group.Wait()
 }
 

@@ -121,7 +121,7 @@ func (m *Manager) recreateFlag() string {
 
 // recreateCRD installs a deleted CRD, in the leader.
 func (m *Manager) recreateCRD(ctx context.Context, d crds.Manifest) {
-	if !m.leadership.leads() {
+	if !m.leader.Leads() {
 		return
 	}
 	if err := m.retryUntilReachable(ctx, "install CRD "+d.Name(), func() error { return m.installCRD(ctx, d) }); err != nil && ctx.Err() == nil {

@@ -81,7 +81,7 @@ func readCRD(data []byte, err error) (*object.Object, error) {
 // an older release never installs them: it stops in a rolling update as soon as this
 // replica is ready.
 func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
-	if m.leadership.leads() {
+	if m.leader.Leads() {
 		return nil
 	}
 	m.awaitingCRDs.Store(m.missingCRD(ctx))
@@ -133,7 +133,7 @@ func (m *Manager) retryUntilReachable(ctx context.Context, step string, do func(
 // isPermanent reports whether a retry is useless.
 func isPermanent(err error) bool {
 	_, refused := errors.AsType[*breakingUpgradeError](err)
-	return refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return refused || request.IsPermanent(err)
 }
 
 func (m *Manager) applyCRD(ctx context.Context, d crds.Manifest) error {

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -409,7 +410,7 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	t.Cleanup(server.Close)
 	m, err := New(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler),
-		GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: LeaderElection{Enabled: true},
+		GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, LeaderElection: leader.Election{Enabled: true},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -141,8 +141,8 @@ func (m *Manager) listenInspect(ctx context.Context) (net.Listener, error) {
 // publish publishes the address of this process in InspectDir and, while it leads, in the
 // Lease. A failure is logged only.
 func (m *Manager) publish(e discovery.ProcessEntry) (unpublish func()) {
-	if _, port, err := net.SplitHostPort(e.Address); err == nil && m.leaseLock != nil {
-		m.leaseLock.address.Store(new(podName(m.options.Namespace) + ":" + port))
+	if _, port, err := net.SplitHostPort(e.Address); err == nil {
+		m.leader.SetAddress(podName(m.options.Namespace) + ":" + port)
 	}
 	if m.options.InspectDir == "" {
 		return func() {}

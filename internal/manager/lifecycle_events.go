@@ -23,7 +23,7 @@ func (cs *controllerSet) recordStarted(key queue.Key, declared *object.Object) {
 }
 
 func (cs *controllerSet) recordStopped(key queue.Key, declared *object.Object) {
-	if cs.manager.leadership.leads() {
+	if cs.manager.leader.Leads() {
 		cs.recordLifecycle(key, declared, hook.Event{Reason: metacontroller.EventStopping, Message: "Stopping controller: " + key.Name},
 			hook.Event{Reason: metacontroller.EventStopped, Message: "Stopped controller: " + key.Name})
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -53,8 +54,7 @@ type Manager struct {
 	endpoints       *endpoints
 	connections     *webhook.ConnectionLimiter
 	metacontrollers *conflicts.Detector
-	leadership      *leadership
-	leaseLock       *leaseLock
+	leader          *leader.Elector
 	processLease    *processLease
 	history         *model.History
 	started         time.Time
@@ -79,9 +79,11 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, crds: installs, leadership: newLeadership(), inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, crds: installs, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
-	if m.leaseLock, err = newLeaseLock(o); err != nil {
+	electionConfig := rest.CopyConfig(o.Config)
+	electionConfig.UserAgent = o.userAgent()
+	if m.leader, err = leader.New(o.LeaderElection, electionConfig, o.Log); err != nil {
 		return nil, err
 	}
 	if m.processLease, err = newProcessLease(o); err != nil {
@@ -90,7 +92,7 @@ func New(o Options) (*Manager, error) {
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.metrics = newMetrics()
 	m.events = newEventWriter(client, o)
-	m.metacontrollers = conflicts.NewDetector(client, m.isLeaderLease)
+	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
 	m.controllers, m.webhooks = newControllerSet(m), newWebhookServer(m)
 	if m.processLease != nil {
 		m.processLease.onHeld = m.webhooks.ownerChanged
@@ -99,7 +101,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.metrics.registerCollector(m.store, m.controllers)
-	m.leadership.registerMetric(m.metrics.registry)
+	m.leader.RegisterMetric(m.metrics.registry)
 	return m, nil
 }
 
@@ -154,7 +156,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	group.Go(func() error { return m.webhooks.run(ctx) })
 	group.Go(func() error { return m.runControllers(ctx) })
 	group.Go(func() error { m.processLease.run(ctx); return nil })
-	group.Go(func() error { m.leadership.whileLeading(ctx, m.removeStaleWebhooks); return nil })
+	group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
 	return group.Wait()
 }
 

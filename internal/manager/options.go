@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -50,7 +51,7 @@ type Options struct {
 	// Admission configures the webhook server.
 	Admission AdmissionOptions
 	// LeaderElection is disabled by default.
-	LeaderElection LeaderElection
+	LeaderElection leader.Election
 	// ProcessLease detects other processes that handle the same objects without leader
 	// election, by a Lease, and logs a warning. Objects are the same for one Selector, or
 	// for one set of WatchNamespaces, the namespaces that a Go program is limited to.
@@ -113,7 +114,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "default")
-	o.LeaderElection = o.LeaderElection.withDefaults(o)
+	o.LeaderElection = o.LeaderElection.WithDefaults(o.Namespace, o.Selector)
 	o.Workers = cmp.Or(o.Workers, 32)
 	o.Admission.Address = cmp.Or(o.Admission.Address, "127.0.0.1:0")
 	o.ApplyStrategy = cmp.Or(o.ApplyStrategy, string(plan.Merge))
@@ -162,7 +163,7 @@ func (o Options) check() error {
 	}
 	switch plan.ApplyStrategy(o.ApplyStrategy) {
 	case plan.Merge, plan.ServerSide:
-		return o.LeaderElection.check()
+		return o.LeaderElection.Check()
 	}
 	return fmt.Errorf("apply strategy %q is not %s or %s", o.ApplyStrategy, plan.Merge, plan.ServerSide)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
 // leaseAPI is an API server that serves Leases only.
@@ -99,7 +100,7 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 	log = &syncBuffer{}
 	p, err := newProcessLease(Options{
 		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), ProcessLease: true,
-		LeaderElection: LeaderElection{Name: "shop", Namespace: "home", Identity: identity},
+		LeaderElection: leader.Election{Name: "shop", Namespace: "home", Identity: identity},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +185,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	present := func(identity string) *processLease {
 		p, err := newProcessLease(Options{
 			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), ProcessLease: true,
-			LeaderElection: LeaderElection{Name: "shop", Namespace: "home", Identity: identity},
+			LeaderElection: leader.Election{Name: "shop", Namespace: "home", Identity: identity},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -237,7 +238,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 
 func TestProcessLeaseName(t *testing.T) {
 	name := func(namespaces ...string) string {
-		return processLeaseName(Options{LeaderElection: LeaderElection{Name: "shop"}, WatchNamespaces: namespaces})
+		return processLeaseName(Options{LeaderElection: leader.Election{Name: "shop"}, WatchNamespaces: namespaces})
 	}
 	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "shop-process" {
 		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
@@ -247,7 +248,7 @@ func TestProcessLeaseName(t *testing.T) {
 // Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
 // from Setpoint itself.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	m := &Manager{options: Options{LeaderElection: LeaderElection{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
+	m := &Manager{options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
 	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", processLeaseName(m.options)} {
 		if !slices.Contains(exempt, admission.ObjectName{Namespace: "ops", Name: want}) {

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -59,7 +60,7 @@ func TestRequiredClusterRules(t *testing.T) {
 		},
 		"handlers of a kind of its own": {
 			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates, Owns: []object.Resource{maps}})},
-			options:  Options{CRDs: [][]byte{definition}, LeaderElection: LeaderElection{Enabled: true, Name: "rates"}},
+			options:  Options{CRDs: [][]byte{definition}, LeaderElection: leader.Election{Enabled: true, Name: "rates"}},
 			want: `
 - configmaps: get list watch create patch delete
 - events: create patch
@@ -147,7 +148,7 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 		{Handlers: []handle.Program{{Handlers: []handle.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
 		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}}, Resource: pods}}},
 	}
-	namespaceRules, err := RequiredRules(all, Options{Namespace: "home", LeaderElection: LeaderElection{Enabled: true, Name: "own"}})
+	namespaceRules, err := RequiredRules(all, Options{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Name: "own"}})
 	if err != nil {
 		t.Fatal(err)
 	}

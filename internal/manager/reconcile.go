@@ -106,7 +106,7 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	cs.updateWebhooks(key, now)
 	if next := now.running; next != nil {
 		cs.stopYounger(key, now.rank, next)
-		next.launch(ctx, cs.manager.leadership, func(ctx context.Context) bool {
+		next.launch(ctx, cs.manager.leader, func(ctx context.Context) bool {
 			cs.restoreHeldDeletions(key, next)
 			if !cs.setFinalizer(ctx, key, next) {
 				return false
@@ -215,13 +215,6 @@ func (cs *controllerSet) start(compiled *compile.Compiled, declared *object.Obje
 // object.
 func unchanged(declared, before *object.Object) bool {
 	return declared == before || declared.UID() == before.UID() && declared.IntentDigest() == before.IntentDigest()
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // entry returns the entry of a key, and creates it if needed.

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -69,11 +70,11 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 
 // launch runs the controller whenever this replica leads: after the replaced one has stopped,
 // so that no two write to the same objects, and after first has returned.
-func (r *runningController) launch(ctx context.Context, in *leadership, first func(context.Context) bool) {
+func (r *runningController) launch(ctx context.Context, in *leader.Elector, first func(context.Context) bool) {
 	ctx, r.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(r.stopped)
-		in.whileLeading(ctx, func(ctx context.Context) {
+		in.WhileLeading(ctx, func(ctx context.Context) {
 			if first(ctx) {
 				r.run(ctx)
 			}

@@ -135,13 +135,13 @@ func writeHealth(w http.ResponseWriter, problem error) {
 // checkReady returns why the manager is not ready: caches that are not synced, a Lease that
 // it may not acquire, or a controller that cannot run.
 func (m *Manager) checkReady() error {
-	if m.leaseLock != nil && !m.leadership.leads() && m.leaseLock.problem() != nil {
-		return m.leaseLock.problem()
+	if err := m.leader.Problem(); err != nil {
+		return err
 	}
 	select {
 	case <-m.ready:
 	default:
-		if m.awaitingCRDs.Load() && !m.leadership.leads() {
+		if m.awaitingCRDs.Load() && !m.leader.Leads() {
 			return nil
 		}
 		return errors.New("starting")

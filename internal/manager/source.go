@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -40,7 +41,7 @@ func (s *source) Process(context.Context) (model.Process, error) {
 	m := s.manager
 	p := model.Process{
 		Name: m.name(), Version: m.options.Version, Instance: instanceName(), Started: m.started,
-		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leadership.leads(), Leader: m.leadership.leader(),
+		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
 		Selector: m.options.Selector, Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),
 	}
@@ -65,7 +66,7 @@ func (m *Manager) watches() []model.Watch {
 	for _, w := range m.store.Stats() {
 		all = append(all, model.Watch{
 			Selection: w.Selection.String(), Kind: model.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
-			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: errorText(w.Err),
+			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: failure.Text(w.Err),
 		})
 	}
 	return all

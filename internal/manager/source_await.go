@@ -66,7 +66,7 @@ type controllerDigest struct {
 func (s *source) digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)
-	maphash.WriteComparable(&h, s.manager.leadership.leads())
+	maphash.WriteComparable(&h, s.manager.leader.Leads())
 	for _, one := range s.manager.controllers.snapshots() {
 		digest := controllerDigest{name: one.name, suspended: one.suspended}
 		if one.stored != nil {

@@ -97,7 +97,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	}
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
-	if !s.manager.options.LeaderElection.Enabled || s.manager.leadership.leads() || c.AllReplicas {
+	if !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || c.AllReplicas {
 		addQueue(&c.Queue, health.Queue) // A standby replica has all objects queued.
 	}
 	c.Last = model.FailureOf(health.LastError)
@@ -110,7 +110,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 
 // isStandby reports whether another replica runs a controller object and reports its status.
 func (s *source) isStandby(one *controllerSnapshot) bool {
-	return one.stored != nil && s.manager.options.LeaderElection.Enabled && !s.manager.leadership.leads()
+	return one.stored != nil && s.manager.options.LeaderElection.Enabled && !s.manager.leader.Leads()
 }
 
 // applyLeaderStatus adds the status that the leader reported.

@@ -101,7 +101,7 @@ func (s *webhookServer) registeredCondition(program string) conditionState {
 	switch {
 	case obstacle != nil:
 		return conditionState{false, setpoint.ReasonUnregistered, obstacle.Error()}
-	case !s.manager.leadership.leads():
+	case !s.manager.leader.Leads():
 		return conditionState{true, setpoint.ReasonReady, "standing by"}
 	case registrar == nil:
 		return conditionState{false, setpoint.ReasonStarting, "the webhook server is starting"}
@@ -130,7 +130,7 @@ func (s *webhookServer) registering() bool {
 		names = append(names, p.Name)
 	}
 	s.mu.Unlock()
-	if len(names) > 0 && !s.manager.options.LeaderElection.Enabled && !s.manager.leadership.leads() {
+	if len(names) > 0 && !s.manager.options.LeaderElection.Enabled && !s.manager.leader.Leads() {
 		return true
 	}
 	return slices.ContainsFunc(names, func(name string) bool { return s.registeredCondition(name).reason == setpoint.ReasonStarting })

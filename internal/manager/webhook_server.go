@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -199,7 +200,7 @@ func (s *webhookServer) listen(ctx context.Context) net.Listener {
 func (s *webhookServer) setListenErr(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil && errorText(err) != errorText(s.listenErr) {
+	if err != nil && failure.Text(err) != failure.Text(s.listenErr) {
 		s.manager.log.Warn("webhook server not started", "error", err.Error())
 	}
 	s.listenErr = err
@@ -231,8 +232,8 @@ func (s *webhookServer) serve(ctx context.Context, listener net.Listener, addres
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(ctx, listener) })
 	group.Go(func() error { return certificates.Watch(ctx) })
-	group.Go(func() error { s.manager.leadership.whileLeading(ctx, certificates.Renew); return nil })
-	group.Go(func() error { s.manager.leadership.whileLeading(ctx, registrar.Run); return nil })
+	group.Go(func() error { s.manager.leader.WhileLeading(ctx, certificates.Renew); return nil })
+	group.Go(func() error { s.manager.leader.WhileLeading(ctx, registrar.Run); return nil })
 	return group.Wait()
 }
 

@@ -28,3 +28,8 @@ func DoAs(ctx context.Context, mediaType string, request *rest.Request) ([]byte,
 func IsForbiddenOrNotFound(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
+
+// IsPermanent reports whether a retry of the same request is useless.
+func IsPermanent(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}

@@ -1,4 +1,4 @@
-package manager
+package leader
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// leadership tracks whether this replica leads. Work that needs leadership runs in
-// whileLeading, so that stop can wait for it.
-type leadership struct {
-	// leaderKnown is closed when the first leader is known.
-	leaderKnown    chan struct{}
-	setLeaderKnown func()
+// Leadership tracks whether this replica leads. Work that needs leadership runs in
+// WhileLeading, so that stop can wait for it.
+type Leadership struct {
+	// known is closed when the first leader is known.
+	known    chan struct{}
+	setKnown func()
 
 	mu sync.Mutex
 	// lease is the current one, or the next one to be acquired.
@@ -27,9 +27,10 @@ type heldLease struct {
 	active         sync.WaitGroup
 }
 
-func newLeadership() *leadership {
+// NewLeadership returns that of a replica that does not lead.
+func NewLeadership() *Leadership {
 	decided := make(chan struct{})
-	return &leadership{leaderKnown: decided, setLeaderKnown: sync.OnceFunc(func() { close(decided) }), lease: newHeldLease()}
+	return &Leadership{known: decided, setKnown: sync.OnceFunc(func() { close(decided) }), lease: newHeldLease()}
 }
 
 func newHeldLease() *heldLease {
@@ -37,13 +38,13 @@ func newHeldLease() *heldLease {
 }
 
 // start begins to lead.
-func (l *leadership) start() {
+func (l *Leadership) start() {
 	close(l.current().acquired)
-	l.setLeaderKnown()
+	l.setKnown()
 }
 
 // stop ends leadership. The returned channel is closed when all work has stopped.
-func (l *leadership) stop() (idle <-chan struct{}) {
+func (l *Leadership) stop() (idle <-chan struct{}) {
 	l.mu.Lock()
 	past := l.lease
 	l.lease = newHeldLease()
@@ -58,27 +59,27 @@ func (l *leadership) stop() (idle <-chan struct{}) {
 }
 
 // setLeader stores the identity of the leader.
-func (l *leadership) setLeader(leader string) {
+func (l *Leadership) setLeader(leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaderName = leader
 }
 
-// leader returns the identity of the leader, if known.
-func (l *leadership) leader() string {
+// Leader returns the identity of the leader, if known.
+func (l *Leadership) Leader() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leaderName
 }
 
-func (l *leadership) current() *heldLease {
+func (l *Leadership) current() *heldLease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease
 }
 
-// leads reports whether this replica leads.
-func (l *leadership) leads() bool {
+// Leads reports whether this replica leads.
+func (l *Leadership) Leads() bool {
 	select {
 	case <-l.current().acquired:
 		return true
@@ -87,9 +88,9 @@ func (l *leadership) leads() bool {
 	}
 }
 
-// whileLeading calls do each time this replica leads, until ctx ends. The context of do ends
+// WhileLeading calls do each time this replica leads, until ctx ends. The context of do ends
 // with leadership, and do must return soon after.
-func (l *leadership) whileLeading(ctx context.Context, do func(context.Context)) {
+func (l *Leadership) WhileLeading(ctx context.Context, do func(context.Context)) {
 	for ctx.Err() == nil {
 		t := l.current()
 		select {
@@ -101,7 +102,7 @@ func (l *leadership) whileLeading(ctx context.Context, do func(context.Context))
 }
 
 // runOnce calls do for one period of leadership.
-func (l *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
+func (l *Leadership) runOnce(ctx context.Context, t *heldLease, do func(context.Context)) {
 	if !l.addWorker(t) {
 		return
 	}
@@ -120,7 +121,7 @@ func (l *leadership) runOnce(ctx context.Context, t *heldLease, do func(context.
 }
 
 // addWorker counts a running worker, unless the period has ended.
-func (l *leadership) addWorker(t *heldLease) bool {
+func (l *Leadership) addWorker(t *heldLease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lease != t {
@@ -130,14 +131,17 @@ func (l *leadership) addWorker(t *heldLease) bool {
 	return true
 }
 
-// registerMetric registers the metric setpoint_leader.
-func (l *leadership) registerMetric(registry *prometheus.Registry) {
+// RegisterMetric registers the metric setpoint_leader.
+func (l *Leadership) RegisterMetric(registry *prometheus.Registry) {
 	registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "setpoint_leader", Help: "1 if this replica leads, 0 if it stands by."},
 		func() float64 {
-			if l.leads() {
+			if l.Leads() {
 				return 1
 			}
 			return 0
 		}))
 }
+
+// Known is closed when the first leader is known.
+func (l *Leadership) Known() <-chan struct{} { return l.known }

@@ -1,4 +1,4 @@
-package manager
+package leader
 
 import (
 	"bytes"
@@ -18,12 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/request"
 )
 
-// leaseLock is client-go's LeaseLock with two additions: a leader that finds another holder
+// lock is client-go's LeaseLock with two additions: a leader that finds another holder
 // in the Lease stops at once (it may have been suspended), and a failure is logged once.
-type leaseLock struct {
+type lock struct {
 	resourcelock.LeaseLock
 	log *slog.Logger
 	// address is the holder's inspect address, once known.
@@ -42,15 +43,10 @@ type leaseLock struct {
 	lastRecord   []byte
 }
 
-// newLeaseLock returns the lock; nil without leader election.
-func newLeaseLock(o Options) (*leaseLock, error) {
-	e := o.LeaderElection
-	if !e.Enabled {
-		return nil, nil //nolint:nilnil // Leader election is disabled.
-	}
-	config := rest.CopyConfig(o.Config)
+// newLock returns the lock of an election.
+func newLock(e Election, config *rest.Config, log *slog.Logger) (*lock, error) {
+	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.UserAgent = o.userAgent()
 	config.ContentType = runtime.ContentTypeJSON
 	// A hanging request must leave time for another one.
 	config.Timeout = e.RenewDeadline / 2
@@ -59,20 +55,15 @@ func newLeaseLock(o Options) (*leaseLock, error) {
 		return nil, fmt.Errorf("create a client for the leader lease: %w", err)
 	}
 	address := &atomic.Pointer[string]{}
-	return &leaseLock{log: o.Log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
+	return &lock{log: log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
 		Client:     annotatingLeases{client, e.Identity, address},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}}, nil
 }
 
-// isLease reports whether the Lease has this name.
-func (l *leaseLock) isLease(namespace, name string) bool {
-	return l.LeaseMeta.Namespace == namespace && l.LeaseMeta.Name == name
-}
-
 // startCandidacy resets the state; cancel ends the candidacy.
-func (l *leaseLock) startCandidacy(cancel context.CancelFunc) {
+func (l *lock) startCandidacy(cancel context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held, l.cancel = false, cancel
@@ -82,14 +73,14 @@ func (l *leaseLock) startCandidacy(cancel context.CancelFunc) {
 }
 
 // hasHeld reports whether this candidate has acquired the Lease.
-func (l *leaseLock) hasHeld() bool {
+func (l *lock) hasHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held
 }
 
 // Get reads the lease.
-func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.LeaseLock.Get(ctx)
 	if apierrors.IsNotFound(err) {
 		l.recordResult(ctx, "get", nil)
@@ -104,16 +95,16 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 }
 
 // Create creates the Lease as its holder.
-func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, "create", l.LeaseLock.Create(ctx, record))
 }
 
 // Update acquires or renews the Lease.
-func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, "update", l.LeaseLock.Update(ctx, record))
 }
 
-func (l *leaseLock) wrote(ctx context.Context, verb string, err error) error {
+func (l *lock) wrote(ctx context.Context, verb string, err error) error {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		return err // Another candidate was faster.
 	}
@@ -128,7 +119,7 @@ func (l *leaseLock) wrote(ctx context.Context, verb string, err error) error {
 }
 
 // observeRecord records whether a replica renews the Lease.
-func (l *leaseLock) observeRecord(record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
+func (l *lock) observeRecord(record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	renewed := err == nil && record.HolderIdentity != "" && !bytes.Equal(raw, l.lastRecord)
@@ -149,13 +140,13 @@ func isUnavailable(err error) bool {
 }
 
 // recordResult stores the error of a request and logs it if it is new.
-func (l *leaseLock) recordResult(ctx context.Context, verb string, err error) {
+func (l *lock) recordResult(ctx context.Context, verb string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && errorText(err) != errorText(l.problems[verb]) {
+	if err != nil && failure.Text(err) != failure.Text(l.problems[verb]) {
 		l.log.Warn("failed to acquire the leader lease; retrying", "lease", l.Describe(), "error", err.Error())
 	}
 	l.problems[verb] = err
@@ -163,13 +154,13 @@ func (l *leaseLock) recordResult(ctx context.Context, verb string, err error) {
 
 // problem returns why this replica cannot lead: an error that a user must resolve, or a
 // Lease that no replica renews.
-func (l *leaseLock) problem() error {
+func (l *lock) problem() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var latest error
 	for _, verb := range []string{"get", "create", "update"} {
 		err := l.problems[verb]
-		if isPermanent(err) || apierrors.IsNotFound(err) {
+		if request.IsPermanent(err) || apierrors.IsNotFound(err) {
 			return fmt.Errorf("acquire the leader lease %s: %w", l.Describe(), err)
 		}
 		latest = cmp.Or(err, latest)
@@ -183,7 +174,7 @@ func (l *leaseLock) problem() error {
 var errNoHolder = errors.New("it has no holder")
 
 // release releases the Lease if this replica holds it, so that another one can lead at once.
-func (l *leaseLock) release() {
+func (l *lock) release() {
 	if !l.hasHeld() {
 		return
 	}
@@ -200,7 +191,7 @@ func (l *leaseLock) release() {
 }
 
 // clearHolder removes this replica as the holder of the Lease.
-func (l *leaseLock) clearHolder(ctx context.Context) error {
+func (l *lock) clearHolder(ctx context.Context) error {
 	record, _, err := l.LeaseLock.Get(ctx)
 	if err != nil || record.HolderIdentity != l.Identity() {
 		return err
@@ -213,6 +204,3 @@ func (l *leaseLock) clearHolder(ctx context.Context) error {
 
 // releaseTimeout limits the release of a Lease at shutdown.
 const releaseTimeout = 2 * time.Second
-
-// leaseResource is the resource of Leases.
-var leaseResource = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}

@@ -1,4 +1,4 @@
-package manager
+package leader
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 // The documentation promises a failover within 5 seconds of a clean stop and within 15 of a
 // crash. A candidate's retry period has a jitter of up to 1.2.
 func TestTakeoverTime(t *testing.T) {
-	e := LeaderElection{Enabled: true}.withDefaults(Options{Namespace: "here"})
-	if err := e.check(); err != nil {
+	e := Election{Enabled: true}.WithDefaults("here", "")
+	if err := e.Check(); err != nil {
 		t.Fatal(err)
 	}
 	look := 22 * e.RetryPeriod / 10
@@ -34,17 +34,17 @@ func TestTakeoverTime(t *testing.T) {
 	if crash := look + e.LeaseDuration + look; crash > 15*time.Second {
 		t.Errorf("after a crash it may take %s", crash)
 	}
-	if e.grace() < time.Second {
-		t.Errorf("a leader has %s to stop", e.grace())
+	if e.Grace() < time.Second {
+		t.Errorf("a leader has %s to stop", e.Grace())
 	}
-	if e.Name != "setpoint" || e.Namespace != "here" || e.Identity == (LeaderElection{}).withDefaults(Options{}).Identity {
+	if e.Name != "setpoint" || e.Namespace != "here" || e.Identity == (Election{}).WithDefaults("", "").Identity {
 		t.Errorf("%+v", e)
 	}
 }
 
 // Replicas with different selectors must not share a Lease.
 func TestLeaseNamePerSelector(t *testing.T) {
-	name := func(selector string) string { return LeaderElection{}.withDefaults(Options{Selector: selector}).Name }
+	name := func(selector string) string { return Election{}.WithDefaults("", selector).Name }
 	if name("team=web") == name("team=shop") || name("team=web") == name("") {
 		t.Errorf("%q has the lease %s", "team=web", name("team=web"))
 	}
@@ -54,17 +54,17 @@ func TestLeaseNamePerSelector(t *testing.T) {
 }
 
 func TestLeaseDurationsAreValidated(t *testing.T) {
-	for want, e := range map[string]LeaderElection{
+	for want, e := range map[string]Election{
 		"must be whole seconds":                 {LeaseDuration: 1500 * time.Millisecond},
 		"longer than the renew deadline 7s and": {LeaseDuration: 8 * time.Second},
 		"longer than 1.2 retry periods":         {RetryPeriod: 2 * time.Second, RenewDeadline: 2 * time.Second},
 	} {
 		e.Enabled = true
-		if err := e.withDefaults(Options{}).check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := e.WithDefaults("", "").Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", e, err, want)
 		}
 		e.Enabled = false
-		if err := e.withDefaults(Options{}).check(); err != nil {
+		if err := e.WithDefaults("", "").Check(); err != nil {
 			t.Errorf("disabled, but: %v", err)
 		}
 	}
@@ -72,24 +72,24 @@ func TestLeaseDurationsAreValidated(t *testing.T) {
 
 // Work runs in each period of leadership and not between, and stop waits for it.
 func TestLeadership(t *testing.T) {
-	l := newLeadership()
+	l := NewLeadership()
 	begun, mayEnd := make(chan context.Context), make(chan bool)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
-		l.whileLeading(ctx, func(ctx context.Context) {
+		l.WhileLeading(ctx, func(ctx context.Context) {
 			begun <- ctx
 			<-ctx.Done()
 			<-mayEnd
 		})
 	})
 	for range 3 {
-		if l.leads() {
+		if l.Leads() {
 			t.Fatal("leads before start")
 		}
 		l.start()
 		during := <-begun
-		if !l.leads() || during.Err() != nil {
+		if !l.Leads() || during.Err() != nil {
 			t.Fatal("does not lead after start")
 		}
 		idle := l.stop()
@@ -110,11 +110,11 @@ func TestLeadership(t *testing.T) {
 
 // Work that returns early runs once per period.
 func TestLeadershipRunsOncePerLease(t *testing.T) {
-	l := newLeadership()
+	l := NewLeadership()
 	done := make(chan bool, 9)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	all.Go(func() { l.whileLeading(ctx, func(context.Context) { done <- true }) })
+	all.Go(func() { l.WhileLeading(ctx, func(context.Context) { done <- true }) })
 	l.start()
 	<-done
 	<-l.stop()
@@ -138,12 +138,12 @@ func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 	first := <-acting
 	server.setHolder("another", time.Hour)
 	<-first.Done()
-	if h.leadership.leads() {
+	if h.Leads() {
 		t.Error("still leads")
 	}
 	server.setHolder("", time.Second)
 	second := <-acting
-	if !h.leadership.leads() || second.Err() != nil {
+	if !h.Leads() || second.Err() != nil {
 		t.Error("does not lead again")
 	}
 }
@@ -188,17 +188,17 @@ func TestForbiddenLeaseMakesUnready(t *testing.T) {
 	server.setStatus(http.StatusForbidden)
 	h := candidate(t, server)
 	h.startElection(t, func(context.Context) {})
-	for h.leaseLock.problem() == nil {
+	for h.Problem() == nil {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.checkReady(); err == nil || !strings.Contains(err.Error(), "acquire the leader lease setpoint/setpoint: ") {
+	if err := h.Problem(); err == nil || !strings.Contains(err.Error(), "acquire the leader lease setpoint/setpoint: ") {
 		t.Error(err)
 	}
 	server.setStatus(http.StatusOK)
-	for !h.leadership.leads() {
+	for !h.Leads() {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.leaseLock.problem(); err != nil {
+	if err := h.Problem(); err != nil {
 		t.Error(err)
 	}
 }
@@ -209,17 +209,17 @@ func TestExpiredLeaseMakesUnready(t *testing.T) {
 	server.setStatus(http.StatusInternalServerError) // As when a webhook is in its way.
 	h := candidate(t, server)
 	h.startElection(t, func(context.Context) {})
-	for h.leaseLock.problem() == nil {
+	for h.Problem() == nil {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.checkReady(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the leader lease setpoint/setpoint for 4s: ") {
+	if err := h.Problem(); err == nil || !strings.HasPrefix(err.Error(), "no replica has renewed the leader lease setpoint/setpoint for 4s: ") {
 		t.Error(err)
 	}
 	server.setStatus(http.StatusOK)
-	for !h.leadership.leads() {
+	for !h.Leads() {
 		<-time.After(10 * time.Millisecond)
 	}
-	if err := h.leaseLock.problem(); err != nil {
+	if err := h.Problem(); err != nil {
 		t.Error(err)
 	}
 }
@@ -228,7 +228,7 @@ func TestExpiredLeaseMakesUnready(t *testing.T) {
 // unavailable: then the state of the Lease is unknown.
 func TestLeaseProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &leaseLock{renewTimeout: 20 * time.Second, problems: map[string]error{}}
+		l := &lock{renewTimeout: 20 * time.Second, problems: map[string]error{}}
 		l.startCandidacy(func() {})
 		held := &resourcelock.LeaderElectionRecord{HolderIdentity: "another"}
 		for i, step := range []struct {
@@ -276,9 +276,9 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	acting, mayEnd := make(chan bool), make(chan bool)
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { h.leadership.whileLeading(ctx, func(context.Context) { acting <- true; <-mayEnd }) })
+	all.Go(func() { h.WhileLeading(ctx, func(context.Context) { acting <- true; <-mayEnd }) })
 	ended := make(chan error, 1)
-	go func() { ended <- h.runElection(ctx) }()
+	go func() { ended <- h.Run(ctx, noPreparation) }()
 	<-acting
 	server.setHolder("another", time.Hour)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "work did not stop in time") {
@@ -289,34 +289,32 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	all.Wait()
 }
 
-// electionManager is a Manager of which only the leader election is used.
-type electionManager struct{ *Manager }
-
-func candidate(t *testing.T, server http.Handler) electionManager {
+func candidate(t *testing.T, server http.Handler) *Elector {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
-	m, err := New(Options{
-		Config: &rest.Config{Host: s.URL}, SkipCRDs: true, Log: slog.New(slog.DiscardHandler), Namespace: "setpoint",
-		LeaderElection: LeaderElection{
-			Enabled: true, Identity: "me", LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
-		},
-	})
+	e, err := New(Election{
+		Enabled: true, Name: "setpoint", Namespace: "setpoint", Identity: "me",
+		LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+	}, &rest.Config{Host: s.URL}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return electionManager{m}
+	return e
 }
+
+// noPreparation prepares nothing.
+func noPreparation(context.Context) error { return nil }
 
 // startElection runs the election, and do while leading. The returned function stops both, as
 // does the end of the test.
-func (s electionManager) startElection(t *testing.T, do func(context.Context)) (stop func()) {
+func (e *Elector) startElection(t *testing.T, do func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { s.leadership.whileLeading(ctx, do) })
+	all.Go(func() { e.WhileLeading(ctx, do) })
 	all.Go(func() {
-		if err := s.runElection(ctx); err != nil {
+		if err := e.Run(ctx, noPreparation); err != nil {
 			t.Error(err)
 		}
 	})
