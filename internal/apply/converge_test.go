@@ -23,7 +23,7 @@ func TestConverges(t *testing.T) {
 				strategy = plan.ServerSide
 			}
 			k.setRules(rules(method, strategy))
-			response := w.reply()
+			response := w.response()
 			k.reconcile(append(response, w.object("v1", "ConfigMap", "theirs", map[string]any{"data": map[string]any{"k": "ours"}})))
 			k.reconcile(response)
 			k.checkRestart(response)
@@ -37,7 +37,7 @@ func TestConverges(t *testing.T) {
 			}
 		}
 		if theirs := k.objects["configmaps/theirs"]; theirs.GetResourceVersion() != "1" {
-			t.Errorf("seed %d: somebody else's object was written to", seed)
+			t.Errorf("seed %d: the object of another owner was written", seed)
 		}
 	})
 }

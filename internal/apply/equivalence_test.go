@@ -57,8 +57,8 @@ func (w generator) object(apiVersion, kind, name string, members map[string]any)
 	return text
 }
 
-// reply returns the children of one turn. Their names stay the same.
-func (w generator) reply() []json.RawMessage {
+// response returns the children of one turn. Their names stay the same.
+func (w generator) response() []json.RawMessage {
 	return []json.RawMessage{
 		w.object("v1", "ConfigMap", "a", map[string]any{"data": w.texts("d")}),
 		w.object("v1", "Secret", "a", map[string]any{"data": map[string]any{"always": "YQ==", "k": w.text("eA==", "eQ==")}}),
@@ -185,7 +185,7 @@ func TestMergeAgreesWithServerSideApply(t *testing.T) {
 		merged.setRules(rules(plan.InPlace, plan.Merge))
 		served.setRules(rules(plan.InPlace, plan.ServerSide))
 		for turn := range 4 {
-			response, edits, edited := w.reply(), w.edits(), w.Uint64()
+			response, edits, edited := w.response(), w.edits(), w.Uint64()
 			for _, k := range []*testController{merged, served} {
 				k.reconcile(response)
 				for key, edit := range edits {

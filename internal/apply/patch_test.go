@@ -84,6 +84,6 @@ func TestListsComeInPages(t *testing.T) {
 		t.Errorf("read %v, %v", all, err)
 	}
 	if len(s.requests) != 2 || !strings.Contains(s.requests[1], "continue=more") || !strings.Contains(s.requests[1], "labelSelector=app%3Dweb") {
-		t.Errorf("asked %q", s.requests)
+		t.Errorf("requests %q", s.requests)
 	}
 }

@@ -53,8 +53,8 @@ func TestApplyPlanKeepsTheStages(t *testing.T) {
 	at := 0
 	for i, stage := range stages {
 		var verbs []string
-		for _, asked := range s.requests[at : at+len(stage)] {
-			verbs = append(verbs, strings.Fields(asked)[0])
+		for _, request := range s.requests[at : at+len(stage)] {
+			verbs = append(verbs, strings.Fields(request)[0])
 		}
 		if want := []string{"DELETE", "POST", "PUT"}[i]; slices.ContainsFunc(verbs, func(v string) bool { return v != want }) {
 			t.Errorf("stage %d sent %v, want %s only", i, verbs, want)
@@ -108,9 +108,9 @@ func TestApplyPlanIsBounded(t *testing.T) {
 				<-arrived
 			}
 			// Each response lets one more request in: those without a response are concurrent.
-			for answered := range actions - c.want {
+			for responses := range actions - c.want {
 				if len(arrived) != 0 {
-					t.Errorf("after %d answers, more than %d are under way", answered, c.want)
+					t.Errorf("after %d responses, more than %d are under way", responses, c.want)
 				}
 				release <- struct{}{}
 				<-arrived

@@ -74,8 +74,8 @@ func (k *testController) plan(response []json.RawMessage) plan.Plan {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	p, err := k.planner.Changes(k.observed(), desired, func(o *object.Object, wish uint64) bool {
-		return k.upToDate[o.UID()] == [2]uint64{o.Digest(), wish}
+	p, err := k.planner.Changes(k.observed(), desired, func(o *object.Object, digest uint64) bool {
+		return k.upToDate[o.UID()] == [2]uint64{o.Digest(), digest}
 	})
 	if err != nil {
 		k.t.Fatal(err)
@@ -97,7 +97,7 @@ func (k *testController) reconcile(response []json.RawMessage) {
 		}
 	}
 	if p := k.plan(response); !p.Empty() {
-		k.t.Errorf("does not come to rest:\n%s", p)
+		k.t.Errorf("does not converge:\n%s", p)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestATakeOverNamesFormerManagers(t *testing.T) {
 	if got := strings.Join(s.requests, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("sent\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
-	if told := strings.Join(s.observed, ", "); told != "get configmaps.v1 ok, take_over configmaps.v1 ok, apply configmaps.v1 ok" {
-		t.Errorf("told %s", told)
+	if observed := strings.Join(s.observed, ", "); observed != "get configmaps.v1 ok, take_over configmaps.v1 ok, apply configmaps.v1 ok" {
+		t.Errorf("observed %s", observed)
 	}
 }
 

@@ -224,7 +224,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("taken for %q, want %q", got, c.are)
 			}
 			if want := "create configmaps.v1 " + c.outcome; s.observed[0] != want {
-				t.Errorf("told %q, want %q", s.observed[0], want)
+				t.Errorf("observed %q, want %q", s.observed[0], want)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestUnreachable(t *testing.T) {
 		_, _ = io.WriteString(w, `{"apiVersion":`)
 	})
 	if _, err := writes(t)["update"](t.Context(), truncated); !apply.Unreachable(err) {
-		t.Errorf("an answer cut short: %v", err)
+		t.Errorf("a truncated response: %v", err)
 	}
 	refused := httptest.NewServer(http.NotFoundHandler())
 	refused.Close()
@@ -259,7 +259,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := writes(t)["update"](t.Context(), apply.New(client, apply.Options{})); !apply.Unreachable(err) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 	if apply.Unreachable(nil) || apply.Unreachable(context.Canceled) {
 		t.Error("no error, or an end of our own making, is taken for a server that is away")

@@ -142,8 +142,8 @@ func TestUpToDate(t *testing.T) {
 		t.Fatalf("got %v, %v; want one update", p, err)
 	}
 	update := p.Stages[0][0]
-	p, err = f.Changes(observed, desired, func(o *object.Object, wish uint64) bool {
-		return o == observed[0] && wish == update.Desired
+	p, err = f.Changes(observed, desired, func(o *object.Object, digest uint64) bool {
+		return o == observed[0] && digest == update.Desired
 	})
 	if err != nil || !p.Empty() {
 		t.Errorf("settled, and still to do: %v, %v", p, err)

@@ -12,14 +12,14 @@ import (
 func decorate(parent *object.Object, response *hook.Response) (*object.Object, error) {
 	var edits []object.Edit
 	for _, field := range [...]struct {
-		name string
-		wish map[string]*string
+		name    string
+		changes map[string]*string
 	}{{"labels", response.Labels}, {"annotations", response.Annotations}} {
-		edit, changes, err := editStrings(parent.Field("metadata", field.name), field.wish)
+		edit, changed, err := editStrings(parent.Field("metadata", field.name), field.changes)
 		if err != nil {
 			return nil, err
 		}
-		if changes {
+		if changed {
 			edit.Path = []string{"metadata", field.name}
 			edits = append(edits, edit)
 		}
@@ -31,8 +31,8 @@ func decorate(parent *object.Object, response *hook.Response) (*object.Object, e
 }
 
 // editStrings returns the edit that sets and removes members of a map of strings.
-func editStrings(field []byte, wish map[string]*string) (object.Edit, bool, error) {
-	if len(wish) == 0 {
+func editStrings(field []byte, changes map[string]*string) (object.Edit, bool, error) {
+	if len(changes) == 0 {
 		return object.Edit{}, false, nil
 	}
 	have := map[string]string{}
@@ -42,7 +42,7 @@ func editStrings(field []byte, wish map[string]*string) (object.Edit, bool, erro
 		}
 	}
 	want := maps.Clone(have)
-	for name, value := range wish {
+	for name, value := range changes {
 		if value == nil {
 			delete(want, name)
 			continue

@@ -17,11 +17,11 @@ func Diff(a Action) ([]object.FieldChange, error) {
 	if a.Before == nil || a.Verb != Apply && a.DryRunVerb != Apply {
 		return Compare(a.Before, a.After)
 	}
-	foreseen, err := Overlay(a.Before, a.After)
+	result, err := Overlay(a.Before, a.After)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", a.Ref, err)
 	}
-	return Compare(a.Before, foreseen)
+	return Compare(a.Before, result)
 }
 
 // Overlay returns an object with the fields of another set on it. It is what an apply makes of it,

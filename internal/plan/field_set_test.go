@@ -88,7 +88,7 @@ func TestFieldSetHash(t *testing.T) {
 			t.Errorf("one hash, but %s differs in %s", fieldPath, jsonOf(t, []any{a, b}))
 		}
 	})
-	const wish = `{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`
+	const desired = `{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`
 	for text, same := range map[string]bool{
 		`{"n":2.5,"data":{"a":""},"args":["z","y"],"ports":[{"targetPort":"web","port":80.0},{"port":81}]}`: true,
 		`{"data":{"a":"s3cret"},"args":["x"],"ports":[{"port":80,"targetPort":1},{"port":81}],"n":1}`:       false,
@@ -97,7 +97,7 @@ func TestFieldSetHash(t *testing.T) {
 		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80},{"port":81,"targetPort":1}],"n":1}`:   false,
 		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}]}`:         false,
 	} {
-		one, err := tree([]byte(wish))
+		one, err := tree([]byte(desired))
 		other, err2 := tree([]byte(text))
 		if err != nil || err2 != nil || (fieldSetHash(one) == fieldSetHash(other)) != same {
 			t.Errorf("one hash as %s: %v, %v, want %v", text, err, err2, same)

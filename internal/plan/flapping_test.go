@@ -37,7 +37,7 @@ func TestFlapping(t *testing.T) {
 		t.Fatalf("rests %v", throttled(same))
 	}
 	if throttled(update(2, "data.a differs")) != 0 {
-		t.Error("another wish has to wait")
+		t.Error("another desired child has to wait")
 	}
 	if throttled(Action{Verb: Delete, Before: child, Reason: noLongerDesired}) != 0 || throttled(Action{Verb: Create, Ref: child.Ref()}) != 0 {
 		t.Error("what brings nothing in line has to wait")

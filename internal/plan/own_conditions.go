@@ -23,7 +23,7 @@ const (
 	Synced
 	// Reconciling means that they are not yet, and Setpoint continues.
 	Reconciling
-	// Stalled means that they are not, and somebody has to act.
+	// Stalled means that they are not, and a user has to act.
 	Stalled
 	// Unchanged keeps the stored conditions.
 	Unchanged

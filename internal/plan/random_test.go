@@ -159,7 +159,7 @@ func checkFollows(t *testing.T, path string, observed, applied, desired, merged 
 			t.Errorf("%s: is there: %v", join(path, name), isThere)
 		}
 		if !isDesired && !wasApplied && difference(got, have) != "" {
-			t.Errorf("%s: somebody else's, and changed", join(path, name))
+			t.Errorf("%s: changed although another client owns it", join(path, name))
 		}
 	}
 	for name, want := range desired {

@@ -143,7 +143,7 @@ type claim struct {
 	child *Child
 }
 
-// claims returns the claims by child. If two revisions claim a child, because somebody edited them,
+// claims returns the claims by child. If two revisions claim a child, because a user edited them,
 // the later one wins.
 func (r *Rollout) claims() map[id]claim {
 	claims := map[id]claim{}

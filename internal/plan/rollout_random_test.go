@@ -115,7 +115,7 @@ func (w *simulation) run() {
 			return
 		}
 	}
-	w.fail("the runner does not come to rest")
+	w.fail("the controller does not converge")
 }
 
 // pass is one pass of a run.
@@ -193,10 +193,10 @@ func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 		movedReady += count(isMoved && !isDisturbed)
 	}
 	if moved > 0 && followers+moved > w.most {
-		w.fail("%d are moved while %d that were moved are unwell; %d may be", moved, followers, w.most)
+		w.fail("%d are moved while %d that were moved are unavailable; %d may be", moved, followers, w.most)
 	}
 	if movedReady > 0 && unavailable+movedReady > w.most {
-		w.fail("%d that are well are moved while %d are not; %d may be", movedReady, unavailable, w.most)
+		w.fail("%d ready ones are moved while %d are unavailable; %d may be", movedReady, unavailable, w.most)
 	}
 	for _, stage := range todo.Stages {
 		for _, action := range stage {

@@ -181,12 +181,12 @@ func TestRollout(t *testing.T) {
 		want, reason   string
 	}{
 		{"nothing to do", ".b+,.b+,.b+", 1, ".=,.=,.=", OnLatestRevision},
-		{"updated, but unwell", ".b+,.b-,.b+", 1, ".=,.=,.=", OnLatestRevision},
+		{"updated, but not ready", ".b+,.b-,.b+", 1, ".=,.=,.=", OnLatestRevision},
 		{"created", "._+,._+,._+", 1, ".b,.b,.b", RolloutProgressing},
 		{"the first is moved", "aa+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
 		{"the next, once it is well", ".b+,aa+,aa+", 1, ".=,.b,a=", RolloutProgressing},
 		{"the last", ".b+,.b+,aa+", 1, ".=,.=,.b", RolloutProgressing},
-		{"none while it is unwell", ".b-,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
+		{"none while it is not ready", ".b-,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
 		{"none while its status is out of date", ".b~,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
 		{"none while it is being deleted", ".bx,aa+,aa+", 1, ".=,a=,a=", RolloutWaiting},
 		{"none while it is missing", "._+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
@@ -195,29 +195,29 @@ func TestRollout(t *testing.T) {
 		{"two at once, both under way", ".b-,.b~,aa+", 2, ".=,.=,a=", RolloutWaiting},
 		{"more than there are", "aa+,aa+", 5, ".b,.b", RolloutProgressing},
 
-		{"an unwell one first: it costs nothing", "aa+,aa-,aa+", 1, "a=,.b,a=", RolloutProgressing},
+		{"an unready one first: it costs nothing", "aa+,aa-,aa+", 1, "a=,.b,a=", RolloutProgressing},
 		{"a missing one first", "aa+,aa+,a_+", 1, "a=,a=,.b", RolloutProgressing},
-		{"one of many unwell", "aa-,aa-,aa-", 1, ".b,a=,a=", RolloutProgressing},
+		{"one of many not ready", "aa-,aa-,aa-", 1, ".b,a=,a=", RolloutProgressing},
 		{"one that is going comes back new", "aa+,aax,aa+", 1, "a=,.=,a=", RolloutProgressing},
-		{"a missing one comes back old while a moved one is unwell", ".b-,a_+,aa+", 1, ".=,aa,a=", RolloutWaiting},
+		{"a missing one comes back old while a moved one is not ready", ".b-,a_+,aa+", 1, ".=,aa,a=", RolloutWaiting},
 
 		{"edited in the middle", "ac-,aa+,cc+", 1, ".b,a=,c=", RolloutProgressing},
-		{"abandoned, the unwell first", "cc+,cc-,aa+", 1, "c=,.b,a=", RolloutProgressing},
+		{"abandoned, the unready first", "cc+,cc-,aa+", 1, "c=,.b,a=", RolloutProgressing},
 		{"rolled back in the middle", "cc-,.b+,.b+", 1, ".b,.=,.=", RolloutProgressing},
 
 		{"moved, then died before it was written", ".a+,aa+,aa+", 1, ".b,a=,a=", RolloutProgressing},
-		{"the same, and another is unwell", ".a+,.b-,aa+", 1, ".b,.=,a=", RolloutProgressing},
+		{"the same, and another is not ready", ".a+,.b-,aa+", 1, ".b,.=,a=", RolloutProgressing},
 		{"the hook wants others of all", ".a+,.a+,.a+", 1, ".b,.b,.b", RolloutProgressing},
-		{"put right while a moved one is unwell", ".b-,.a-,aa+", 1, ".=,.b,a=", RolloutProgressing},
+		{"put right while a moved one is not ready", ".b-,.a-,aa+", 1, ".=,.b,a=", RolloutProgressing},
 		{"claimed, but there already", "ab+,ab-,aa+", 1, ".=,.=,a=", RolloutWaiting},
-		{"claimed, spoilt and unwell", ".b-,ad-,aa+", 1, ".=,aa,a=", RolloutWaiting},
+		{"claimed, changed and not ready", ".b-,ad-,aa+", 1, ".=,aa,a=", RolloutWaiting},
 		{"claimed, spoilt but well", ".b-,ad+,aa+", 1, ".=,aa,a=", RolloutWaiting},
 		{"claimed and spoilt, so it is moved first", "aa+,ad+,aa+", 1, "a=,.b,a=", RolloutProgressing},
 		{"a change that changes no child", "bb+,bb+,bb-", 1, ".=,.=,.=", OnLatestRevision},
 		{"a change that changes no child, one missing", "bb+,b_-,bb-", 1, ".=,.b,.=", RolloutProgressing},
 
 		{"the former revision says nothing", "?a+,?a+,?a+", 1, ".b,?=,?=", RolloutProgressing},
-		{"it says nothing while a moved one is unwell", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
+		{"it says nothing while a moved one is not ready", ".b-,?a-,?_+", 1, ".=,?=,?=", RolloutWaiting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newRolloutFixture(t, RollingInPlace, c.most, c.children)
@@ -310,19 +310,19 @@ func checkStep(t *testing.T, s rolloutFixture, most int) {
 		}
 	}
 	if movedReady > 0 && unavailable+movedReady > most {
-		t.Errorf("%v of %d: %v: too many would be unwell", s.child, most, outcome)
+		t.Errorf("%v of %d: %v: too many would be unavailable", s.child, most, outcome)
 	}
 	if moved > 0 && followers+moved > most {
-		t.Errorf("%v of %d: %v: moved while those that were moved are unwell", s.child, most, outcome)
+		t.Errorf("%v of %d: %v: moved while those that were moved are not ready", s.child, most, outcome)
 	}
 	if behind > 0 && followers == 0 && moved == 0 {
-		t.Errorf("%v of %d: %v: none that was moved is unwell, and it does not go on", s.child, most, outcome)
+		t.Errorf("%v of %d: %v: none that was moved is not ready, and it does not go on", s.child, most, outcome)
 	}
 	if done := step.Progress.Done(); done != (wrong == 0) {
 		t.Errorf("%v of %d: %v: done: %v, although %d are not", s.child, most, outcome, done, wrong)
 	}
 	if waiting := step.Progress.Reason == RolloutWaiting; waiting && !strings.Contains(step.Progress.Message, "Web town/w") {
-		t.Errorf("%v of %d: it waits for nobody: %s", s.child, most, step.Progress.Message)
+		t.Errorf("%v of %d: it waits for nothing: %s", s.child, most, step.Progress.Message)
 	}
 }
 
@@ -362,6 +362,6 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if step.Claims[0].Has(s.desired("b")[2].Object) {
-		t.Error("a child that nobody wants is still claimed")
+		t.Error("an undesired child is still claimed")
 	}
 }

@@ -15,8 +15,8 @@ func TestStatus(t *testing.T) {
 	without := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Custom: true}
 	const unchanged = "unchanged"
 	for name, c := range map[string]struct {
-		resource           object.Resource
-		have, reply, wants string
+		resource              object.Resource
+		have, response, wants string
 	}{
 		"custom, first":                {custom, ``, `{"a":1}`, `{"a":1,"observedGeneration":7}`},
 		"custom, replaced whole":       {custom, `{"b":2}`, `{"a":1}`, `{"a":1,"observedGeneration":7}`},
@@ -47,8 +47,8 @@ func TestStatus(t *testing.T) {
 				text = text[:len(text)-1] + `,"status":` + c.have + `}`
 			}
 			response := &hook.Response{}
-			if c.reply != "" && c.reply != "null" {
-				response.Status = json.RawMessage(c.reply)
+			if c.response != "" && c.response != "null" {
+				response.Status = json.RawMessage(c.response)
 			}
 			parent := parse(t, text)
 			overlaid, err := new(Planner).OverlayResponse(parent, c.resource, response, time.Time{})
@@ -84,8 +84,8 @@ func TestDecorate(t *testing.T) {
 	have := parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"old":"1","theirs":"2"}},"status":{"phase":"Running"}}`)
 	ready := []hook.Condition{{Type: "Ready", Status: "True", Reason: "Fine", Message: "all is well"}}
 	for name, c := range map[string]struct {
-		reply hook.Response
-		want  string
+		response hook.Response
+		want     string
 	}{
 		"nothing said": {hook.Response{}, string(have.JSON())},
 		"labels and annotations": {
@@ -111,11 +111,11 @@ func TestDecorate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			family := &Planner{Mark: Mark{Key: DecoratorMark, Value: "d"}}
-			overlaid, err := family.OverlayResponse(have, resource, &c.reply, at(1))
+			overlaid, err := family.OverlayResponse(have, resource, &c.response, at(1))
 			if err != nil || string(overlaid.JSON()) != c.want {
 				t.Fatalf("got  %s, %v\nwant %s", overlaid.JSON(), err, c.want)
 			}
-			if again, err := family.OverlayResponse(overlaid, resource, &c.reply, at(2)); err != nil || again != overlaid {
+			if again, err := family.OverlayResponse(overlaid, resource, &c.response, at(2)); err != nil || again != overlaid {
 				t.Errorf("laid over once more, it changes: %s, %v", again.JSON(), err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestDecorate(t *testing.T) {
 
 func TestDecoratedCustomResource(t *testing.T) {
 	resource := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Status: true, Custom: true}
-	for name, c := range map[string]struct{ have, reply, want string }{
+	for name, c := range map[string]struct{ have, response, want string }{
 		"replaced": {`{"phase":"Open"}`, `{"a":1}`, `{"a":1}`},
 		"emptied":  {`{"phase":"Open"}`, `{}`, `{}`},
 		"silent":   {`{"phase":"Open"}`, ``, `{"phase":"Open"}`},
@@ -137,8 +137,8 @@ func TestDecoratedCustomResource(t *testing.T) {
 			text = text[:len(text)-1] + `,"status":` + c.have + `}`
 		}
 		response := &hook.Response{}
-		if c.reply != "" {
-			response.Status = json.RawMessage(c.reply)
+		if c.response != "" {
+			response.Status = json.RawMessage(c.response)
 		}
 		family := &Planner{Mark: Mark{Key: DecoratorMark, Value: "d"}}
 		overlaid, err := family.OverlayResponse(parse(t, text), resource, response, time.Time{})

@@ -198,17 +198,17 @@ func TestNextBlocks(t *testing.T) {
 			withFakeClock(t, func(t *testing.T, q *queue.Queue) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				answer := make(chan bool, 1)
+				received := make(chan bool, 1)
 				go func() {
 					_, ok := q.Next(ctx)
-					answer <- ok
+					received <- ok
 				}()
 				synctest.Wait()
-				if len(answer) > 0 {
+				if len(received) > 0 {
 					t.Fatal("Next returned before there was a reason")
 				}
 				test.end(q, cancel)
-				if got := <-answer; got != test.want {
+				if got := <-received; got != test.want {
 					t.Errorf("Next returned %v, want %v", got, test.want)
 				}
 			})

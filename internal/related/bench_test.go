@@ -36,8 +36,8 @@ func parentKey(i int) queue.Key { return queue.Key{Namespace: "a", Name: fmt.Spr
 func BenchmarkEnqueue(b *testing.B) {
 	shared := of(configMaps, in("a"), named("one"))
 	for what, rules := range map[string]func(int) []hook.RelatedRule{
-		"same answer": func(int) []hook.RelatedRule { return []hook.RelatedRule{shared} },
-		"own answers": func(i int) []hook.RelatedRule {
+		"same rules": func(int) []hook.RelatedRule { return []hook.RelatedRule{shared} },
+		"own rule sets": func(i int) []hook.RelatedRule {
 			return []hook.RelatedRule{shared, of(configMaps, in("b"), named(fmt.Sprint("c", i)))}
 		},
 		"own rules": func(i int) []hook.RelatedRule {

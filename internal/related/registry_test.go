@@ -125,7 +125,7 @@ func TestFailingWatchIsReported(t *testing.T) {
 	d.expectEnqueued("p: listed")
 	d.fireTimers()
 	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
-		t.Fatalf("told again: %v", enqueued)
+		t.Fatalf("enqueued again: %v", enqueued)
 	}
 	i := slices.IndexFunc(d.Watches(), func(w Watch) bool { return w.Err != nil })
 	if i < 0 || d.Watches()[i].Selection != pending[0].Selection {
@@ -182,7 +182,7 @@ func TestEqualRulesAreOne(t *testing.T) {
 		d.set(fmt.Sprint("p", i), of(configMaps, in("a"), named("two", "one", "one")))
 	}
 	if len(d.rules) != 1 || len(d.ruleSets) != 1 || len(d.Watches()) != 2 {
-		t.Fatalf("%d rules, %d answers, %d watches", len(d.rules), len(d.ruleSets), len(d.Watches()))
+		t.Fatalf("%d rules, %d rule sets, %d watches", len(d.rules), len(d.ruleSets), len(d.Watches()))
 	}
 	first, other := d.Snapshot(keyFrom("p0")), d.Snapshot(keyFrom("p99"))
 	if &first.Groups[0] != &other.Groups[0] {
@@ -200,7 +200,7 @@ func TestWatchesEndWithTheirRules(t *testing.T) {
 	d.expectOpen("configmaps in a named one", "widgets with app=x")
 	d.waitSynced("q")
 	d.Drop(keyFrom("p"))
-	d.Drop(keyFrom("nobody"))
+	d.Drop(keyFrom("unknown"))
 	if got := len(d.Watches()); got != 2 {
 		t.Fatalf("%d watches, want 2 until time passes", got)
 	}

@@ -53,7 +53,7 @@ func TestInvalidRules(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			if open := d.Watches(); len(open) > 0 {
-				t.Fatalf("a refused answer opened %v", open)
+				t.Fatalf("an invalid rule opened %v", open)
 			}
 		})
 	}

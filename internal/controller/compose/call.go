@@ -62,22 +62,22 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 func (r *run) callHook(ctx context.Context) error {
 	r.calls++
 	r.memory.syncedInput = 0
-	asked := r.program.Sync
+	h := r.program.Sync
 	if r.phase == phaseFinalizing {
-		asked = r.program.Finalize
+		h = r.program.Finalize
 	}
 	if err := r.loadRevisions(); err != nil {
 		return err
 	}
-	wait := r.callFormer(ctx, asked)
+	wait := r.callFormer(ctx, h)
 	parent := r.visibleParent()
-	response, err := r.call(ctx, asked, r.request(parent), r.latestRevision())
+	response, err := r.call(ctx, h, r.request(parent), r.latestRevision())
 	wait()
 	if err != nil {
 		return hookFailure(r.hookName(), err)
 	}
 	r.response = response
-	if err := r.checkDeterminism(ctx, asked, parent); err != nil {
+	if err := r.checkDeterminism(ctx, h, parent); err != nil {
 		return err
 	}
 	r.mergeResponses()

@@ -26,6 +26,6 @@ func TestMustCall(t *testing.T) {
 	}
 	quiet.memory.Result.Failing = true
 	if !quiet.mustCall() {
-		t.Error("after a failure nobody asks")
+		t.Error("after a failure the hook must be called")
 	}
 }

@@ -203,10 +203,10 @@ func TestOlderControllerOwnsTheStatus(t *testing.T) {
 	}
 	const ignored = "StatusIgnored: the status in the response of test is ignored: elder is the older controller of this object and stores its status"
 	for name, c := range map[string]struct {
-		owner StatusOwner
-		says  string
-		wrote string
-		told  string
+		owner  StatusOwner
+		says   string
+		wrote  string
+		events string
 	}{
 		"all parents":          {StatusOwner{Name: "elder"}, `{"open":true}`, "POST configmaps/sign", ignored},
 		"an empty status":      {StatusOwner{Name: "elder"}, `{}`, "POST configmaps/sign", ""},
@@ -225,8 +225,8 @@ func TestOlderControllerOwnsTheStatus(t *testing.T) {
 		if got := s.wrote(); got != c.wrote {
 			t.Errorf("%s: wrote %q, want %q", name, got, c.wrote)
 		}
-		if got := strings.Join(shops.events, "; "); got != c.told {
-			t.Errorf("%s: told %q, want %q", name, got, c.told)
+		if got := strings.Join(shops.events, "; "); got != c.events {
+			t.Errorf("%s: events %q, want %q", name, got, c.events)
 		}
 		m.err = errors.New("no such host")
 		shops.run(queue.Resync)
@@ -328,7 +328,7 @@ func TestParentConditionsWhenStalled(t *testing.T) {
 	s = newCluster(t, newShop)
 	shopsOf(t, s, Program{Sync: m}).run(queue.Start)
 	if wrote := s.wrote(); wrote != "" {
-		t.Errorf("wrote %s without having been asked", wrote)
+		t.Errorf("wrote %s without conditions", wrote)
 	}
 	const condition = `"status":{"conditions":[{"type":"Synced","status":"True","reason":"Synced"}]}`
 	leaves := strings.Replace(strings.Replace(leaving, `"status":{"open":true}`, condition, 1), `"deletionTimestamp":"2026-01-01T00:00:00Z",`, "", 1)

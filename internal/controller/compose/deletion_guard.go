@@ -108,7 +108,7 @@ type guardDecision struct {
 
 // decide decides about the deletions of a parent's response, which replace those of its former
 // response. confirms is the value in the parent's annotation.
-func (d *DeletionGuard) decide(of guardedParent, asked []plan.Action, confirms string) guardDecision {
+func (d *DeletionGuard) decide(of guardedParent, deletions []plan.Action, confirms string) guardDecision {
 	if d.limit == nil {
 		return guardDecision{}
 	}
@@ -120,7 +120,7 @@ func (d *DeletionGuard) decide(of guardedParent, asked []plan.Action, confirms s
 	if before := d.pending[of]; before != nil {
 		since = before.since
 	}
-	want := d.unconfirmed(asked, since)
+	want := d.unconfirmed(deletions, since)
 	if want != nil && confirms == confirmationValue(want.sum) {
 		d.confirm(want, now)
 		want = nil
@@ -152,9 +152,9 @@ func (d *DeletionGuard) decidePending(of guardedParent, want *pendingDeletions, 
 }
 
 // unconfirmed returns the deletions that no user has confirmed; nil if there are none.
-func (d *DeletionGuard) unconfirmed(asked []plan.Action, since time.Time) *pendingDeletions {
+func (d *DeletionGuard) unconfirmed(deletions []plan.Action, since time.Time) *pendingDeletions {
 	want := &pendingDeletions{since: since}
-	for _, a := range asked {
+	for _, a := range deletions {
 		uid := stableDigest(a.Before.UID())
 		if _, may := d.confirmed[uid]; may {
 			continue

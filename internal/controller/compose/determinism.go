@@ -18,7 +18,7 @@ const determinismPause = 1100 * time.Millisecond
 
 // checkDeterminism repeats the request to a hook whose responses lead to one write after another.
 // It sets nondeterminismErr if the responses differ.
-func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *object.Object) error {
+func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.Object) error {
 	if r.memory.hasWritten {
 		r.memory.determinism.RecordWrite(r.intent(), r.tools.Now())
 		r.memory.hasWritten = false
@@ -36,7 +36,7 @@ func (r *run) checkDeterminism(ctx context.Context, asked hook.Hook, parent *obj
 			return context.Cause(ctx)
 		}
 	}
-	again, err := r.call(ctx, asked, r.request(parent), r.latestRevision())
+	again, err := r.call(ctx, h, r.request(parent), r.latestRevision())
 	if err != nil {
 		return hookFailure(r.hookName(), err)
 	}

@@ -14,14 +14,14 @@ import (
 var errIncomplete = errors.New("continued in the next run")
 
 // hookFailure adds the reason to an error of a hook.
-func hookFailure(asked string, err error) error {
+func hookFailure(hookName string, err error) error {
 	reason := ReasonHookFailed
 	if hook.IsMalformed(err) {
 		reason = ReasonInvalidResponse
 	} else if delay, delayed := hook.RetryDelay(err); delayed {
 		err = fmt.Errorf("%w; next call in %v", err, delay.Round(time.Second))
 	}
-	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", asked, err))
+	return failure.WithReason(reason, fmt.Errorf("%s hook: %w", hookName, err))
 }
 
 // isHookFailure reports whether a hook caused the failure, not a write.

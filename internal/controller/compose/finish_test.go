@@ -38,11 +38,11 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 	r := &run{Controller: c, item: queue.Item{Key: key}, memory: memoryFor(c.memories, key), stored: parent}
 	for range controller.MaxConflicts {
 		if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Postponed || reported != 0 {
-			t.Fatalf("%s, told %d times", outcome, reported)
+			t.Fatalf("%s, reported %d times", outcome, reported)
 		}
 	}
 	if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Failed || reported != 1 {
-		t.Errorf("%s, told %d times", outcome, reported)
+		t.Errorf("%s, reported %d times", outcome, reported)
 	}
 	if outcome, _ := r.finish(t.Context(), nil); outcome != record.Skipped || r.memory.Conflicts != 0 {
 		t.Errorf("%s, still %d", outcome, r.memory.Conflicts)

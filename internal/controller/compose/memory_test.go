@@ -23,14 +23,14 @@ func TestUpToDateChildren(t *testing.T) {
 		desired         uint64
 		agreed          bool
 	}{
-		"same":               {counted, "", "", 9, true},
-		"another wish":       {counted, "", "", 8, false},
-		"status":             {counted, "Pending", "Running", 9, true},
-		"edited":             {counted, `"generation":2`, `"generation":3`, 9, false},
-		"labelled":           {counted, `"a":"1"`, `"a":"2"`, 9, false},
-		"another of its UID": {counted, `c-1`, `c-2`, 9, false},
-		"plain, same":        {plain, `"resourceVersion":"1"`, `"resourceVersion":"2"`, 9, true},
-		"plain, edited":      {plain, `"a":"1"`, `"a":"2"`, 9, false},
+		"same":                  {counted, "", "", 9, true},
+		"another desired state": {counted, "", "", 8, false},
+		"status":                {counted, "Pending", "Running", 9, true},
+		"edited":                {counted, `"generation":2`, `"generation":3`, 9, false},
+		"labelled":              {counted, `"a":"1"`, `"a":"2"`, 9, false},
+		"another of its UID":    {counted, `c-1`, `c-2`, 9, false},
+		"plain, same":           {plain, `"resourceVersion":"1"`, `"resourceVersion":"2"`, 9, true},
+		"plain, edited":         {plain, `"a":"1"`, `"a":"2"`, 9, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &memory{}

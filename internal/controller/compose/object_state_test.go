@@ -94,6 +94,6 @@ func TestObjectStateWithoutLeadership(t *testing.T) {
 	c := newTestController(t, &fakeServer{}, Tools{Observer: &runRecorder{}})
 	<-c.parents.Ready()
 	if all := c.ObjectStates(); len(all) != 1 || !all[0].Standby || all[0].Queued {
-		t.Errorf("in care: %+v", all)
+		t.Errorf("managed: %+v", all)
 	}
 }

@@ -95,7 +95,7 @@ func TestOrphanIndexMatchesLinearSearch(t *testing.T) {
 			s.drop(controller.KeyOf(parent))
 		}
 		if len(s.byKey)+len(s.byLabel)+len(s.unindexed) != 0 {
-			t.Errorf("with nobody left, there is %v, %v, %v", s.byKey, s.byLabel, s.unindexed)
+			t.Errorf("with no parent left, there is %v, %v, %v", s.byKey, s.byLabel, s.unindexed)
 		}
 	})
 }

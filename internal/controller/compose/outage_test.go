@@ -14,11 +14,11 @@ import (
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
 	for name, c := range map[string]outageCase{
-		"a response after no answer":  {former: none, retries: true},
-		"an error after no answer":    {former: none, now: wrong, retries: true},
-		"a response after an error":   {former: wrong},
-		"no answer after no answer":   {former: none, now: none},
-		"a response after a response": {},
+		"a response after no response":  {former: none, retries: true},
+		"an error after no response":    {former: none, now: wrong, retries: true},
+		"a response after an error":     {former: wrong},
+		"no response after no response": {former: none, now: none},
+		"a response after a response":   {},
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { c.check(t) }) })
 	}
@@ -36,7 +36,7 @@ func (c outageCase) check(t *testing.T) {
 	base, m := newTestBase(nil), newMemories()
 	q := base.Queue
 	defer q.Close()
-	waits := map[bool]queue.Key{true: {Name: "without an answer"}, false: {Name: "with an error"}}
+	waits := map[bool]queue.Key{true: {Name: "without a response"}, false: {Name: "with an error"}}
 	for unanswered, key := range waits {
 		m.SetResult(memoryFor(m, key), controller.Result{Failing: true, HookFailing: true, Unreachable: unanswered}, nil)
 		q.Add(key, queue.Cause{Kind: queue.Start})
@@ -49,10 +49,10 @@ func (c outageCase) check(t *testing.T) {
 	m.SetResult(r.memory, c.former, nil)
 	r.recordResult(c.now, nil)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
-		t.Errorf("the wait of the parent without an answer is over: %v", ended)
+		t.Errorf("the wait of the parent without a response is over: %v", ended)
 	}
 	if q.RetryKeysNow([]queue.Key{waits[false]}) == 0 {
-		t.Error("the wait of the parent that was answered with an error is over")
+		t.Error("the wait of the parent that got an error is over")
 	}
 }
 

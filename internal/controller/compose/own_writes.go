@@ -37,7 +37,7 @@ func (d *ownWrites) contains(key queue.Key, now *object.Object) bool {
 	return known && (last.digest == now.Digest() || now.Generation() > 0 && last.intent == now.IntentDigest())
 }
 
-// drop forgets the writes to an object that is deleted or was changed by another client.
+// drop removes the writes to an object that is deleted or was changed by another client.
 func (d *ownWrites) drop(key queue.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

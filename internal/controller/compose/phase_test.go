@@ -21,7 +21,7 @@ func selectorFor(t *testing.T, text string) labels.Selector {
 }
 
 func TestPhaseOf(t *testing.T) {
-	asked := hook.Func(nil)
+	called := hook.Func(nil)
 	const (
 		web     = `,"labels":{"app":"web"}`
 		held    = `,"finalizers":["other","ours"]`
@@ -53,9 +53,9 @@ func TestPhaseOf(t *testing.T) {
 				program Program
 				want    phase
 			}{
-				{"with a finalize hook", Program{Finalizer: "ours", Finalize: asked, Selections: selections}, c.with},
+				{"with a finalize hook", Program{Finalizer: "ours", Finalize: called, Selections: selections}, c.with},
 				{"without", Program{Finalizer: "ours", Selections: selections}, c.without},
-				{"for all parents", Program{Finalizer: "ours", Finalize: asked}, c.all},
+				{"for all parents", Program{Finalizer: "ours", Finalize: called}, c.all},
 			} {
 				if got := p.program.phaseOf(parent); got != p.want {
 					t.Errorf("%s: got %d, want %d", p.what, got, p.want)
@@ -95,7 +95,7 @@ func TestRecoveryProbe(t *testing.T) {
 	var s recoveryProbe
 	one, other := queue.Key{Name: "one"}, queue.Key{Name: "other"}
 	if !s.tryAcquire(one) || s.tryAcquire(other) || !s.tryAcquire(one) {
-		t.Error("the first that asks is the scout, and nobody else")
+		t.Error("only the first caller is the probe")
 	}
 	s.drop(other)
 	if s.tryAcquire(other) {
@@ -103,10 +103,10 @@ func TestRecoveryProbe(t *testing.T) {
 	}
 	s.drop(one)
 	if !s.tryAcquire(other) || s.tryAcquire(one) {
-		t.Error("a scout that is gone is not replaced")
+		t.Error("a dropped probe is not replaced")
 	}
 	s.reset()
 	if !s.tryAcquire(one) {
-		t.Error("no new scout after the hook was back")
+		t.Error("no new probe after a reset")
 	}
 }

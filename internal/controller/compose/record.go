@@ -38,9 +38,9 @@ func (r *run) nextRun(requeue queue.Outcome) time.Time {
 }
 
 // call calls a hook for one revision of the parent and records the call.
-func (r *run) call(ctx context.Context, asked hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
+func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.record.Now()
-	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return asked.Call(ctx, request) })
+	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return h.Call(ctx, request) })
 	if !r.record.Detailed() {
 		return response, err
 	}

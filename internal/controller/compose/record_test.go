@@ -183,13 +183,13 @@ func TestRunsAreRecorded(t *testing.T) {
 	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "initial list" || second.Causes.String() != "retry 1" {
 		t.Errorf("about %v %v, because of %s, then %s", first.Resource, first.Key, first.Causes, second.Causes)
 	}
-	if of, asked := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != record.HookFailed || asked == nil || *asked != *of {
-		t.Errorf("the first failed with %+v, asked %+v", of, asked)
+	if of, call := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != record.HookFailed || call == nil || *call != *of {
+		t.Errorf("the first failed with %+v, call %+v", of, call)
 	}
 	if call := second.Steps[0].Call; len(call.Request.Sync.Parent) == 0 || len(call.Response.Sync.Children) != 1 {
-		t.Errorf("asked %+v", call)
+		t.Errorf("call %+v", call)
 	}
 	if !is || state.Failing || state.Children != 1 || state.LastRun.IsZero() || len(c.Children(state.Object)) != 1 {
-		t.Errorf("in care: %+v", state)
+		t.Errorf("managed: %+v", state)
 	}
 }

@@ -62,7 +62,7 @@ func (r *run) loadRevisions() error {
 
 // callFormer calls the hook for each former revision that still has children. It returns at once;
 // the function that it returns waits for the responses.
-func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
+func (r *run) callFormer(ctx context.Context, h hook.Hook) (wait func()) {
 	if r.rollout == nil {
 		return func() {}
 	}
@@ -70,7 +70,7 @@ func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 	errs := make([]error, len(r.rollout.responses))
 	for i, former := range r.rollout.history.Former {
 		if needsCall(former) {
-			calls.Go(func() { r.rollout.responses[i], errs[i] = r.callAt(ctx, asked, former) })
+			calls.Go(func() { r.rollout.responses[i], errs[i] = r.callAt(ctx, h, former) })
 		}
 	}
 	return func() {
@@ -82,13 +82,13 @@ func (r *run) callFormer(ctx context.Context, asked hook.Hook) (wait func()) {
 // needsCall reports whether the hook has to be called for a former revision.
 func needsCall(former plan.Revision) bool { return len(former.Claims) > 0 && former.Known() }
 
-func (r *run) callAt(ctx context.Context, asked hook.Hook, former plan.Revision) (*hook.Response, error) {
+func (r *run) callAt(ctx context.Context, h hook.Hook, former plan.Revision) (*hook.Response, error) {
 	then, err := r.rollout.history.ParentAt(r.visibleParent(), former)
 	if err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
 	}
 	at := record.Revision{Name: strings.Clone(former.Name), Number: former.Number, Previous: true}
-	response, err := r.call(ctx, asked, r.request(then), at)
+	response, err := r.call(ctx, h, r.request(then), at)
 	if err != nil {
 		return nil, r.formerRevisionError(former, err)
 	}

@@ -45,10 +45,10 @@ func webOf(name, image string) string {
 
 // rollingRun returns a run in the middle of a rollout from a to b: w0 is updated, w1 and w2 are
 // not.
-func rollingRun(t *testing.T, asked hook.Func) *run {
+func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
-		program: Program{Name: "shops", Parent: shops, Sync: asked, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
+		program: Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
 		Base:    newTestBase(nil), tools: Tools{Now: time.Now}, memories: newMemories(),
 		revisions: &cache.View{},
 	}
@@ -123,8 +123,8 @@ func (h *webHook) call(_ context.Context, req *hook.Request) (*hook.Response, er
 	for i := range 3 {
 		response.Children = append(response.Children, json.RawMessage(webOf(fmt.Sprint("w", i), parent.Spec.Image)))
 	}
-	if answer := h.responses[parent.Spec.Image]; answer != nil {
-		if err := answer(response); err != nil {
+	if change := h.responses[parent.Spec.Image]; change != nil {
+		if err := change(response); err != nil {
 			return nil, err
 		}
 	}
@@ -145,17 +145,17 @@ func (r *run) plannedRollout(t *testing.T) plan.Plan {
 }
 
 func TestHookIsCalledForEachRevision(t *testing.T) {
-	asked := &webHook{responses: map[string]func(*hook.Response) error{
+	h := &webHook{responses: map[string]func(*hook.Response) error{
 		"a": func(response *hook.Response) error {
 			response.ResyncAfter, response.Finalized = time.Second, false
 			return nil
 		},
 		"b": func(response *hook.Response) error { response.ResyncAfter = time.Minute; return nil },
 	}}
-	r := rollingRun(t, asked.call)
+	r := rollingRun(t, h.call)
 	p := r.plannedRollout(t)
-	if got := strings.Join(asked.calls, ""); got != "ab" && got != "ba" {
-		t.Errorf("asked about %s", got)
+	if got := strings.Join(h.calls, ""); got != "ab" && got != "ba" {
+		t.Errorf("called for %s", got)
 	}
 	if got, want := p.String(), "1. update Web town/w1: spec.image differs\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -192,15 +192,15 @@ func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 // and the failure is reported.
 func TestFormerRevisionFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer func(*hook.Response) error
+		change func(*hook.Response) error
 		want   string
 	}{
 		"with an error":        {func(*hook.Response) error { return errors.New("no such image") }, ": no such image"},
 		"with no kind of ours": {func(response *hook.Response) error { response.Children[1] = []byte(`{"kind":"Pod"}`); return nil }, "children[1]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := &webHook{responses: map[string]func(*hook.Response) error{"a": c.answer}}
-			r := rollingRun(t, asked.call)
+			h := &webHook{responses: map[string]func(*hook.Response) error{"a": c.change}}
+			r := rollingRun(t, h.call)
 			r.children[0][2] = r.storedChild(t, webOf("w2", "spoilt"))
 			if got, want := r.plannedRollout(t).String(), "1. update Web town/w1: spec.image differs\n"; got != want {
 				t.Errorf("got %s, want %s", got, want)
@@ -214,8 +214,8 @@ func TestFormerRevisionFails(t *testing.T) {
 }
 
 func TestLatestRevisionFails(t *testing.T) {
-	asked := &webHook{responses: map[string]func(*hook.Response) error{"b": func(*hook.Response) error { return errors.New("broken") }}}
-	if err := rollingRun(t, asked.call).callHook(t.Context()); err == nil || err.Error() != "sync hook: broken" {
+	h := &webHook{responses: map[string]func(*hook.Response) error{"b": func(*hook.Response) error { return errors.New("broken") }}}
+	if err := rollingRun(t, h.call).callHook(t.Context()); err == nil || err.Error() != "sync hook: broken" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -230,13 +230,13 @@ func TestProgressIsACondition(t *testing.T) {
 		`{"conditions":[{"type":"Ready","status":"True"}]}`:                                    "Ready=True Updated=False",
 		`{"conditions":[{"type":"Updated","status":"Mine"},{"type":"Ready","status":"True"}]}`: "Updated=False Ready=True",
 	} {
-		asked := &webHook{responses: map[string]func(*hook.Response) error{"b": func(response *hook.Response) error {
+		h := &webHook{responses: map[string]func(*hook.Response) error{"b": func(response *hook.Response) error {
 			if status != "" {
 				response.Status = json.RawMessage(status)
 			}
 			return nil
 		}}}
-		r := rollingRun(t, asked.call)
+		r := rollingRun(t, h.call)
 		var err error
 		if r.parent, err = r.stored.With([]byte(before), "status"); err != nil {
 			t.Fatal(err)
@@ -263,13 +263,13 @@ func TestProgressIsACondition(t *testing.T) {
 
 // A parent that is being deleted is not rolled out, and no revision is written for it.
 func TestFinalizingMovesNoChild(t *testing.T) {
-	asked := &webHook{}
-	r := rollingRun(t, asked.call)
-	r.program.Finalize, r.phase = hook.Func(asked.call), phaseFinalizing
+	h := &webHook{}
+	r := rollingRun(t, h.call)
+	r.program.Finalize, r.phase = hook.Func(h.call), phaseFinalizing
 	if p := r.plannedRollout(t); !p.Empty() || !r.rollout.writes.Empty() {
 		t.Errorf("got %s%s", r.rollout.writes, p)
 	}
-	if len(asked.calls) != 2 || !r.response.Finalized {
-		t.Errorf("asked about %v, finalized: %v", asked.calls, r.response.Finalized)
+	if len(h.calls) != 2 || !r.response.Finalized {
+		t.Errorf("asked about %v, finalized: %v", h.calls, r.response.Finalized)
 	}
 }
