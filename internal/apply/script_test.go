@@ -204,7 +204,7 @@ var update = flag.Bool("update", false, "write what the stories yield into their
 // and a strategy, an echo of the stored children as the response, an edit by others, or a restart.
 // The last file has the writes and the objects at the end.
 func TestScripts(t *testing.T) {
-	paths, err := filepath.Glob("testdata/stories/*.txtar")
+	paths, err := filepath.Glob("testdata/scripts/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no stories: %v", err)
 	}

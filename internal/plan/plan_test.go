@@ -140,11 +140,11 @@ func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 	return observed
 }
 
-// TestPlan reads observed.yaml, applied.yaml and reply.yaml, and compares the plan with plan.txt.
+// TestPlan reads observed.yaml, applied.yaml and response.yaml, and compares the plan with plan.txt.
 func TestPlan(t *testing.T) {
 	eachVector(t, "testdata/plan/*.txtar", func(t *testing.T, files map[string][]byte) string {
 		f, observed := plannerOf(t, files["family.yaml"]), observedOf(t, files)
-		desired, err := f.Desired(responseOf(t, files["reply.yaml"]))
+		desired, err := f.Desired(responseOf(t, files["response.yaml"]))
 		if err != nil {
 			return err.Error() + "\n"
 		}
