@@ -36,7 +36,7 @@ func (req *request) reconcileButton(c *model.Controller) formButton {
 		a.DisabledReason = "An admission controller manages no objects."
 		return a
 	case c.Declared == nil && len(c.Kinds) == 0:
-		a.DisabledReason = "The kinds of its objects are not known yet."
+		a.DisabledReason = "The kinds of its objects are unknown."
 		return a
 	case c.Declared == nil:
 		if a.Enabled = len(req.reconcilableKinds(c)) > 0; !a.Enabled {

@@ -67,7 +67,7 @@ func (req *request) source(process string) (model.Source, error) {
 			return source, nil
 		}
 	}
-	return nil, notFound("Process %s is not known, or has stopped.", process)
+	return nil, notFound("Process %s is unknown or has stopped.", process)
 }
 
 // fetchAll calls all processes in parallel, and returns messages for those that are

@@ -20,13 +20,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 )
 
-var update = flag.Bool("update", false, "write what came of the vectors in testdata into them")
+var update = flag.Bool("update", false, "update the expected files of the vectors in testdata")
 
-// TestVectors reads schema.yaml, definitions.yaml if there are references, and what is
-// entered: "entered" (a name and a text on each line, "\n" for the end of a line), or
-// stored.yaml, an object that is entered as it is. It wants "values" of what is stored,
-// "fields", object.yaml, "problems", and where "server" (what an API server says) ends
-// up: "explained".
+// TestVectors reads schema.yaml, optional definitions.yaml, and an input: "entered" (a name
+// and a text per line, "\n" for a line break) or stored.yaml, an object. It compares the
+// "values" of a stored object, "fields", object.yaml, "problems", and where the messages in
+// "server" are shown: "explained".
 func TestVectors(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
