@@ -361,7 +361,7 @@ func TestHealth(t *testing.T) {
 			health := make(chan error, 1000)
 			var c *Cache
 			c = api.store(Options{GracePeriod: 1, OnHealth: func(_ Selection, err error) {
-				c.Stats() // whoever is told may look
+				c.Stats() // OnHealth may read the statistics
 				health <- err
 			}})
 			v := c.Watch(Selection{Resource: configMaps}, nil)

@@ -21,7 +21,7 @@ func TestReplace(t *testing.T) {
 		before  func(*watchCache)
 		list    []*object.Object
 		version uint64
-		want    []string // what others are told
+		want    []string // the events of other views
 		holds   []string
 	}{
 		"the first list": {

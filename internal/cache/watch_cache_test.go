@@ -19,7 +19,7 @@ const selectedLabel = "picked"
 type change struct {
 	before, after *object.Object // nil: created; nil: deleted
 	version       uint64
-	author        *View // nil: somebody else
+	author        *View // nil: another client
 }
 
 // model is a model of an API server, one watch of it, and views that write.
@@ -31,14 +31,14 @@ type model struct {
 	version uint64
 	uids    int
 
-	sent      map[uint64]bool // versions the watch has been told, be it in a list
-	delivered int             // how much of the history the watch has been told
+	sent      map[uint64]bool // versions that the watch has received
+	delivered int             // entries of the history that the watch has received
 	responses []func()        // replies to writes that are still on their way
 	cache     watchCache
 	writers   []*View
-	notified  map[*View]map[string]uint64 // newest version or deletion heard, by UID
+	notified  map[*View]map[string]uint64 // newest version or deletion, by UID
 	observed  map[key]*object.Object      // what a view that never writes makes of its events
-	gone      map[string]bool             // UIDs whose removal was told by a writer
+	gone      map[string]bool             // UIDs that a writer has deleted
 	lastShown map[string]uint64
 }
 
@@ -133,7 +133,7 @@ func (w *model) make(name key, uid string) *object.Object {
 		"tier":        pick(w.rand, "front", "back"),
 	}}
 	if w.rand.IntN(2) == 0 {
-		o.owner = pick(w.rand, "mother", "father")
+		o.owner = pick(w.rand, "owner-a", "owner-b")
 	}
 	return o.parse(w.t)
 }
@@ -275,7 +275,7 @@ func (w *model) check() {
 
 func (w *model) checkIndex() {
 	w.t.Helper()
-	for _, uid := range []string{"mother", "father", "nobody"} {
+	for _, uid := range []string{"owner-a", "owner-b", "none"} {
 		want := w.filter(func(o *object.Object) bool { return o.ControlledBy(uid) })
 		if got := w.cache.index[ownerKey(uid)]; !slices.Equal(got, want) {
 			w.t.Fatalf("owned by %s: got %v, want %v", uid, got, want)

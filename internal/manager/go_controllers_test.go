@@ -78,7 +78,7 @@ func (s *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // recordEvent records an event.
 func (s *fakeAPIServer) recordEvent(r *http.Request) {
 	var e corev1.Event
-	_ = json.NewDecoder(r.Body).Decode(&e) // What cannot be read says nothing.
+	_ = json.NewDecoder(r.Body).Decode(&e) // Invalid events are ignored.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e.InvolvedObject.Name+" "+e.Reason+" "+e.Message)

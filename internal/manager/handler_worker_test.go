@@ -40,7 +40,7 @@ func shopHandlerController(name string) GoController {
 
 // Hooks and handlers of one controller start and stop together.
 func TestHooksAndHandlersAreOneController(t *testing.T) {
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("greeter")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	r := m.controllers.runningControllers()[0]
 	if len(r.workers) != 2 || !r.usesCRD(shopsCRD) || r.usesCRD("others.example.org") || fmt.Sprint(r.parentKinds()) != "[example.org/v1/shops example.org/v1/shops]" {
@@ -60,19 +60,19 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 func TestMetricsOfHandlers(t *testing.T) {
 	m := newMetrics()
 	o := observer{metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-	o.Ran(record.Run{Controller: "clerk", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
+	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
 		&hook.TerminalError{Err: errors.New("never")}, fmt.Errorf("handle: %w", context.DeadlineExceeded),
 	} {
-		o.Handled("clerk", "greet", hook.ReasonCreate, time.Second, err)
+		o.Handled("greeter", "greet", hook.ReasonCreate, time.Second, err)
 	}
 	const want = `setpoint_handler_calls_total error, setpoint_handler_calls_total ok, setpoint_handler_calls_total retry, ` +
 		`setpoint_handler_calls_total terminal, setpoint_handler_calls_total timeout, setpoint_syncs_total postponed`
 	if got := outcomeCounters(t, m); got != want {
 		t.Errorf("got %s", got)
 	}
-	m.deleteController("clerk")
+	m.deleteController("greeter")
 	if got := outcomeCounters(t, m); got != "" {
 		t.Errorf("left %s", got)
 	}

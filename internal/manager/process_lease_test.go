@@ -169,7 +169,7 @@ func TestProcessBesideLeader(t *testing.T) {
 
 	refused := &leaseAPI{refuses: true}
 	log, stop := startProcess(t, refused, "one")
-	eventually(t, "asked", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
+	eventually(t, "two requests", func() bool { refused.mu.Lock(); defer refused.mu.Unlock(); return refused.requests >= 2 })
 	stop()
 	if log.String() != "" {
 		t.Error(log.String())

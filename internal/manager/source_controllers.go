@@ -174,8 +174,8 @@ func controllerKinds(r *compile.Compiled) (kinds, children []model.Kind) {
 			children = append(children, model.KindOf(w.Resource))
 		}
 	}
-	for _, asked := range r.AdmissionKinds {
-		kinds = append(kinds, model.KindOf(asked))
+	for _, resource := range r.AdmissionKinds {
+		kinds = append(kinds, model.KindOf(resource))
 	}
 	return uniqueKinds(kinds), uniqueKinds(children)
 }

@@ -18,7 +18,7 @@ import (
 
 // A source returns the state of the process, and Await returns on changes.
 func TestInspect(t *testing.T) {
-	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("clerk")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
+	m := startManager(t, &fakeAPIServer{}, Options{GoControllers: []GoController{shopHandlerController("greeter")}, Name: "shopkeeper", Version: "v7", CRDs: [][]byte{[]byte(shopsManifest)}})
 	s := m.Inspect()
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
 	process, err := s.Process(t.Context())
@@ -35,10 +35,10 @@ func TestInspect(t *testing.T) {
 		t.Fatalf("%v, %v", controllers, err)
 	}
 	c := &controllers[0]
-	if c.Name != "clerk" || c.Process != "shopkeeper" || c.Declared != nil || len(c.Kinds) != 1 || c.Kinds[0].Plural != "shops" || c.Ready().Status != "True" || len(c.Description) == 0 {
+	if c.Name != "greeter" || c.Process != "shopkeeper" || c.Declared != nil || len(c.Kinds) != 1 || c.Kinds[0].Plural != "shops" || c.Ready().Status != "True" || len(c.Description) == 0 {
 		t.Errorf("controller %+v", c)
 	}
-	if page, err := s.Objects(t.Context(), "clerk", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
+	if page, err := s.Objects(t.Context(), "greeter", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
 		t.Errorf("objects %+v, %v", page, err)
 	}
 	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, model.ErrNotFound) {
@@ -48,11 +48,11 @@ func TestInspect(t *testing.T) {
 	if about, err := s.States(t.Context(), shop); err != nil || len(about) != 0 {
 		t.Errorf("states of an unknown object: %v, %v", about, err)
 	}
-	if _, err := s.Plan(t.Context(), "clerk", shop); !errors.Is(err, errPlanUnsupported) {
+	if _, err := s.Plan(t.Context(), "greeter", shop); !errors.Is(err, errPlanUnsupported) {
 		t.Errorf("planned: %v", err)
 	}
 	m.history.Add(record.Run{
-		Controller: "clerk", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
+		Controller: "greeter", Resource: object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop"}, Key: queue.Key{Namespace: "town", Name: "a"},
 		StartTime: time.Now(), Outcome: record.Synced,
 	})
 	runs, err := s.Runs(t.Context(), shop, 0)

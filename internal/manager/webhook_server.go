@@ -101,8 +101,8 @@ func (s *webhookServer) publish() {
 	}
 	all := s.acceptedPrograms()
 	s.server.Set(slices.AppendSeq(slices.Clone(all), maps.Values(s.withdrawn)))
-	if spared, known := s.retainedConfigurations(); known {
-		s.registrar.Set(all, spared...)
+	if retained, known := s.retainedConfigurations(); known {
+		s.registrar.Set(all, retained...)
 	}
 }
 

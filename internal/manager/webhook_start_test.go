@@ -63,8 +63,8 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 			if !cs.started.Load() {
 				t.Fatal("it has not begun")
 			}
-			if spared, known := m.webhooks.retainedConfigurations(); known && !slices.Contains(spared, "admissioncontroller.setpoint.dev/a") {
-				t.Errorf("%q stay: the configuration of a controller that is not known yet is removed", spared)
+			if retained, known := m.webhooks.retainedConfigurations(); known && !slices.Contains(retained, "admissioncontroller.setpoint.dev/a") {
+				t.Errorf("%q stay: the configuration of a controller that is not known yet is removed", retained)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func TestObjectsAreSmall(t *testing.T) {
 		name  string
 		owned bool
 		limit int
-	}{{"nobody's", false, 210}, {"owned", true, 210}} {
+	}{{"orphan", false, 210}, {"owned", true, 210}} {
 		texts := make([][]byte, many)
 		for i := range texts {
 			texts[i] = settings(i, c.owned)
