@@ -17,61 +17,60 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
-// CertificateManagerOptions configure a Keeper. Names alone are needed.
+// CertificateManagerOptions configure a CertificateManager. Only Names is required.
 type CertificateManagerOptions struct {
-	// Names are the DNS names and IP addresses by which the Server is called.
-	Names []string
-	// Lifetimes have defaults.
+	// Names are the DNS names and IP addresses of the Server.
+	Names     []string
 	Lifetimes Lifetimes
-	// Secret is where the certificates are kept. The zero value keeps them in memory,
-	// each Keeper its own.
+	// Secret stores the certificates. The zero value keeps them in memory.
 	Secret SecretRef
-	// Store watches the Secret and Client writes it; needed with a Secret.
+	// Store watches the Secret and Client writes it; both are required with a Secret.
 	Store  *cache.Cache
 	Client rest.Interface
-	// Clock is the real one if nil, and Log slog.Default.
+	// Clock is the real clock if nil, and Log slog.Default.
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// SecretRef names a Secret.
+// SecretRef identifies a Secret.
 type SecretRef struct{ Namespace, Name string }
 
 func (r SecretRef) String() string { return "Secret " + r.Namespace + "/" + r.Name }
 
-// CertificateManager keeps the certificates by which a Server is known: the serving one, and
-// the bundle of CAs by which it is to be trusted. It may be used by many
-// goroutines.
+// CertificateManager manages the serving certificate of a Server and the bundle of CAs
+// that verifies it. It is safe for concurrent use.
 type CertificateManager struct {
 	options CertificateManagerOptions
 	secret  *secret
-	// wake has Renew look again.
+	// wake wakes up Renew.
 	wake chan struct{}
-	// renewing is held while a step is taken.
+	// renewing is held during a rotation.
 	renewing sync.Mutex
 
 	mu sync.Mutex
-	// keyring is what is served with, packed its contents; nil before there is any.
+	// keyring is in use, and data its encoding; nil before there is one.
 	keyring *keyring
 	data    secretData
 	cert    *tls.Certificate
 	err     error
 	// changed is closed at the next change.
 	changed chan struct{}
-	// propagated is since when every configuration has carried that bundle.
+	// propagated is since when every configuration has had the bundle.
 	propagated propagation
-	// previousPathKey is the key of paths that configurations may carry until a time.
+	// previousPathKey is accepted until previousUntil, because configurations may still
+	// have it.
 	previousPathKey PathKey
 	previousUntil   time.Time
 }
 
-// propagation says since when every configuration has carried a bundle.
+// propagation is since when every configuration has had a bundle.
 type propagation struct {
 	bundle []byte
 	since  time.Time
 }
 
-// NewCertificateManager makes a Keeper. It has nothing before Follow.
+// NewCertificateManager returns a CertificateManager without certificates; Watch provides
+// them.
 func NewCertificateManager(o CertificateManagerOptions) *CertificateManager {
 	o.Lifetimes = o.Lifetimes.withDefaults()
 	if o.Clock == nil {
@@ -85,11 +84,10 @@ func NewCertificateManager(o CertificateManagerOptions) *CertificateManager {
 	return k
 }
 
-// errNoCertificate says that nobody has looked yet.
-var errNoCertificate = errors.New("no certificate for the webhooks has been read or made yet")
+var errNoCertificate = errors.New("no webhook certificate yet")
 
-// Certificate is what to serve with, or why there is nothing. Its pointer stays the
-// same while it is the same.
+// Certificate returns the serving certificate, or the error why there is none. The
+// pointer is the same until the certificate changes.
 func (k *CertificateManager) Certificate() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,15 +97,14 @@ func (k *CertificateManager) Certificate() (*tls.Certificate, error) {
 	return k.cert, nil
 }
 
-// Bundle is the CAs by which that is to be trusted, in PEM form; nil before there
-// are any.
+// Bundle returns the CAs as PEM, or nil.
 func (k *CertificateManager) Bundle() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.data[bundleKey]
 }
 
-// PathKeys are those of the paths by which the Server is asked.
+// PathKeys returns the keys of the webhook paths.
 func (k *CertificateManager) PathKeys() PathKeys {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,23 +118,23 @@ func (k *CertificateManager) PathKeys() PathKeys {
 	return keys
 }
 
-// Err is why the certificates cannot be read, made or kept; nil if all is well.
-// What was there before is served with meanwhile.
+// Err returns why the certificates cannot be read, created or stored, or nil. Previous
+// certificates stay in use.
 func (k *CertificateManager) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// Changed is closed when Certificate, Bundle or Err next say something new.
+// Changed is closed when Certificate, Bundle or Err change.
 func (k *CertificateManager) Changed() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changed
 }
 
-// Propagated tells since when every configuration has carried a bundle; the zero time
-// says that not every one does.
+// Propagated sets since when every configuration has had a bundle; the zero time means
+// that some do not.
 func (k *CertificateManager) Propagated(bundle []byte, since time.Time) {
 	k.mu.Lock()
 	same := since.Equal(k.propagated.since) && bytes.Equal(bundle, k.propagated.bundle)
@@ -148,12 +145,11 @@ func (k *CertificateManager) Propagated(bundle []byte, since time.Time) {
 	}
 }
 
-// Watch keeps what is served with up to date until ctx ends. Every replica
-// follows, leading or not.
+// Watch follows the Secret until ctx ends. Every replica watches, leader or not.
 func (k *CertificateManager) Watch(ctx context.Context) error {
 	if k.secret == nil {
 		if _, err := k.renew(ctx); err != nil {
-			return fmt.Errorf("make certificates for the webhooks: %w", err)
+			return fmt.Errorf("create webhook certificates: %w", err)
 		}
 		<-ctx.Done()
 		return nil
@@ -161,8 +157,8 @@ func (k *CertificateManager) Watch(ctx context.Context) error {
 	return k.secret.watch(ctx, k)
 }
 
-// Renew makes and renews the certificates until ctx ends. Only who leads does, and
-// only while it follows.
+// Renew creates and renews certificates until ctx ends. Only the leader renews, and only
+// while it watches.
 func (k *CertificateManager) Renew(ctx context.Context) {
 	if k.secret != nil && !k.secret.waitForSync(ctx) {
 		return
@@ -183,7 +179,7 @@ func (k *CertificateManager) Renew(ctx context.Context) {
 	}
 }
 
-// The bounds of how long is waited after a failure.
+// The limits of the backoff after a failure.
 const (
 	minDelay = time.Second
 	maxDelay = 30 * time.Second
@@ -209,7 +205,7 @@ func (k *CertificateManager) trigger() {
 	}
 }
 
-// renew takes what steps are due, and says when the next is.
+// renew makes the rotations that are due, and returns when to check again.
 func (k *CertificateManager) renew(ctx context.Context) (time.Time, error) {
 	k.renewing.Lock()
 	defer k.renewing.Unlock()
@@ -235,11 +231,11 @@ func (k *CertificateManager) renew(ctx context.Context) (time.Time, error) {
 	} else {
 		k.reload()
 	}
-	k.options.Log.Info("certificates for webhooks", "done", made.reason, "because", found.writeReason, "until", made.keyring.serving.cert.NotAfter)
+	k.options.Log.Info("webhook certificates renewed", "steps", made.reason, "reason", found.writeReason, "until", made.keyring.serving.cert.NotAfter)
 	return made.nextCheck, nil
 }
 
-// load looks up what is kept.
+// load returns the stored keyring.
 func (k *CertificateManager) load() (loadedSecret, error) {
 	k.mu.Lock()
 	reservation := k.keyring
@@ -260,8 +256,8 @@ func (k *CertificateManager) rotationInput(found loadedSecret) rotationInput {
 	return at
 }
 
-// reload takes up what the Secret holds, if that makes sense. If not, what was
-// there before is served with until somebody who leads has mended it.
+// reload uses the keyring of the Secret, if it is valid. Otherwise the previous one stays
+// in use until the leader repairs the Secret.
 func (k *CertificateManager) reload() {
 	defer k.trigger()
 	found, err := k.secret.load(nil)
@@ -273,7 +269,7 @@ func (k *CertificateManager) reload() {
 	}
 }
 
-// setKeyring serves with another keyring, if it is another.
+// setKeyring uses a keyring if it differs.
 func (k *CertificateManager) setKeyring(current *keyring, packed secretData) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -288,9 +284,8 @@ func (k *CertificateManager) setKeyring(current *keyring, packed secretData) {
 	k.notifyChanged()
 }
 
-// mergePathKey goes on with the key of the paths while another one is being made, and
-// answers the former paths until every API server knows those of the other. It is
-// called with the lock held.
+// mergePathKey keeps the path key while a new keyring has none, and accepts the previous
+// key until every API server has the new one. The lock must be held.
 func (k *CertificateManager) mergePathKey(current *keyring) *keyring {
 	switch {
 	case k.keyring == nil || k.keyring.pathKey == current.pathKey:
@@ -304,7 +299,7 @@ func (k *CertificateManager) mergePathKey(current *keyring) *keyring {
 	return current
 }
 
-// setError remembers what is wrong, or that nothing is, and logs what is new.
+// setError sets the error or nil, and logs a new one.
 func (k *CertificateManager) setError(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -315,13 +310,13 @@ func (k *CertificateManager) setError(err error) {
 		return
 	}
 	if err != nil {
-		k.options.Log.Warn("the certificates for webhooks cannot be kept; trying again", "error", err.Error())
+		k.options.Log.Warn("failed to store the webhook certificates; retrying", "error", err.Error())
 	}
 	k.err = err
 	k.notifyChanged()
 }
 
-// notifyChanged is called with the lock held.
+// notifyChanged must be called with the lock held.
 func (k *CertificateManager) notifyChanged() {
 	close(k.changed)
 	k.changed = make(chan struct{})

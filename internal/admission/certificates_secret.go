@@ -15,14 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// secret is the Secret that keeps a keyring for all replicas.
+// secret is the Secret that stores the keyring of all replicas.
 type secret struct {
 	SecretRef
 
 	store  *cache.Cache
 	client rest.Interface
 
-	// started is closed when it is watched.
+	// started is closed when the watch has started.
 	started chan struct{}
 	start   func()
 	mu      sync.Mutex
@@ -41,6 +41,7 @@ var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", 
 
 // managedByLabel labels what Setpoint keeps, by any of its processes.
 const (
+	// managedByLabel marks objects that Setpoint stores.
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managerName    = "setpoint"
 )
@@ -65,15 +66,13 @@ func (s *secret) watch(ctx context.Context, k *CertificateManager) error {
 	return nil
 }
 
-// currentView is the view that follows the Secret.
 func (s *secret) currentView() *cache.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view
 }
 
-// waitForSync waits until it is known what the Secret holds, or that there is none;
-// false if ctx has ended before.
+// waitForSync waits until the watch is synced; false if ctx ended first.
 func (s *secret) waitForSync(ctx context.Context) bool {
 	select {
 	case <-s.started:
@@ -88,25 +87,24 @@ func (s *secret) waitForSync(ctx context.Context) bool {
 	}
 }
 
-// loadedSecret is what is kept at some moment.
+// loadedSecret is the state of the Secret.
 type loadedSecret struct {
-	// keyring is nil if there is nothing worth keeping.
+	// keyring is nil if there is none to keep.
 	keyring *keyring
-	// object is the object, nil if there is none.
+	// object is nil if there is no Secret.
 	object *object.Object
-	// writeReason is why it must be written whatever the plan; "" if it need not.
+	// writeReason is why the Secret must be written whatever the plan, or "".
 	writeReason string
-	// force says that somebody wants to be rid of the keys.
+	// force requests new keys, because a user deleted the Secret.
 	force bool
 }
 
-// load reads the Secret. Where it holds nothing, or nonsense, it is to be what was
-// held in memory: that is what others trust. Somebody who deletes it wants other
-// keys, and gets them.
+// load reads the Secret. If it is empty or invalid, the keyring in memory is used,
+// because clients trust it. A user who deletes the Secret requests new keys.
 func (s *secret) load(reservation *keyring) (loadedSecret, error) {
 	stored := s.currentView().Get(s.Namespace, s.Name)
 	if stored == nil {
-		return loadedSecret{keyring: reservation, writeReason: s.String() + " was not there", force: reservation != nil}, nil
+		return loadedSecret{keyring: reservation, writeReason: s.String() + " was missing", force: reservation != nil}, nil
 	}
 	ours := stored.Labels().Get(managedByLabel) == managerName
 	packed, err := secretDataOf(stored)
@@ -119,16 +117,16 @@ func (s *secret) load(reservation *keyring) (loadedSecret, error) {
 		case err == nil && ours:
 			return loadedSecret{keyring: current, object: stored}, nil
 		case err == nil:
-			return loadedSecret{keyring: current, object: stored, writeReason: s.String() + " had lost its label"}, nil
+			return loadedSecret{keyring: current, object: stored, writeReason: s.String() + " had no label"}, nil
 		case ours:
-			return loadedSecret{keyring: reservation, object: stored, writeReason: fmt.Sprintf("%s was spoiled: %v", s, err)}, nil
+			return loadedSecret{keyring: reservation, object: stored, writeReason: fmt.Sprintf("%s was invalid: %v", s, err)}, nil
 		}
-		return loadedSecret{}, fmt.Errorf("%s is there and not Setpoint's, it lacks the label %s=%s: name another, or delete it", s, managedByLabel, managerName)
+		return loadedSecret{}, fmt.Errorf("%s does not belong to Setpoint, because it has no label %s=%s: use another name or delete it", s, managedByLabel, managerName)
 	}
 	return loadedSecret{keyring: reservation, object: stored, writeReason: s.String() + " was empty"}, nil
 }
 
-// secretDataOf are the values that are not empty.
+// secretDataOf returns the values that are not empty.
 func secretDataOf(o *object.Object) (secretData, error) {
 	packed := secretData{}
 	if data := o.Field("data"); data != nil {
@@ -144,7 +142,7 @@ func secretDataOf(o *object.Object) (secretData, error) {
 	return packed, nil
 }
 
-// write stores the contents, if the Secret is still what was found.
+// write stores the data, if the Secret has not changed since it was read.
 func (s *secret) write(ctx context.Context, found *object.Object, packed secretData) error {
 	request := s.client.Post().AbsPath(secrets.Path(s.Namespace, ""))
 	body, err := s.newSecretJSON(packed)
@@ -171,7 +169,7 @@ func (s *secret) newSecretJSON(packed secretData) ([]byte, error) {
 	})
 }
 
-// updatedSecret leaves what others have added, such as annotations.
+// updatedSecret keeps what other clients added, such as annotations.
 func updatedSecret(found *object.Object, packed secretData) ([]byte, error) {
 	data, err := json.Marshal(packed)
 	if err != nil {
@@ -187,8 +185,7 @@ func updatedSecret(found *object.Object, packed secretData) ([]byte, error) {
 	return o.JSON(), nil
 }
 
-// send writes an object and reads the answer. The error of a refusal has the
-// API server's own words.
+// send writes an object and decodes the response. Errors are those of the API server.
 func send(ctx context.Context, request *rest.Request, body []byte) (*object.Object, error) {
 	result := request.Param("fieldManager", managerName).SetHeader("Content-Type", "application/json").
 		SetHeader("Accept", "application/json").Body(body).Do(ctx)
@@ -202,8 +199,7 @@ func send(ctx context.Context, request *rest.Request, body []byte) (*object.Obje
 	return object.Parse(raw)
 }
 
-// ignoreConflict leaves out the error of a write that somebody else's has overtaken:
-// nothing to report, only to look again.
+// ignoreConflict drops the error of a write that another client's write overtook.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil

@@ -272,7 +272,7 @@ func TestForeignSecretsAreKept(t *testing.T) {
 	k := newSecretManager(t, c)
 	k.follow(t)
 	run(t, k.Renew)
-	eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "not Setpoint's") })
+	eventually(t, "it is said", func() bool { return k.Err() != nil && strings.Contains(k.Err().Error(), "does not belong to Setpoint") })
 	if n := c.written(); len(n) != 0 {
 		t.Errorf("wrote %v", n)
 	}

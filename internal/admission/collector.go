@@ -20,44 +20,43 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// CollectorOptions configure a Collector. Store and Client are needed.
+// CollectorOptions configure a Collector. Store and Client are required.
 type CollectorOptions struct {
-	// Store watches the configurations, and Client reads Leases and deletes.
+	// Store watches the configurations. Client reads Leases and deletes configurations.
 	Store  *cache.Cache
 	Client rest.Interface
-	// OwnLease is the Lease of this process, which it need not read. Unused says that it
-	// registers nothing itself: what names its Lease is of a former process.
+	// OwnLease is the Lease of this process, which is not read. Unused reports that this
+	// process registers nothing: configurations with its Lease are from a former process.
 	OwnLease func() ObjectName
 	Unused   func() bool
-	// OnRemoved is called for each configuration that was removed, with the Lease that ran out.
+	// OnRemoved is called for each removed configuration with its expired Lease.
 	OnRemoved func(configuration *object.Object, lease ObjectName)
-	// Clock is the real one if nil, and Log slog.Default.
+	// Clock is the real clock if nil, and Log slog.Default.
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// Collector removes webhook configurations whose process is gone: killed, it could not
-// remove them itself, and the API server would refuse what they match until it starts
-// again. Removed ones are registered again by that start.
+// Collector removes webhook configurations of processes that were killed: the API server
+// would deny matching changes until the process starts again, which registers them again.
 type Collector struct {
 	options CollectorOptions
 	wake    chan struct{}
-	// seen are the Leases of configurations, as they were last renewed.
+	// seen are the observed Leases of configurations.
 	seen map[ObjectName]leaseObservation
 }
 
-// leaseObservation is a Lease as it was read, and when it was first read so, by our own clock: that
-// of the process which renewed it may differ.
+// leaseObservation is a Lease and when it was first observed in this state, by the local
+// clock: that of its holder may differ.
 type leaseObservation struct {
 	holder     string
 	renewed    time.Time
 	observedAt time.Time
 }
 
-// collectInterval is how often the Leases of configurations are read.
+// collectInterval is how often Leases are read.
 const collectInterval = 5 * time.Second
 
-// NewCollector makes a Collector. It does nothing before Run.
+// NewCollector returns a Collector. Run starts it.
 func NewCollector(o CollectorOptions) *Collector {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -75,13 +74,13 @@ func NewCollector(o CollectorOptions) *Collector {
 	return &Collector{options: o, wake: make(chan struct{}, 1)}
 }
 
-// CollectorPermissions are what a Collector takes, Leases aside.
+// CollectorPermissions are the permissions of a Collector, except for Leases.
 func CollectorPermissions() []Permission {
 	verbs := []string{"list", "watch", "delete"}
 	return []Permission{{Resource: mutatingResource, Verbs: verbs}, {Resource: validatingResource, Verbs: verbs}}
 }
 
-// Run works until ctx ends. While no configuration names a Lease it only watches.
+// Run works until ctx ends. It only watches while no configuration has a Lease.
 func (c *Collector) Run(ctx context.Context) {
 	views := map[object.Resource]*cache.View{}
 	defer func() {
@@ -113,10 +112,10 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// leasedConfigurations are the configurations that depend on one Lease.
+// leasedConfigurations are the configurations with one Lease.
 type leasedConfigurations map[configurationKey]*object.Object
 
-// pass looks at all configurations once, and says whether any names a Lease.
+// pass checks all configurations, and reports whether one has a Lease.
 func (c *Collector) pass(ctx context.Context, views map[object.Resource]*cache.View) bool {
 	owners := configurationsByLease(views)
 	for lease := range c.seen {
@@ -136,7 +135,6 @@ func (c *Collector) pass(ctx context.Context, views map[object.Resource]*cache.V
 	return len(owners) > 0
 }
 
-// configurationsByLease are the Leases that configurations depend on.
 func configurationsByLease(views map[object.Resource]*cache.View) map[ObjectName]leasedConfigurations {
 	owners := map[ObjectName]leasedConfigurations{}
 	for resource, view := range views {
@@ -154,7 +152,7 @@ func configurationsByLease(views map[object.Resource]*cache.View) map[ObjectName
 	return owners
 }
 
-// abandoned says that the process that registers by a Lease is gone.
+// abandoned reports that the process of a Lease is gone.
 func (c *Collector) abandoned(ctx context.Context, lease, own ObjectName) bool {
 	if lease == own {
 		return c.options.Unused()
@@ -162,13 +160,13 @@ func (c *Collector) abandoned(ctx context.Context, lease, own ObjectName) bool {
 	return c.expired(ctx, lease)
 }
 
-// expired says that a Lease was not renewed for as long as it lasts, by our clock. One that
-// cannot be read, or does not say how long it lasts, is not.
+// expired reports that a Lease was not renewed for its duration, by the local clock. A
+// Lease that cannot be read or has no duration does not expire.
 func (c *Collector) expired(ctx context.Context, name ObjectName) bool {
 	lease, err := c.read(ctx, name)
 	if err != nil {
 		delete(c.seen, name)
-		c.options.Log.Debug("the lease of a webhook configuration cannot be read", "lease", name.String(), "error", failure.OneLine(err))
+		c.options.Log.Debug("failed to read the lease of a webhook configuration", "lease", name.String(), "error", failure.OneLine(err))
 		return false
 	}
 	now := leaseObservation{observedAt: c.options.Clock.Now()}
@@ -204,8 +202,8 @@ func (c *Collector) read(ctx context.Context, name ObjectName) (*coordinationv1.
 	return lease, json.Unmarshal(raw, lease)
 }
 
-// remove deletes a configuration as it was seen: one that its process has registered
-// again meanwhile is another version, and stays.
+// remove deletes a configuration in its observed version: a process that registers again
+// makes another version.
 func (c *Collector) remove(ctx context.Context, at configurationKey, o *object.Object, lease ObjectName) {
 	uid, version := types.UID(o.UID()), o.ResourceVersion()
 	body, err := json.Marshal(metav1.DeleteOptions{
@@ -219,17 +217,17 @@ func (c *Collector) remove(ctx context.Context, at configurationKey, o *object.O
 	switch {
 	case ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 	case err != nil:
-		c.options.Log.Warn("a webhook configuration of a process that is gone cannot be removed; trying again",
+		c.options.Log.Warn("failed to remove an abandoned webhook configuration; retrying",
 			"configuration", at.String(), "lease", lease.String(), "error", failure.OneLine(err))
 	default:
-		c.options.Log.Warn("removed a webhook configuration: the process that registered it is gone",
+		c.options.Log.Warn("removed an abandoned webhook configuration",
 			"configuration", at.String(), "program", annotation(o, programAnnotation), "lease", lease.String())
 		c.options.OnRemoved(o, lease)
 	}
 }
 
-// AbandonedMessage says of a configuration that was removed why, and what comes next.
+// AbandonedMessage is the event message of a removed configuration.
 func AbandonedMessage(o *object.Object, lease ObjectName) string {
-	return fmt.Sprintf("removed: the process of %s that registered it has not renewed its Lease %s and runs outside the cluster, where no other answers; its next start registers it again",
+	return fmt.Sprintf("removed, because the process of %s outside the cluster has not renewed its Lease %s; the process registers it again when it starts",
 		annotation(o, programAnnotation), lease)
 }

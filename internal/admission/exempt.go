@@ -9,30 +9,30 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// ExemptGroup says that objects of a group are not reviewed: a hook that is down is
-// mended, suspended and deleted by way of these. The API server spares webhook
+// ExemptGroup reports whether objects of a group cannot be reviewed, because users need
+// them to repair, suspend or delete a hook that is down. The API server exempts webhook
 // configurations itself.
 func ExemptGroup(group string) bool {
 	return group == "admissionregistration.k8s.io" || slices.Contains(controllerGroups(), group)
 }
 
-// controllerGroups are those of the kinds of controllers that Setpoint runs.
+// controllerGroups are the groups of controllers.
 func controllerGroups() []string { return []string{"setpoint.dev", "metacontroller.k8s.io"} }
 
-// ExemptObjects are the objects without which Setpoint cannot work, and so cannot take back a
-// review whose hook is down. It is asked about none of them, wherever it runs.
+// ExemptObjects are objects that Setpoint needs to work, and to remove a webhook that is
+// down. They are never reviewed.
 type ExemptObjects struct {
-	// Leases and Secrets are those it keeps, as namespace and name.
+	// Leases and Secrets are those that Setpoint writes.
 	Leases, Secrets []ObjectName
-	// CRDs are the names of CRDs it installs beside those of its own groups.
+	// CRDs are the names of CRDs that it installs besides those of its own groups.
 	CRDs []string
 }
 
-// ObjectName is the name of an object in a namespace.
+// ObjectName is a namespace and a name.
 type ObjectName struct{ Namespace, Name string }
 
-// exemptConditions are conditions by which a webhook is not asked about our own objects, as far as
-// its rules are about such.
+// exemptConditions are match conditions that exempt Setpoint's objects, if the rules of a
+// webhook match them.
 func (r Registration) exemptConditions(w *Webhook) []admissionv1.MatchCondition {
 	var all []admissionv1.MatchCondition
 	add := func(group, resource string, own ...string) {
@@ -50,14 +50,13 @@ func (r Registration) exemptConditions(w *Webhook) []admissionv1.MatchCondition 
 	return all
 }
 
-// probeCondition are what Setpoint finds out with whether it is asked. Who else calls a Lease so
-// stores none.
+// probeCondition matches probes. Nothing is stored for other callers that look like one.
 func (r Registration) probeCondition() string {
 	return fmt.Sprintf("(request.namespace == %s && request.dryRun && object != null && has(object.metadata.labels) && %s in object.metadata.labels)",
 		strconv.Quote(r.Namespace), strconv.Quote(probeLabel))
 }
 
-// crdConditions are the CRDs of the groups that Setpoint serves, and of those it installs.
+// crdConditions match the CRDs of Setpoint's groups and those that it installs.
 func (r Registration) crdConditions() []string {
 	var all []string
 	for _, group := range controllerGroups() {
@@ -77,7 +76,7 @@ func nameConditions(objects []ObjectName) []string {
 	return all
 }
 
-// matchesResource says whether rules are about a resource.
+// matchesResource reports whether a rule is about a resource.
 func matchesResource(rules []Rule, group, resource string) bool {
 	return slices.ContainsFunc(rules, func(rule Rule) bool {
 		return (rule.Group == group || rule.Group == "*") && slices.ContainsFunc(rule.Resources, func(name string) bool {

@@ -15,28 +15,26 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// keyring is all that is kept of certificates and keys. It is immutable.
+// keyring is an immutable set of certificates and keys.
 type keyring struct {
-	// serving is what the Server shows, signed by the signer.
+	// serving is the certificate of the Server, signed by signer.
 	serving, signer keyPair
-	// nextCA is the CA that is to sign next. It is in the bundle and waits until
-	// every configuration carries that; nil if none waits.
+	// nextCA signs after signer. It is in the bundle, and waits until every configuration
+	// has the bundle; nil if there is none.
 	nextCA *keyPair
-	// retired are CAs that sign no more, and are trusted for what they have signed.
+	// retired are CAs that no longer sign, and are trusted for what they signed.
 	retired []*x509.Certificate
-	// pathKey makes the paths of reviews unguessable; empty in what was kept before
-	// there were any.
+	// pathKey makes webhook paths unguessable; empty in keyrings of older versions.
 	pathKey PathKey
 }
 
-// keyPair is a certificate and its key.
 type keyPair struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// authorities are the CAs that are trusted: who signs, who is to, who did. Their
-// order stays the same when the heir succeeds.
+// authorities returns all trusted CAs, in an order that does not change when nextCA
+// becomes signer.
 func (k *keyring) authorities() []*x509.Certificate {
 	all := append([]*x509.Certificate{k.signer.cert}, k.retired...)
 	if k.nextCA != nil {
@@ -48,8 +46,8 @@ func (k *keyring) authorities() []*x509.Certificate {
 	return all
 }
 
-// The keys of a Secret that holds a keyring. Those of the serving certificate are
-// prescribed for Secrets of type kubernetes.io/tls.
+// The keys of a Secret with a keyring. Secrets of type kubernetes.io/tls require those of
+// the serving certificate.
 const (
 	servingCertKey = "tls.crt"
 	servingKeyKey  = "tls.key"
@@ -59,10 +57,10 @@ const (
 	pathKeyKey     = "path.key"
 )
 
-// secretData are a keyring as it is kept, in PEM form by the key of a Secret.
+// secretData is an encoded keyring, as PEM by the key of the Secret.
 type secretData map[string][]byte
 
-// encode writes a keyring. Which certificate of the bundle signs is known by its key.
+// encode encodes a keyring. Keys identify the CA that signs.
 func (k *keyring) encode() (secretData, error) {
 	bundle, err := cert.EncodeCertificates(k.authorities()...)
 	if err != nil {
@@ -88,8 +86,7 @@ func (k *keyring) encode() (secretData, error) {
 	return c, nil
 }
 
-// decode reads what pack has written. An error says what of it makes no sense;
-// whether the certificates are still valid is not looked at.
+// decode decodes a keyring. It does not check whether certificates are still valid.
 func (c secretData) decode() (*keyring, error) {
 	authorities, err := cert.ParseCertsPEM(c[bundleKey])
 	if err != nil {
@@ -103,7 +100,7 @@ func (c secretData) decode() (*keyring, error) {
 		return nil, err
 	}
 	if err = k.serving.cert.CheckSignatureFrom(k.signer.cert); err != nil {
-		return nil, fmt.Errorf("%s: is not signed by the CA of %s: %w", servingCertKey, signerKeyKey, err)
+		return nil, fmt.Errorf("%s: not signed by the CA of %s: %w", servingCertKey, signerKeyKey, err)
 	}
 	if len(c[nextCAKeyKey]) > 0 {
 		nextCA, err := k.loadCA(c, nextCAKeyKey)
@@ -127,7 +124,7 @@ func (c secretData) serving() (keyPair, error) {
 	return keyPair{both.Leaf, key}, nil
 }
 
-// loadCA reads a CA's key and takes its certificate from those that have none.
+// loadCA reads the key of a CA, and moves its certificate out of retired.
 func (k *keyring) loadCA(c secretData, name string) (keyPair, error) {
 	parsed, err := keyutil.ParsePrivateKeyPEM(c[name])
 	if err != nil {
@@ -139,7 +136,7 @@ func (k *keyring) loadCA(c secretData, name string) (keyPair, error) {
 	}
 	i := slices.IndexFunc(k.retired, func(c *x509.Certificate) bool { return c.IsCA && certifies(c, key) })
 	if i < 0 {
-		return keyPair{}, fmt.Errorf("%s: %s has no CA of that key", name, bundleKey)
+		return keyPair{}, fmt.Errorf("%s: %s has no CA with this key", name, bundleKey)
 	}
 	claimed := k.retired[i]
 	k.retired = slices.Delete(k.retired, i, i+1)
@@ -153,7 +150,6 @@ func certifies(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// equal says that two hold the same, in the same order.
 func (c secretData) equal(other secretData) bool {
 	if len(c) != len(other) {
 		return false
@@ -166,21 +162,18 @@ func (c secretData) equal(other secretData) bool {
 	return true
 }
 
-// certificate is what a Server shows.
 func (k *keyring) certificate() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{k.serving.cert.Raw}, PrivateKey: k.serving.key, Leaf: k.serving.cert}
 }
 
-// clockSkew is how much earlier than they are made certificates are valid: not all
-// clocks are right.
+// clockSkew backdates certificates, because clocks differ.
 const clockSkew = time.Hour
 
-// valid says that a certificate is, at a time.
 func valid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
-// renewTime is when a certificate is to be followed by another: at two thirds of its life.
+// renewTime is after two thirds of the lifetime of a certificate.
 func renewTime(c *x509.Certificate) time.Time {
 	made := c.NotBefore.Add(clockSkew)
 	return made.Add(c.NotAfter.Sub(made) / 3 * 2)

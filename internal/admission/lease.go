@@ -7,14 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// leaseAnnotation names the Lease, as namespace/name, that the process renews which
-// registered a configuration. When the process ends without removing it, the Lease runs
-// out, and other processes remove the configuration.
+// leaseAnnotation is the namespace/name of the Lease that the registering process renews.
+// When the process ends without removing the configuration, the Lease expires, and other
+// processes remove it.
 const leaseAnnotation = "setpoint.dev/admission-lease"
 
 func (n ObjectName) String() string { return n.Namespace + "/" + n.Name }
 
-// ownerLease is the Lease of the process that registers; the zero ObjectName if it renews none.
+// ownerLease returns the Lease of the registering process, or the zero ObjectName.
 func (r Registration) ownerLease() ObjectName {
 	if r.Lease == nil || r.Address.URL == "" {
 		return ObjectName{}
@@ -22,8 +22,8 @@ func (r Registration) ownerLease() ObjectName {
 	return r.Lease()
 }
 
-// leaseOf is the Lease that a configuration depends on. None has one that any webhook
-// of reaches by a Service: another replica may answer there.
+// leaseOf returns the Lease of a configuration. A configuration with a webhook that is a
+// Service has none, because another replica may serve it.
 func leaseOf(o *object.Object) (ObjectName, bool) {
 	namespace, name, found := strings.Cut(annotation(o, leaseAnnotation), "/")
 	var webhooks []struct {
@@ -43,7 +43,6 @@ func leaseOf(o *object.Object) (ObjectName, bool) {
 	return ObjectName{namespace, name}, true
 }
 
-// annotation is the value of an annotation of o, "" if it has none.
 func annotation(o *object.Object, name string) string {
 	var value string
 	if json.Unmarshal(orNull(o.Field("metadata", "annotations", name)), &value) != nil {

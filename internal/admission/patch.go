@@ -9,9 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-var errTwoChanges = errors.New("more than one of object, patch and jsonPatch is given: which of them is meant?")
+var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusive")
 
-// PatchFor is the JSON patch that a verdict asks for; nil if it changes nothing.
+// PatchFor returns the JSON patch of a response, or nil.
 func PatchFor(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
 	if countChanges(v) > 1 {
 		return nil, errTwoChanges
@@ -21,12 +21,12 @@ func PatchFor(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, e
 	case err != nil:
 		return nil, err
 	case patch != nil && r.Object == nil:
-		return nil, fmt.Errorf("%s has no object that could be changed", r.Operation)
+		return nil, fmt.Errorf("%s has no object to change", r.Operation)
 	}
 	return patch, nil
 }
 
-// countChanges counts the ways in which a verdict says what to change.
+// countChanges counts the forms in which a response has changes.
 func countChanges(v *hook.ReviewResponse) (ways int) {
 	for _, way := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
 		if way != nil {
@@ -51,11 +51,11 @@ func patchFrom(raw []byte, v *hook.ReviewResponse) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// replacementPatch is the patch that makes one object into another, of the same kind.
+// replacementPatch returns the patch from one object to another of the same kind.
 func replacementPatch(raw, object []byte) (json.RawMessage, error) {
 	before, err := fieldsOf(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the object asked about: %w", err)
+		return nil, fmt.Errorf("the reviewed object: %w", err)
 	}
 	after, err := fieldsOf(object)
 	if err != nil {
@@ -88,24 +88,23 @@ func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
 	return replacementPatch(raw, result)
 }
 
-// Rebase is raw with what turned before into after done to it; nil if nothing did.
+// Rebase applies the difference of before and after to raw; nil if there is none.
 //
-// Before and after are raw as a Go type reads and writes it, which may know less
-// than all of its fields: what raw has and before has not stays, in elements of
-// lists too, as long as these are found again by what names them, or by their place.
+// Before and after are raw as decoded and encoded by a Go type, which may not have all
+// fields. Fields of raw that before does not have are kept, also in elements of lists,
+// which are matched by their identity or index.
 func Rebase(raw, before, after []byte) (object []byte, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil
 	}
 	result, err := appendRebased(nil, raw, before, after)
 	if err != nil {
-		return nil, fmt.Errorf("carry over what was changed: %w", err)
+		return nil, fmt.Errorf("apply the changes: %w", err)
 	}
 	return result, nil
 }
 
-// Diff is the JSON patch that makes one object into another; nil if they are the
-// same.
+// Diff returns the JSON patch from one object to another, or nil.
 func Diff(raw, object []byte) (jsonPatch []byte, err error) {
 	d := differ{ops: []byte{'['}}
 	if err := d.compare(raw, object); err != nil {

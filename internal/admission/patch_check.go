@@ -10,15 +10,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// jsonPatchOperations lists what a JSON patch can do, with the fields that each needs besides
-// its path.
+// jsonPatchOperations are the operations of JSON patches, with the fields that each
+// requires besides path.
 var jsonPatchOperations = map[string][]string{
 	"add": {"value"}, "remove": nil, "replace": {"value"},
 	"move": {"from"}, "copy": {"from"}, "test": {"value"},
 }
 
-// checkPatch is a JSON patch that somebody else has made, nil for an empty one. Only
-// its form is checked: what it meets is for the API server to see.
+// checkPatch checks the form of a JSON patch; the API server checks its effect. An empty
+// patch is nil.
 func checkPatch(patch []byte) (json.RawMessage, error) {
 	list, err := elementsOf(patch)
 	if err != nil {
@@ -46,7 +46,7 @@ func checkOperation(operation []byte) error {
 	}
 	needs, known := jsonPatchOperations[op]
 	if !known {
-		return fmt.Errorf("op: %q is none of add, remove, replace, move, copy, test", op)
+		return fmt.Errorf("op: must be add, remove, replace, move, copy or test, is %q", op)
 	}
 	if err := checkPointer(&f, "path"); err != nil {
 		return err
@@ -60,19 +60,19 @@ func checkOperation(operation []byte) error {
 	return nil
 }
 
-// checkPointer wants a JSON pointer.
+// checkPointer checks a JSON pointer.
 func checkPointer(f *fields, name string) error {
 	pointer, err := textOf(f, name)
 	if err != nil {
 		return err
 	}
 	if pointer != "" && !strings.HasPrefix(pointer, "/") {
-		return fmt.Errorf("%s: %q does not begin with a slash, as in /metadata/labels/app", name, pointer)
+		return fmt.Errorf("%s: must start with a slash, such as /metadata/labels/app, is %q", name, pointer)
 	}
 	return nil
 }
 
-// textOf is a field that must be a string.
+// textOf returns a required string.
 func textOf(f *fields, name string) (string, error) {
 	switch value := f.value(name); kindOf(value) {
 	case '"':

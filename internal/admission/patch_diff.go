@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// differ writes the operations that make one document into another. Operations are
-// done one after the other, so that a place in a list counts what those before it
-// have added and taken.
+// differ writes the operations from one document to another. Each operation applies to
+// the result of the previous ones, so list indexes shift.
 type differ struct {
 	// ops is a JSON list, still open.
 	ops []byte
@@ -20,7 +19,7 @@ type differ struct {
 // maxDepth is how deep differences are looked for. It takes longer the deeper it is.
 const maxDepth = 64
 
-// compare writes what makes one value into the other.
+// compare writes the operations from one value to another.
 func (d *differ) compare(from, to []byte) error {
 	switch {
 	case sameScalar(from, to):
@@ -61,7 +60,7 @@ func (d *differ) compareObjects(from, to []byte) error {
 	return nil
 }
 
-// compareLists goes through the elements, unless it is shorter to give the list.
+// compareLists compares elements, unless replacing the list is shorter.
 func (d *differ) compareLists(from, to []byte) error {
 	old, err := elementsOf(from)
 	if err != nil {
@@ -79,7 +78,7 @@ func (d *differ) compareLists(from, to []byte) error {
 	return nil
 }
 
-// shorten puts one operation in place of all from start on, if that is shorter.
+// shorten replaces all operations after start by one, if that is shorter.
 func (d *differ) shorten(start int, to []byte) {
 	end := len(d.ops)
 	if end == start {
@@ -97,8 +96,8 @@ func (d *differ) shorten(start int, to []byte) {
 	d.ops = append(d.ops[:start], whole...)
 }
 
-// compareElements finds what the lists begin and end with alike; what lies between is
-// compared by its places.
+// compareElements skips the common start and end of two lists, and compares the elements
+// between by index.
 func (d *differ) compareElements(old, now [][]byte) error {
 	head, tail := 0, 0
 	for head < min(len(old), len(now)) && similar(old[head], now[head]) {
@@ -127,7 +126,7 @@ func (d *differ) compareElements(old, now [][]byte) error {
 	return nil
 }
 
-// compareElement does not make one thing into another piece by piece.
+// compareElement replaces elements that are not similar.
 func (d *differ) compareElement(i int, from, to []byte) error {
 	if differentIdentity(from, to) {
 		d.writeAt(indexToken(i), "replace", to)
@@ -136,10 +135,9 @@ func (d *differ) compareElement(i int, from, to []byte) error {
 	return d.at(indexToken(i), func() error { return d.compare(from, to) })
 }
 
-// indexToken is an element's name in a pointer.
 func indexToken(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
 
-// similar says that two elements are the same, or the same thing changed.
+// similar reports whether two elements are versions of the same element.
 func similar(a, b []byte) bool {
 	if sameScalar(a, b) {
 		return true
@@ -148,7 +146,6 @@ func similar(a, b []byte) bool {
 	return name != "" && name == identity(b)
 }
 
-// at is what is done at a field.
 func (d *differ) at(name []byte, do func() error) error {
 	outer := len(d.path)
 	d.path = append(d.path, '/')
@@ -169,13 +166,12 @@ func (d *differ) at(name []byte, do func() error) error {
 	return err
 }
 
-// writeAt writes an operation at a field or an element.
 func (d *differ) writeAt(name []byte, op string, value []byte) {
 	// Writing cannot fail.
 	_ = d.at(name, func() error { d.write(op, value); return nil })
 }
 
-// write appends one operation; value is nil for those that have none.
+// write appends an operation; value is nil if it has none.
 func (d *differ) write(op string, value []byte) {
 	if len(d.ops) > 1 {
 		d.ops = append(d.ops, ',')

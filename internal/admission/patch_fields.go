@@ -8,18 +8,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// linearLimit is up to how many fields a look at each is quicker than a map.
+// linearLimit is up to how many fields find searches without a map.
 const linearLimit = 16
 
-// fields are the members of a JSON object, in their order; of several of one name,
-// the last.
+// fields are the members of a JSON object in their order; of duplicates, the last.
 type fields struct {
 	list []field
 	// indexes is where in the list a name is; nil while there are few.
 	indexes map[string]int
 }
 
-// field is a member. All are views of the object's bytes.
+// field is a member. Its slices point into the object.
 type field struct{ name, quoted, value []byte }
 
 func fieldsOf(data []byte) (fields, error) {
@@ -48,7 +47,7 @@ func (f *fields) add(one field) {
 	}
 }
 
-// find is the place of a name, or -1.
+// find returns the index of a name, or -1.
 func (f *fields) find(name []byte) int {
 	if f.indexes != nil {
 		if at, there := f.indexes[string(name)]; there {
@@ -64,7 +63,7 @@ func (f *fields) find(name []byte) int {
 	return -1
 }
 
-// of is the value of a field, nil if there is none.
+// of returns the value of a field of another object, or nil.
 func (f *fields) of(name []byte) []byte {
 	if at := f.find(name); at >= 0 {
 		return f.list[at].value
@@ -83,7 +82,7 @@ func elementsOf(data []byte) ([][]byte, error) {
 	return list, err
 }
 
-// kindOf is the first byte of a value, with '0' for any number; 0 for no value.
+// kindOf is the first byte of a value, '0' for numbers, and 0 for no value.
 func kindOf(value []byte) byte {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	switch {
@@ -104,8 +103,7 @@ func allOf(kind byte, values ...[]byte) bool {
 	return true
 }
 
-// sameScalar compares two values by what they say, not by how it is written.
-// Objects and lists it takes by their bytes.
+// sameScalar compares two values by their meaning, and objects and lists by their bytes.
 func sameScalar(a, b []byte) bool {
 	switch {
 	case bytes.Equal(a, b):
@@ -118,8 +116,7 @@ func sameScalar(a, b []byte) bool {
 	return false
 }
 
-// sameNumber takes 1 and 1.0 for different: the API server would read them into
-// different types. Only how a fraction or a power is written is of no account.
+// sameNumber distinguishes 1 and 1.0, which the API server decodes into different types.
 func sameNumber(a, b string) bool {
 	if !strings.ContainsAny(a, ".eE") || !strings.ContainsAny(b, ".eE") {
 		return false

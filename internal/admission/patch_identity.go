@@ -7,12 +7,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// identityFields lists the fields by which Kubernetes tells the elements of a list apart, the
-// most telling first.
+// identityFields are the fields that identify elements of lists in Kubernetes, the most
+// specific first.
 var identityFields = []string{"name", "key", "uid", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
 
-// identity is what an element of a list is known by, while it changes: the field and
-// its value. It is empty for what is no object and for what has no such field.
+// identity is the identifying field of an element and its value, or "".
 func identity(element []byte) string {
 	if kindOf(element) != '{' {
 		return ""
@@ -31,7 +30,8 @@ func identity(element []byte) string {
 	return identityFields[rank] + "=" + string(found)
 }
 
-// differentIdentity says that two elements have different names of one sort.
+// differentIdentity reports whether two elements have the same identifying field with
+// different values.
 func differentIdentity(a, b []byte) bool {
 	first, second := identity(a), identity(b)
 	sort, _, _ := strings.Cut(first, "=")

@@ -1,7 +1,6 @@
 package admission
 
-// appendMerged appends raw with a JSON merge patch done to it: RFC 7386. Raw is nil
-// where there is nothing yet.
+// appendMerged appends raw with a JSON merge patch applied (RFC 7386). Raw may be nil.
 func appendMerged(dst, raw, patch []byte) ([]byte, error) {
 	if kindOf(patch) != '{' {
 		return append(dst, patch...), nil
@@ -33,7 +32,7 @@ func appendMerged(dst, raw, patch []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendChanged appends a field as a merge patch leaves it: nil changes nothing.
+// appendChanged appends a patched field.
 func appendChanged(dst []byte, f field, change []byte) ([]byte, error) {
 	switch kindOf(change) {
 	case 0:

@@ -2,9 +2,8 @@ package admission
 
 import "bytes"
 
-// appendRebased appends raw with what turned before into after done to it. Raw is nil
-// where it lacks what a type writes all the same; then nothing is appended if nothing
-// was changed.
+// appendRebased appends raw with the difference of before and after applied. Raw may be
+// nil.
 func appendRebased(dst, raw, before, after []byte) ([]byte, error) {
 	switch {
 	case bytes.Equal(before, after):
@@ -17,10 +16,10 @@ func appendRebased(dst, raw, before, after []byte) ([]byte, error) {
 	return append(dst, after...), nil
 }
 
-// absent says that there is nothing, or null.
+// absent reports whether a value is missing or null.
 func absent(raw []byte) bool { return kindOf(raw) == 0 || kindOf(raw) == 'n' }
 
-// rebase is the three forms of an object whose fields are gone through.
+// rebase is an object in three versions.
 type rebase struct{ raw, before, after fields }
 
 func rebaseObject(dst, raw, before, after []byte) ([]byte, error) {
@@ -66,7 +65,6 @@ func (r *rebase) appendFields(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendField appends a field as it is to be, if it is to be.
 func (r *rebase) appendField(dst []byte, f field, raw []byte) ([]byte, error) {
 	before, after := r.before.of(f.name), r.after.of(f.name)
 	if before != nil && after == nil {
@@ -85,7 +83,7 @@ func (r *rebase) appendField(dst []byte, f field, raw []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendName begins a member of the object that dst ends with, which is still open.
+// appendName begins a member of the object at the end of dst.
 func appendName(dst, quoted []byte) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
@@ -93,7 +91,7 @@ func appendName(dst, quoted []byte) []byte {
 	return append(append(dst, quoted...), ':')
 }
 
-// rebaseList keeps to each element what raw has of it.
+// rebaseList applies changes to matching elements of raw.
 func rebaseList(dst, raw, before, after []byte) ([]byte, error) {
 	raws, err := elementsOf(raw)
 	if err != nil {
@@ -126,7 +124,7 @@ func rebaseList(dst, raw, before, after []byte) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// origins says of each element of after which of before it was; -1 for a new one.
+// origins returns for each element of after its index in before, or -1.
 func origins(before, after [][]byte) []int {
 	from := make([]int, len(after))
 	for i := range from {
@@ -148,7 +146,7 @@ type origin struct {
 	taken         []bool
 }
 
-// matchHead pairs what both begin with, which is mostly all but what was appended.
+// matchHead matches the common start, which is usually all but appended elements.
 func (o *origin) matchHead() {
 	for i := range min(len(o.before), len(o.after)) {
 		if !bytes.Equal(o.before[i], o.after[i]) {
@@ -158,7 +156,7 @@ func (o *origin) matchHead() {
 	}
 }
 
-// match pairs elements of one name, in order. The empty name is none.
+// match matches elements of one identity, in order.
 func (o *origin) match(nameOf func([]byte) string) {
 	free := map[string][]int{}
 	for i, element := range o.before {
@@ -181,7 +179,7 @@ func (o *origin) match(nameOf func([]byte) string) {
 	}
 }
 
-// matchIndexes pairs what is left over at one place, unless its names differ.
+// matchIndexes matches remaining elements by index, unless their identities differ.
 func (o *origin) matchIndexes() {
 	for i := range o.after {
 		if o.from[i] < 0 && !o.taken[i] && !differentIdentity(o.before[i], o.after[i]) {

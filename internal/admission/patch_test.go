@@ -276,12 +276,12 @@ func TestPatchFor(t *testing.T) {
 		"an empty JSON patch":  {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(` [ ] `)}},
 		"no JSON patch":        {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`{}`)}, wantErr: "jsonPatch: must be a list, is an object"},
 		"no operation":         {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"path":"/a"}]`)}, wantErr: "jsonPatch[0]: op: required"},
-		"an odd operation":     {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: "set" is none of`},
+		"an odd operation":     {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: must be add, remove, replace, move, copy or test, is "set"`},
 		"no path":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove"}]`)}, wantErr: `path: required`},
-		"a path like people's": {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: "a.b" does not begin with a slash`},
+		"a path like people's": {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: must start with a slash, such as /metadata/labels/app, is "a.b"`},
 		"no value":             {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"add","path":"/a"}]`)}, wantErr: `value: required for add`},
 		"no from":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"move","path":"/a","from":1}]`)}, wantErr: `from: must be a string`},
-		"two of them":          {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "more than one of"},
+		"two of them":          {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "mutually exclusive"},
 		"of a deletion":        {verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, wantErr: "DELETE has no object"},
 	} {
 		t.Run(name, func(t *testing.T) {

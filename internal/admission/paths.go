@@ -8,14 +8,13 @@ import (
 	"path"
 )
 
-// PathKey makes the paths unguessable by which the API server asks: each ends in a
-// token that is made of the key and the rest of it. All replicas have the same, kept
-// with the certificates. An empty key leaves the paths as they are.
+// PathKey makes webhook paths unguessable: each ends with a token, an HMAC of the path.
+// All replicas have the same key, stored with the certificates. An empty key adds no
+// token.
 type PathKey string
 
 func newPathKey() PathKey { return PathKey(rand.Text()) }
 
-// addToken is a path with its token.
 func (k PathKey) addToken(plain string) string {
 	if k == "" {
 		return plain
@@ -23,7 +22,7 @@ func (k PathKey) addToken(plain string) string {
 	return plain + "/" + k.token(plain)
 }
 
-// tokenSize is the size of a token in bytes, before it is written as a name of DNS.
+// tokenSize is the size of a token in bytes before encoding.
 const tokenSize = 16
 
 func (k PathKey) token(plain string) string {
@@ -32,7 +31,7 @@ func (k PathKey) token(plain string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:tokenSize])
 }
 
-// stripToken is a keyed path without its token; false if the token is none of this key.
+// stripToken returns the path without its token; false if the token is invalid.
 func (k PathKey) stripToken(keyed string) (string, bool) {
 	if k == "" {
 		return keyed, true
@@ -41,14 +40,14 @@ func (k PathKey) stripToken(keyed string) (string, bool) {
 	return plain, hmac.Equal([]byte(token), []byte(k.token(plain)))
 }
 
-// PathKeys are the key of the paths that are registered, and one that configurations may
-// still carry.
+// PathKeys are the key of registered paths, and previous keys that configurations may
+// still use.
 type PathKeys struct {
 	Key      PathKey
 	Previous []PathKey
 }
 
-// stripToken is a path without its token; false if the token is of none of the keys.
+// stripToken returns the path without its token; false if it is invalid for all keys.
 func (k PathKeys) stripToken(keyed string) (string, bool) {
 	for _, key := range append([]PathKey{k.Key}, k.Previous...) {
 		if plain, ours := key.stripToken(keyed); ours {

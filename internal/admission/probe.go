@@ -20,20 +20,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// probeLabel is at the Leases that the probe of a program is about, and at no
-// others.
+// probeLabel selects the Leases of probes.
 const probeLabel = "setpoint.dev/probe"
 
-// probeName is the name of the webhook that is asked, which no other can have: it
-// has a dot in it.
+// probeName is the name of the probe webhook. Its dot prevents conflicts with other
+// names.
 const probeName = "probe.self"
 
-// probeTimeout is how long the API server tries to reach us for a probe.
+// probeTimeout is how long the API server waits for the response to a probe.
 const probeTimeout = 5 * time.Second
 
 var leases = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 
-// probeWebhook is a webhook that nothing meets but probes.
+// probeWebhook returns a webhook that matches only probes.
 func (r Registration) probeWebhook(p *Program, bundle []byte) admissionv1.ValidatingWebhook {
 	q := newWebhook(fullName(probeName, p), r.Address.clientConfig(r.registeredPath(p.probePath()), bundle), probeTimeout)
 	q.Rules = []admissionv1.RuleWithOperations{ruleOf(Rule{
@@ -45,7 +44,7 @@ func (r Registration) probeWebhook(p *Program, bundle []byte) admissionv1.Valida
 	return q
 }
 
-// probeValue tells the probe of one program from that of another.
+// probeValue distinguishes the probes of programs.
 func probeValue(p *Program) string {
 	if value := pathSegment(p.Configuration); len(value) <= 63 {
 		return value
@@ -53,16 +52,16 @@ func probeValue(p *Program) string {
 	return digest(p.Configuration)
 }
 
-// errNotCalled says that a Lease was let through without asking us.
-var errNotCalled = errors.New("the API server does not ask the webhooks, although they are registered")
+// errNotCalled means that the API server allowed a probe without calling the webhook.
+var errNotCalled = errors.New("the API server does not call the registered webhooks")
 
-// unreachableError is what the API server met on its way to us.
+// unreachableError is the API server's error when it calls the webhook.
 type unreachableError struct{ text string }
 
 func (u *unreachableError) Error() string { return u.text }
 
-// sendProbe has the API server ask us. An error that is not an *unreached and not
-// errNotCalled says that this cannot be found out.
+// sendProbe makes the API server call the webhook. Errors other than *unreachableError
+// and errNotCalled mean that the probe itself failed.
 func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *Program) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
@@ -87,7 +86,7 @@ func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *P
 	return errNotCalled
 }
 
-// probeError says what the answer to a probe means that failed.
+// probeError interprets the error of a probe.
 func probeError(err error, webhook string) error {
 	_, says, ours := strings.Cut(err.Error(), fmt.Sprintf("failed calling webhook %q: ", webhook))
 	if ours {
@@ -96,8 +95,8 @@ func probeError(err error, webhook string) error {
 	return err
 }
 
-// shortenError is what matters to a user of why a call has failed: not that it was one,
-// not the URL that they know, and not what differs each time.
+// shortenError keeps the cause of a failed call, without the URL and the fact that a call
+// failed.
 func shortenError(text string) string {
 	text = strings.TrimPrefix(text, "failed to call webhook: ")
 	text = callPattern.ReplaceAllString(text, "")
@@ -113,7 +112,7 @@ var (
 	portPattern = regexp.MustCompile(`\b(read|write) tcp \S+->(\S+:)`)
 )
 
-// apiServerUnavailable says that the API server itself could not be asked.
+// apiServerUnavailable reports that the API server did not respond.
 func apiServerUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	return err != nil && !errors.As(err, &status) && !errors.Is(err, errNotCalled) && !isUnreachable(err)

@@ -1,13 +1,12 @@
-// Package admission answers the API server when it asks whether an object may be
-// stored, and as what.
+// Package admission serves the admission webhooks of controllers.
 //
-// Here live the HTTPS server, the certificates it is known by, their rotation, the
-// webhook configurations by which the API server knows whom to ask, the probe that
-// finds out whether it can, and the way from an AdmissionReview to a question for a
-// hook and back. What must not: what a controller's spec looks like, and who leads.
+// It contains the HTTPS server, its certificates and their rotation, the webhook
+// configurations, the probe that checks whether the API server reaches the server, and
+// the conversion of an AdmissionReview to a hook request and back. It knows neither the
+// specs of controllers nor the leader.
 //
-// The host runs one Server, and a Registrar while it leads; compile and the SDK make
-// the programs.
+// The manager runs one Server, and a Registrar while it leads. Package compile and the
+// SDK make the programs.
 package admission
 
 import (
@@ -21,48 +20,46 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Program is the webhooks of one controller, ready to be asked.
+// Program is the webhooks of one controller.
 type Program struct {
 	// Name identifies the controller in logs, metrics and the paths of requests.
 	Name string
-	// Object is the controller as its hooks see it; nil for a Go program.
+	// Object is the controller that hooks receive; nil for a Go program.
 	Object json.RawMessage
-	// Configuration is the name of its webhook configurations, of either kind.
+	// Configuration is the name of its webhook configurations.
 	Configuration string
-	// Owner is who they go with; nil for nobody.
+	// Owner is the owner of the configurations, or nil.
 	Owner *metav1.OwnerReference
-	// Webhooks are asked in this order, those that mutate before those that validate.
+	// Webhooks are in the order of their calls, mutating before validating ones.
 	Webhooks []Webhook
 }
 
-// Webhook is one question to be asked about changes of some kinds.
+// Webhook reviews changes of some kinds.
 type Webhook struct {
-	// Name is unique in its program, made of lower-case letters, digits and dashes.
+	// Name is unique in its program: lower-case letters, digits and dashes.
 	Name string
-	// Mutates says that the answer may change the object.
+	// Mutates reports that the response may change the object.
 	Mutates bool
-	// Rules say which changes it is about; one that matches suffices.
+	// Rules select changes; one must match.
 	Rules []Rule
-	// Objects and Namespaces select by labels, those of the object (the old or the new
-	// one) and of its namespace; nil for all.
+	// Objects and Namespaces select by the labels of the old or new object, and of its
+	// namespace; nil means all.
 	Objects, Namespaces *metav1.LabelSelector
-	// ExemptNamespaces are namespaces whose objects it is not asked about, whatever else is said.
+	// ExemptNamespaces are never reviewed.
 	ExemptNamespaces []string
-	// Conditions are CEL expressions, by name, that must all be true.
+	// Conditions are CEL expressions that must all be true.
 	Conditions []Condition
-	// Ignore lets a change pass when there is no verdict; else it is refused.
+	// Ignore allows a change without a response; otherwise it is denied.
 	Ignore bool
-	// Timeout is how long a verdict may take, 1s to 30s in whole seconds.
+	// Timeout limits a review, 1s to 30s in whole seconds.
 	Timeout time.Duration
-	// Reinvoke has a mutating webhook asked again when others after it have changed the
-	// object.
+	// Reinvoke calls a mutating webhook again when a later webhook changed the object.
 	Reinvoke bool
-	// Admitter is who is asked.
 	Admitter hook.Admitter
 }
 
-// AllowAll is the program once it is gone: whoever still asks is told that all is
-// allowed.
+// AllowAll returns a copy of a removed program that allows everything, for calls that
+// still arrive.
 func (p *Program) AllowAll() *Program {
 	gone := *p
 	gone.Webhooks = slices.Clone(p.Webhooks)
@@ -74,7 +71,7 @@ func (p *Program) AllowAll() *Program {
 	return &gone
 }
 
-// Rule is some operations on some resources of one group and version.
+// Rule selects operations on resources of one group and version.
 type Rule struct {
 	Group, Version string
 	// Resources are plurals, with a subresource after a slash: "pods", "pods/status",
@@ -83,40 +80,40 @@ type Rule struct {
 	Operations []hook.Operation
 }
 
-// Condition is a CEL expression as in a webhook's matchConditions.
+// Condition is a CEL expression of matchConditions.
 type Condition struct{ Name, Expression string }
 
-// Observer is told what a Server does. It must be quick.
+// Observer receives what a Server does. It must be fast.
 type Observer interface {
-	// Reviewed is told of each verdict, and of each time that there is none.
+	// Reviewed receives each review, also those without a response.
 	Reviewed(ReviewRecord)
-	// EventAt is told what somebody should know about an object.
+	// EventAt receives the events of responses.
 	EventAt(event hook.ObjectEvent)
 }
 
-// ReviewRecord is one time that a webhook was asked.
+// ReviewRecord is one call of a webhook.
 type ReviewRecord struct {
 	Program, Webhook string
-	// Operation is empty where the review could not be read.
+	// Operation is empty if the review could not be decoded.
 	Operation hook.Operation
 	Result    Result
 	Duration  time.Duration
-	// Err is why there was no verdict; nil if there was.
+	// Err is why there was no response.
 	Err error
-	// Started is when, Review what was asked and Verdict what was said; nil where it
-	// could not be read, or there was none.
+	// Started is when the call began. Request and Response are nil if the review could
+	// not be decoded or failed.
 	Started  time.Time
 	Request  *hook.ReviewRequest
 	Response *hook.ReviewResponse
-	// Authenticated says that the caller has shown a certificate of the API server.
-	// Else the review is what a caller that knows the path has reported.
+	// Authenticated reports that the caller presented a certificate of the API server.
+	// Otherwise the review is from a caller that knows the path.
 	Authenticated bool
 }
 
-// Result is what came of a review.
+// Result is the outcome of a review.
 type Result string
 
-// The results, as metrics name them.
+// The results, as in metrics.
 const (
 	Allowed Result = "allowed"
 	Mutated Result = "mutated"

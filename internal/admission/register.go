@@ -12,22 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Address is how the API server comes to the Server.
+// Address is how the API server reaches the Server.
 type Address struct {
-	// Service is what it asks in a cluster.
+	// Service is used in a cluster.
 	Service ServiceRef
-	// URL is where it asks else: a base such as "https://127.0.0.1:9443". It goes
-	// before a Service.
+	// URL is a base URL such as "https://127.0.0.1:9443". It takes precedence over
+	// Service.
 	URL string
 }
 
-// ServiceRef names a port of a Service, 443 if zero.
+// ServiceRef is a port of a Service, by default 443.
 type ServiceRef struct {
 	Namespace, Name string
 	Port            int32
 }
 
-// Names are what a serving certificate must be for.
+// Names returns the names for the serving certificate.
 func (a Address) Names() []string {
 	if a.URL == "" {
 		host := a.Service.Name + "." + a.Service.Namespace
@@ -40,7 +40,6 @@ func (a Address) Names() []string {
 	return all
 }
 
-// String is the address for messages.
 func (a Address) String() string {
 	if a.URL != "" {
 		return a.URL
@@ -48,7 +47,7 @@ func (a Address) String() string {
 	return "Service " + a.Service.Namespace + "/" + a.Service.Name
 }
 
-// clientConfig says how to ask at a path, and whom to trust.
+// clientConfig returns the client configuration of a path.
 func (a Address) clientConfig(path string, bundle []byte) admissionv1.WebhookClientConfig {
 	if a.URL != "" {
 		at := strings.TrimSuffix(a.URL, "/") + path
@@ -63,21 +62,21 @@ func (a Address) clientConfig(path string, bundle []byte) admissionv1.WebhookCli
 // Registration is what the configurations of all programs have in common.
 type Registration struct {
 	Address Address
-	// Namespace is our own, where probes are made.
+	// Namespace is Setpoint's own, for probes.
 	Namespace string
-	// Group tells the configurations of one Setpoint, or of all its replicas, from
-	// those of another in the cluster: a label value.
+	// Group is a label value that distinguishes the configurations of one Setpoint with
+	// all its replicas from those of another.
 	Group string
-	// Exempt are the objects that are not reviewed.
+	// Exempt are objects that are never reviewed.
 	Exempt ExemptObjects
-	// PathKey gives the key of the paths; nil leaves paths without.
+	// PathKey returns the key of paths; nil means paths without tokens.
 	PathKey func() PathKey
-	// Lease gives the Lease that the process renews; nil, or the zero ObjectName, for none.
-	// It counts with Address.URL only, behind which no other process answers.
+	// Lease returns the Lease that the process renews; nil, or the zero ObjectName, means
+	// none. It requires Address.URL, which no other process serves.
 	Lease func() ObjectName
 }
 
-// registeredPath is a path as it is registered.
+// registeredPath adds the token to a path.
 func (r Registration) registeredPath(plain string) string {
 	if r.PathKey == nil {
 		return plain
@@ -85,15 +84,14 @@ func (r Registration) registeredPath(plain string) string {
 	return r.PathKey().addToken(plain)
 }
 
-// What is said at a configuration, so that it is known again.
+// Metadata that identifies configurations.
 const (
 	groupLabel        = "setpoint.dev/admission"
 	programAnnotation = "setpoint.dev/admission-program"
 )
 
-// configurations are what a program wants of the API server, with everything said
-// that has a default; nil of a kind that it has no webhooks of. One of the two
-// has the probe as well.
+// configurations returns the configurations of a program with all defaults set, nil
+// without webhooks of the type. One of them includes the probe.
 func (r Registration) configurations(p *Program, bundle []byte) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration) {
 	mutating := &admissionv1.MutatingWebhookConfiguration{TypeMeta: typeMeta(mutatingKind), ObjectMeta: r.objectMeta(p)}
 	validating := &admissionv1.ValidatingWebhookConfiguration{TypeMeta: typeMeta(validatingKind), ObjectMeta: r.objectMeta(p)}
@@ -145,8 +143,7 @@ func (r Registration) objectMeta(p *Program) metav1.ObjectMeta {
 	return meta
 }
 
-// webhook is a webhook as the API server knows it. Its form is that of one that
-// validates; mutation makes the other one of it.
+// webhook returns a validating webhook; toMutating converts it.
 func (r Registration) webhook(p *Program, w *Webhook, bundle []byte) admissionv1.ValidatingWebhook {
 	policy := admissionv1.Fail
 	if w.Ignore {
@@ -163,7 +160,7 @@ func (r Registration) webhook(p *Program, w *Webhook, bundle []byte) admissionv1
 	return q
 }
 
-// newWebhook is what all webhooks have in common.
+// newWebhook returns what all webhooks have in common.
 func newWebhook(name string, client admissionv1.WebhookClientConfig, timeout time.Duration) admissionv1.ValidatingWebhook {
 	policy, match, effects := admissionv1.Fail, admissionv1.Equivalent, admissionv1.SideEffectClassNone
 	seconds := int32(min(max(cmp.Or(timeout, DefaultTimeout), time.Second), 30*time.Second) / time.Second)
@@ -174,7 +171,7 @@ func newWebhook(name string, client admissionv1.WebhookClientConfig, timeout tim
 	}
 }
 
-// toMutating is a webhook that mutates, like one that validates.
+// toMutating converts a validating webhook to a mutating one.
 func toMutating(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.MutatingWebhook {
 	again := admissionv1.NeverReinvocationPolicy
 	if reinvoke {
@@ -188,7 +185,7 @@ func toMutating(q admissionv1.ValidatingWebhook, reinvoke bool) admissionv1.Muta
 	}
 }
 
-// webhookDomain is what the names of webhooks end in, which must have three parts.
+// webhookDomain ends the names of webhooks, which must have three parts.
 const webhookDomain = ".setpoint.dev"
 
 // fullName is the name of a webhook in messages of the API server.
@@ -218,7 +215,6 @@ func ruleOf(rule Rule, scope admissionv1.ScopeType) admissionv1.RuleWithOperatio
 	return one
 }
 
-// conditionsOf are those of a webhook.
 func conditionsOf(w *Webhook) []admissionv1.MatchCondition {
 	var all []admissionv1.MatchCondition
 	for _, c := range w.Conditions {
@@ -227,8 +223,7 @@ func conditionsOf(w *Webhook) []admissionv1.MatchCondition {
 	return all
 }
 
-// namespacesOf selects the namespaces that a webhook is about, without those that
-// it spares.
+// namespacesOf returns the namespace selector of a webhook without the exempt namespaces.
 func namespacesOf(w *Webhook) *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{}
 	if w.Namespaces != nil {

@@ -13,23 +13,23 @@ import (
 // Configurations have them with a token: see PathKey.
 // API servers take them where every step is a DNS name, and not if it is escaped.
 
-// admitPath is where the API server asks a webhook of the program.
+// admitPath is the path of a webhook.
 func (p *Program) admitPath(webhook string) string {
 	return "/admit/" + pathSegment(p.configuration()) + "/" + pathSegment(webhook)
 }
 
-// probePath is where it asks when we want to know whether it can.
+// probePath is the path of the probe.
 func (p *Program) probePath() string { return "/probe/" + pathSegment(p.configuration()) }
 
-// configuration is what the program is called where the API server sees it.
+// configuration is the name of the program's configurations.
 func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
 
 // probeWarning is the warning by which the answer to a probe is known, which allows
 // whatever it is asked: the probe alone sees it.
 const probeWarning = "setpoint was asked"
 
-// pathSegment is a name as a step of a path: itself if it may be one, else what of it may
-// and a digest.
+// pathSegment returns a name as a path segment: itself if it is valid, or a valid prefix
+// with a digest.
 func pathSegment(name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return name
@@ -37,7 +37,7 @@ func pathSegment(name string) string {
 	return strings.TrimLeft(sanitizeName(name)+"-"+digest(name), "-")
 }
 
-// sanitizeName has dashes for everything that names may not hold.
+// sanitizeName replaces invalid characters by dashes.
 func sanitizeName(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
@@ -48,7 +48,7 @@ func sanitizeName(name string) string {
 	return plain[:min(len(plain), 50)]
 }
 
-// digest is a short hash of a text.
+// digest is a short hash.
 func digest(text string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(text)) // A hash takes everything.

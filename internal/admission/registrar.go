@@ -15,39 +15,39 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// RegistrarOptions configure a Registrar. All but the last three are needed.
+// RegistrarOptions configure a Registrar. All but the last three are required.
 type RegistrarOptions struct {
 	Registration
 
-	// Certificates gives the bundle, and is told which one the configurations carry.
+	// Certificates provides the bundle, and learns which one the configurations have.
 	Certificates *CertificateManager
 	// Store watches the configurations and Client writes them.
 	Store  *cache.Cache
 	Client rest.Interface
-	// OnHealth is told when the health of a program changes; it must be quick.
+	// OnHealth is called when the health of a program changes; it must be fast.
 	OnHealth func(program string)
-	// Clock is the real one if nil, and Log slog.Default.
+	// Clock is the real clock if nil, and Log slog.Default.
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// Registrar keeps the webhook configurations of programs as they are wanted, and
-// finds out whether the API server reaches the Server by them.
+// Registrar keeps the webhook configurations of programs in sync, and probes whether the
+// API server reaches the Server.
 type Registrar struct {
 	options RegistrarOptions
-	// wake has Run look again.
+	// wake wakes up Run.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// programs are those wanted, and spared the names of others that are let be; set
-	// says that somebody has said which they are.
+	// programs are desired, and retained are names of other programs whose configurations
+	// stay. set reports that both are known.
 	programs []*Program
 	retained []string
 	set      bool
 	health   map[string]Health
 }
 
-// NewRegistrar makes a Registrar. It does nothing before Run.
+// NewRegistrar returns a Registrar. Run starts it.
 func NewRegistrar(o RegistrarOptions) *Registrar {
 	if o.OnHealth == nil {
 		o.OnHealth = func(string) {}
@@ -62,9 +62,8 @@ func NewRegistrar(o RegistrarOptions) *Registrar {
 	return &Registrar{options: o, wake: make(chan struct{}, 1), health: map[string]Health{}}
 }
 
-// Set says what programs there are. The configurations of all others are removed,
-// those of former runs too, but for those of programs with a spared name: so it is
-// not to be called before all are known.
+// Set sets the programs. Run removes all other configurations, also those of former runs,
+// except for retained names. Call it when all programs are known.
 func (r *Registrar) Set(programs []*Program, exempt ...string) {
 	r.mu.Lock()
 	r.programs, r.retained, r.set = programs, exempt, true
@@ -83,7 +82,7 @@ func (r *Registrar) desired() ([]*Program, bool) {
 	return r.programs, r.set
 }
 
-// isRetained says that a configuration is one of a program that is let be.
+// isRetained reports whether a configuration belongs to a retained program.
 func (r *Registrar) isRetained(o *object.Object) bool {
 	name := annotation(o, programAnnotation)
 	r.mu.Lock()
@@ -98,13 +97,13 @@ func (r *Registrar) trigger() {
 	}
 }
 
-// The kinds of configurations.
+// The resources of webhook configurations.
 var (
 	mutatingResource   = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations", Kind: mutatingKind}
 	validatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations", Kind: validatingKind}
 )
 
-// Run keeps the configurations until ctx ends. Only who leads does.
+// Run syncs the configurations until ctx ends. Only the leader runs it.
 func (r *Registrar) Run(ctx context.Context) {
 	t := r.newSyncLoop()
 	defer t.close()
@@ -134,19 +133,19 @@ func (r *Registrar) Run(ctx context.Context) {
 	}
 }
 
-// syncLoop is one time of keeping the configurations.
+// syncLoop is one run of a Registrar.
 type syncLoop struct {
 	*Registrar
 
 	views map[object.Resource]*cache.View
-	// states are what was made to keep each configuration.
+	// states are those of each configuration.
 	states map[configurationKey]*configurationState
-	// bundle is the one that is to be carried, and since when that is so.
+	// bundle is the desired bundle, and since when it is desired.
 	bundle propagation
 	probes *probes
 }
 
-// configurationKey is where a configuration is stored.
+// configurationKey identifies a configuration.
 type configurationKey struct {
 	resource object.Resource
 	name     string
@@ -173,5 +172,5 @@ func (t *syncLoop) close() {
 	t.resetHealth()
 }
 
-// idleInterval is when a Registrar looks without a reason.
+// idleInterval is how often a Registrar checks without a cause.
 const idleInterval = 10 * time.Minute

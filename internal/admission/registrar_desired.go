@@ -17,17 +17,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// desiredConfiguration is a configuration as it is wanted.
+// desiredConfiguration is the desired state of a configuration.
 type desiredConfiguration struct {
 	configurationKey
 
 	meta metav1.ObjectMeta
-	// json is all of it, webhooks its field of that name, as stored says it.
+	// json is the whole configuration, and webhooks its field of this name, in the form
+	// of normalize.
 	json, webhooks []byte
 	normalize      func(webhooks []byte) ([]byte, error)
 }
 
-// desiredConfigurations are the configurations that a program wants.
 func (r Registration) desiredConfigurations(p *Program, bundle []byte) ([]desiredConfiguration, error) {
 	mutating, validating := r.configurations(p, bundle)
 	var all []desiredConfiguration
@@ -43,7 +43,7 @@ func (r Registration) desiredConfigurations(p *Program, bundle []byte) ([]desire
 	return all, err
 }
 
-// appendTo writes a wish down.
+// appendTo encodes the configuration and appends it.
 func (w desiredConfiguration) appendTo(all []desiredConfiguration, whole, webhooks any) ([]desiredConfiguration, error) {
 	var err error
 	if w.json, err = json.Marshal(whole); err != nil {
@@ -55,8 +55,8 @@ func (w desiredConfiguration) appendTo(all []desiredConfiguration, whole, webhoo
 	return append(all, w), nil
 }
 
-// normalizeWebhooks writes the webhooks that somebody has stored as we would: in our order,
-// without what is empty.
+// normalizeWebhooks encodes stored webhooks like ours: in the same order and without
+// empty fields.
 func normalizeWebhooks[W any](webhooks []byte) ([]byte, error) {
 	var all []W
 	if err := json.Unmarshal(webhooks, &all); err != nil {
@@ -65,8 +65,8 @@ func normalizeWebhooks[W any](webhooks []byte) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// matches says that what is stored is what is wanted. Labels and annotations of others
-// do no harm.
+// matches reports whether the stored configuration is as desired. It ignores labels and
+// annotations of other clients.
 func (w desiredConfiguration) matches(o *object.Object) bool {
 	webhooks, err := w.normalize(orNull(o.Field("webhooks")))
 	if err != nil || !bytes.Equal(webhooks, w.webhooks) {
@@ -97,8 +97,8 @@ func containsAll(all, some map[string]string) bool {
 	return true
 }
 
-// overlay lays what is wanted over what is stored, and keeps its version, so that
-// nothing is written over that nobody has seen.
+// overlay sets the desired fields in the stored configuration, and keeps its resource
+// version, so that a concurrent change is a conflict.
 func (w desiredConfiguration) overlay(o *object.Object) ([]byte, error) {
 	var owners []byte // With none, the field goes.
 	if len(w.meta.OwnerReferences) > 0 {
@@ -128,7 +128,8 @@ func (w desiredConfiguration) overlay(o *object.Object) ([]byte, error) {
 	return overlaid.JSON(), nil
 }
 
-// remove deletes the very object given; that it is gone already is as good.
+// remove deletes an object with its UID as precondition. A missing object is not an
+// error.
 func remove(ctx context.Context, client rest.Interface, resource object.Resource, o *object.Object) error {
 	body, err := deleteOptions(o)
 	if err != nil {
@@ -142,8 +143,7 @@ func remove(ctx context.Context, client rest.Interface, resource object.Resource
 	return err
 }
 
-// Unregister removes all configurations of a group: for the end of a program that
-// nobody runs any more.
+// Unregister removes all configurations of a group, for a program that no longer runs.
 func Unregister(ctx context.Context, client rest.Interface, group string) error {
 	for _, resource := range []object.Resource{mutatingResource, validatingResource} {
 		result := client.Get().AbsPath(resource.Path("", "")).Param("labelSelector", groupLabel+"="+group).

@@ -4,28 +4,28 @@ import (
 	"time"
 )
 
-// Reachability says whether the API server reaches the Server.
+// Reachability is whether the API server reaches the Server.
 type Reachability string
 
-// What is known of that.
+// The values of Reachability.
 const (
-	// ReachabilityUnknown is said while it has not been found out, or cannot be.
+	// ReachabilityUnknown means not yet probed, or not possible to probe.
 	ReachabilityUnknown Reachability = ""
 	Reachable           Reachability = "Reachable"
 	Unreachable         Reachability = "Unreachable"
 )
 
-// Health is how the registration of a program is doing.
+// Health is the state of the registration of a program.
 type Health struct {
-	// Registered says that the API server has the configurations as they are wanted.
+	// Registered reports that the API server has the desired configurations.
 	Registered bool
-	// Err is why it has not, or what is the matter although it has; nil if neither.
+	// Err is why they are not registered, or a conflict although they are.
 	Err error
-	// Reachability says whether it reaches the Server, ReachabilityMessage in its own words why
-	// not, or why that cannot be found out.
+	// Reachability is the result of probes, and ReachabilityMessage the API server's
+	// error, or why the probe failed.
 	Reachability        Reachability
 	ReachabilityMessage string
-	// Since is when it was last something else.
+	// Since is when the health last changed.
 	Since time.Time
 }
 
@@ -33,16 +33,15 @@ func (h Health) equal(other Health) bool {
 	return h.Registered == other.Registered && errorText(h.Err) == errorText(other.Err) && h.Reachability == other.Reachability && h.ReachabilityMessage == other.ReachabilityMessage
 }
 
-// Health is how a program of that name is doing, as far as this replica knows,
-// which is little unless it leads.
+// Health returns the health of a program, as far as this replica knows: only the leader
+// probes.
 func (r *Registrar) Health(program string) Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.health[program]
 }
 
-// updateHealth changes the health of a program, if it is one of those wanted, and tells
-// it if it is news.
+// updateHealth changes the health of a desired program, and reports a change.
 func (r *Registrar) updateHealth(program string, change func(*Health)) {
 	r.mu.Lock()
 	before, wanted := r.health[program]
@@ -59,7 +58,6 @@ func (r *Registrar) updateHealth(program string, change func(*Health)) {
 	}
 }
 
-// resetHealth says that nothing is known any more.
 func (r *Registrar) resetHealth() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,17 +2,16 @@ package admission
 
 import "github.com/setpoint-dev/setpoint/internal/object"
 
-// Permission is some verbs on a resource: in a namespace, everywhere if it is
-// empty, and on the object of that name alone, if there is one.
+// Permission is some verbs on a resource, in a namespace or in all, and on one object if
+// Name is set.
 type Permission struct {
 	Resource        object.Resource
 	Verbs           []string
 	Namespace, Name string
 }
 
-// Permissions are what keeping certificates in a Secret and registering webhooks
-// take. With the zero SecretRef they are those of certificates in memory. Who
-// creates cannot be limited to a name.
+// Permissions returns the permissions to store certificates in a Secret and to register
+// webhooks. The zero SecretRef is for certificates in memory.
 func Permissions(secret SecretRef, namespace string) []Permission {
 	var all []Permission
 	if secret != (SecretRef{}) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// probes find out about each program whether the API server reaches the Server.
+// probes check for each program whether the API server reaches the Server.
 type probes struct {
 	registrar *Registrar
 	running   sync.WaitGroup
@@ -16,7 +16,7 @@ type probes struct {
 	byKey map[probeKey]*prober
 }
 
-// probeKey is what stays the same while a program is the same to a probe.
+// probeKey identifies a program for a probe.
 type probeKey struct{ name, configuration string }
 
 type prober struct {
@@ -26,7 +26,7 @@ type prober struct {
 
 func newProbes(r *Registrar) *probes { return &probes{registrar: r, byKey: map[probeKey]*prober{}} }
 
-// sync probes the programs that are registered, and no others.
+// sync probes the registered programs, and no others.
 func (p *probes) sync(ctx context.Context) {
 	programs, _ := p.registrar.desired()
 	p.mu.Lock()
@@ -55,7 +55,7 @@ func (p *probes) start(ctx context.Context, program *Program) *prober {
 	return one
 }
 
-// trigger has a program probed now and for a while more often.
+// trigger probes a program now, and more often for a while.
 func (p *probes) trigger(program string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,6 @@ func (p *probes) trigger(program string) {
 	}
 }
 
-// triggerAll nudges all.
 func (p *probes) triggerAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,7 @@ func (p *prober) wake() {
 	}
 }
 
-// stop stops all, and waits until they have.
+// stop stops all probes and waits for them.
 func (p *probes) stop() {
 	p.mu.Lock()
 	for _, one := range p.byKey {
@@ -92,8 +91,8 @@ func (p *probes) stop() {
 	p.running.Wait()
 }
 
-// How often is probed: soon after a change, then ever more seldom, but not so
-// seldom while something is wrong.
+// Probes are frequent after a change, then less frequent, but stay frequent while they
+// fail.
 const (
 	minProbeInterval     = 250 * time.Millisecond
 	maxProbeInterval     = 30 * time.Second
@@ -130,11 +129,11 @@ func (r *Registrar) runProbes(ctx context.Context, p *Program, wakeup <-chan str
 	}
 }
 
-// probeFailureThreshold is how many probes must fail in a row: the first after a change may come
-// before the API server knows of it.
+// probeFailureThreshold is how many probes must fail in a row. The first probe after a
+// change may precede the API server's update.
 const probeFailureThreshold = 3
 
-// reportReachability tells what a probe has found out, if anything.
+// reportReachability reports a conclusive result of a probe.
 func (r *Registrar) reportReachability(p *Program, err error, failures int) {
 	reachability, message := Reachable, ""
 	switch {
@@ -144,7 +143,7 @@ func (r *Registrar) reportReachability(p *Program, err error, failures int) {
 	case isUnreachable(err) || errors.Is(err, errNotCalled):
 		reachability, message = Unreachable, err.Error()
 	default:
-		reachability, message = ReachabilityUnknown, "probe in the namespace "+r.options.Namespace+": "+err.Error()
+		reachability, message = ReachabilityUnknown, "probe in namespace "+r.options.Namespace+": "+err.Error()
 	}
 	r.updateHealth(p.Name, func(h *Health) { h.Reachability, h.ReachabilityMessage = reachability, message })
 }

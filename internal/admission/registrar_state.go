@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// configurationState is what was made to keep one configuration as it is wanted.
+// configurationState is the state of one configuration and of its retries.
 type configurationState struct {
-	// synced says that it is, and since when: the zero time if it never was otherwise,
-	// having been created so.
+	// synced reports that the configuration is as desired, and since is since when: zero
+	// if it was created that way.
 	synced bool
 	since  time.Time
-	// lastApplied is what was tried last, undone how often somebody has changed it after it
-	// was done, and lastRevert when they last did.
+	// lastApplied is the last written configuration. reverts counts how often another
+	// client reverted it, the last time at lastRevert.
 	lastApplied []byte
 	reverts     int
 	lastRevert  time.Time
 	warned      bool
-	// err is why it cannot be kept, delay how long is waited after a failure, and
-	// next when something is to be tried again; zero if nothing is.
+	// err is why it is not synced, backoff the delay after a failure, and retryAt the
+	// next try; zero for none.
 	err     error
 	backoff time.Duration
 	retryAt time.Time
 	key     configurationKey
 }
 
-// immediateReverts is how often a change by others is undone at once.
+// immediateReverts is how many changes of other clients are undone at once.
 const immediateReverts = 4
 
-// conflictResetAfter is how long others must have left it alone to be forgiven.
+// conflictResetAfter is how long after the last conflict it is forgotten.
 const conflictResetAfter = 10 * time.Minute
 
-// conflicting says that somebody else keeps changing it.
+// conflicting reports that another client keeps changing the configuration.
 func (e *configurationState) conflicting() bool { return e.reverts > immediateReverts }
 
-// problem is what is to be said of it.
+// problem returns the error to report.
 func (e *configurationState) problem() error {
 	if e.err == nil && e.conflicting() {
-		return fmt.Errorf("%s is changed by somebody else again and again, and put back: find out who by its managedFields, and stop them", e.key)
+		return fmt.Errorf("another client keeps changing %s: its managedFields name the client", e.key)
 	}
 	return e.err
 }
 
-// markSynced notes that it is as wanted.
 func (e *configurationState) markSynced(w desiredConfiguration, now time.Time) {
 	if !e.synced {
 		e.synced, e.since = true, now
@@ -55,15 +54,15 @@ func (e *configurationState) markSynced(w desiredConfiguration, now time.Time) {
 	}
 }
 
-// resetConflict forgets what others did once they have left it alone for long enough.
+// resetConflict forgets conflicts after conflictResetAfter.
 func (e *configurationState) resetConflict(now time.Time) {
 	if !now.Before(e.lastRevert.Add(conflictResetAfter)) {
 		e.reverts, e.warned = 0, false
 	}
 }
 
-// mayWrite says whether it may be written now, which it is wanted to be. What is
-// wanted anew may.
+// mayWrite reports whether the configuration may be written now. A changed desired state
+// may.
 func (e *configurationState) mayWrite(w desiredConfiguration, now time.Time) bool {
 	e.key = w.configurationKey
 	again := bytes.Equal(e.lastApplied, w.json)
@@ -79,8 +78,7 @@ func (e *configurationState) mayWrite(w desiredConfiguration, now time.Time) boo
 	return !again || !now.Before(e.retryAt)
 }
 
-// markWritten notes that it was written, and whether the API server stored what was
-// wanted.
+// markWritten records a write, and whether the API server stored the desired state.
 func (e *configurationState) markWritten(w desiredConfiguration, created, stored bool, now time.Time) {
 	*e = configurationState{key: w.configurationKey, lastApplied: w.json, synced: stored, since: now, reverts: e.reverts, lastRevert: e.lastRevert, warned: e.warned}
 	if created {
@@ -90,11 +88,11 @@ func (e *configurationState) markWritten(w desiredConfiguration, created, stored
 		e.retryAt = e.lastRevert.Add(conflictResetAfter)
 	}
 	if !stored {
-		e.markFailed(fmt.Errorf("%s is not stored as it was written: something changes it on its way, such as another webhook", w.configurationKey), now)
+		e.markFailed(fmt.Errorf("%s is not stored as written: another webhook may change it", w.configurationKey), now)
 	}
 }
 
-// markFailed notes why it is not as wanted, and says whether that is news.
+// markFailed records a failure, and reports whether it is new.
 func (e *configurationState) markFailed(err error, now time.Time) bool {
 	changed := errorText(err) != errorText(e.err)
 	e.synced, e.err = false, err

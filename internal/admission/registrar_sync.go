@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// pass brings everything in line that is not, and says when to look again.
+// pass syncs all configurations, and returns when to check again.
 func (t *syncLoop) pass(ctx context.Context) time.Time {
 	programs, known := t.desired()
 	again := t.options.Clock.Now().Add(idleInterval)
@@ -41,7 +41,7 @@ func (t *syncLoop) pass(ctx context.Context) time.Time {
 	return again
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; zero means none.
 func earlier(a, b time.Time) time.Time {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		return a
@@ -49,12 +49,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// register brings the configurations of a program in line.
+// register syncs the configurations of a program.
 func (t *syncLoop) register(ctx context.Context, p *Program, all map[configurationKey]bool) (again time.Time) {
 	desired, err := t.options.desiredConfigurations(p, t.bundle.bundle)
 	for _, w := range desired {
 		if all[w.configurationKey] {
-			err = errors.Join(err, fmt.Errorf("%s is wanted twice: give another name", w.configurationKey))
+			err = errors.Join(err, fmt.Errorf("two programs have %s: rename one of them", w.configurationKey))
 			continue
 		}
 		all[w.configurationKey] = true
@@ -72,7 +72,6 @@ func (t *syncLoop) register(ctx context.Context, p *Program, all map[configurati
 	return again
 }
 
-// allSynced says that the API server has all as they are wanted.
 func (t *syncLoop) allSynced(desired []desiredConfiguration) bool {
 	for _, w := range desired {
 		if !t.state(w.configurationKey).synced {
@@ -93,8 +92,7 @@ func (t *syncLoop) state(at configurationKey) *configurationState {
 	return t.states[at]
 }
 
-// syncConfiguration brings one configuration in line, if it may be tried again; true if it was
-// written.
+// syncConfiguration syncs one configuration if it may be retried; true if it was written.
 func (t *syncLoop) syncConfiguration(ctx context.Context, w desiredConfiguration, e *configurationState) bool {
 	view, now := t.views[w.resource], t.options.Clock.Now()
 	if !view.Synced() {
@@ -111,7 +109,7 @@ func (t *syncLoop) syncConfiguration(ctx context.Context, w desiredConfiguration
 	}
 	if e.conflicting() && !e.warned {
 		e.warned = true
-		t.options.Log.Warn("somebody else changes a webhook configuration again and again; putting it back at ever longer intervals", "configuration", w.String())
+		t.options.Log.Warn("another client keeps changing a webhook configuration; backing off", "configuration", w.String())
 	}
 	result, err := t.write(ctx, w, stored)
 	switch {
@@ -122,7 +120,7 @@ func (t *syncLoop) syncConfiguration(ctx context.Context, w desiredConfiguration
 		return false
 	case err != nil:
 		if e.markFailed(err, now) {
-			t.options.Log.Warn("a webhook configuration cannot be kept; trying again", "configuration", w.String(), "error", err.Error())
+			t.options.Log.Warn("failed to write a webhook configuration; retrying", "configuration", w.String(), "error", err.Error())
 		}
 		return false
 	}
@@ -131,8 +129,7 @@ func (t *syncLoop) syncConfiguration(ctx context.Context, w desiredConfiguration
 	return true
 }
 
-// write creates or updates a configuration. One that is there but has lost its
-// label is still ours, and gets it back.
+// write creates or updates a configuration. It restores the label of one that lost it.
 func (t *syncLoop) write(ctx context.Context, w desiredConfiguration, stored *object.Object) (*object.Object, error) {
 	if stored == nil {
 		created, err := send(ctx, t.options.Client.Post().AbsPath(w.resource.Path("", "")), w.json)
@@ -143,7 +140,7 @@ func (t *syncLoop) write(ctx context.Context, w desiredConfiguration, stored *ob
 			return nil, wrapError("read", w.configurationKey, err)
 		}
 		if !t.options.owns(stored) {
-			return nil, fmt.Errorf("%s is there and is not this Setpoint's, it lacks the label %s=%s: delete it, or give another name", w.configurationKey, groupLabel, t.options.Group)
+			return nil, fmt.Errorf("%s does not belong to this Setpoint, because it has no label %s=%s: delete it or use another name", w.configurationKey, groupLabel, t.options.Group)
 		}
 	}
 	body, err := w.overlay(stored)
@@ -173,8 +170,8 @@ func (t *syncLoop) read(ctx context.Context, at configurationKey) (*object.Objec
 	return object.Parse(raw)
 }
 
-// owns says that a configuration was made by a Setpoint of the group, whatever
-// somebody has done to its labels.
+// owns reports that a Setpoint of the group made a configuration, even if it lost its
+// label.
 func (r Registration) owns(o *object.Object) bool {
 	group, labelled := o.Labels().Lookup(groupLabel)
 	if labelled {
@@ -183,7 +180,7 @@ func (r Registration) owns(o *object.Object) bool {
 	return o.Field("metadata", "annotations", programAnnotation) != nil
 }
 
-// removeUnwanted removes the configurations of the group that nobody wants.
+// removeUnwanted removes configurations of the group that are not desired.
 func (t *syncLoop) removeUnwanted(ctx context.Context, wanted map[configurationKey]bool) (again time.Time) {
 	for resource, view := range t.views {
 		for o := range view.All() {
@@ -210,7 +207,7 @@ func (t *syncLoop) remove(ctx context.Context, at configurationKey, o *object.Ob
 	case ctx.Err() != nil:
 	case err != nil:
 		if e.markFailed(wrapError("delete", at, err), now) {
-			t.options.Log.Warn("a webhook configuration that nobody wants cannot be removed; trying again", "configuration", at.String(), "error", err.Error())
+			t.options.Log.Warn("failed to remove a webhook configuration; retrying", "configuration", at.String(), "error", err.Error())
 		}
 	default:
 		delete(t.states, at)
@@ -218,7 +215,6 @@ func (t *syncLoop) remove(ctx context.Context, at configurationKey, o *object.Ob
 	}
 }
 
-// deleteOptions removes the very object given.
 func deleteOptions(o *object.Object) ([]byte, error) {
 	uid := types.UID(o.UID())
 	return json.Marshal(metav1.DeleteOptions{
@@ -226,7 +222,7 @@ func deleteOptions(o *object.Object) ([]byte, error) {
 	})
 }
 
-// reportPropagation tells the keeper since when all configurations carry the bundle.
+// reportPropagation reports since when all configurations have had the bundle.
 func (t *syncLoop) reportPropagation(all map[configurationKey]bool) {
 	since := t.bundle.since
 	for at := range all {

@@ -198,7 +198,7 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 	run(t, r.Run)
 	eventually(t, "it is said", func() bool {
 		h := r.Health("a")
-		return !h.Registered && h.Err != nil && strings.Contains(h.Err.Error(), "ValidatingWebhookConfiguration a is there and is not this Setpoint's")
+		return !h.Registered && h.Err != nil && strings.Contains(h.Err.Error(), "ValidatingWebhookConfiguration a does not belong to this Setpoint")
 	})
 	if c.get(path).GetLabels() != nil {
 		t.Error("it was written over")
@@ -226,7 +226,7 @@ func TestRegistrarBacksOffOnConflicts(t *testing.T) {
 	c.edit(path, func(o *unstructured.Unstructured) { set(o, int64(30), "timeoutSeconds") })
 	eventually(t, "it is said", func() bool {
 		h := r.Health("a")
-		return h.Err != nil && strings.Contains(h.Err.Error(), "is changed by somebody else again and again")
+		return h.Err != nil && strings.Contains(h.Err.Error(), "another client keeps changing")
 	})
 	if !theirs() {
 		t.Error("it was undone at once")
@@ -321,8 +321,8 @@ func TestProbe(t *testing.T) {
 		message string
 	}{
 		{unreached(`failed calling webhook "probe.self.a.setpoint.dev": failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`), admission.Unreachable, "dial tcp 10.0.0.7:443: connect: connection refused"},
-		{nil, admission.Unreachable, "the API server does not ask the webhooks, although they are registered"},
-		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in the namespace ops: leases is forbidden: nobody may"},
+		{nil, admission.Unreachable, "the API server does not call the registered webhooks"},
+		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in namespace ops: leases is forbidden: nobody may"},
 		{newWebhook, admission.Reachable, ""},
 	} {
 		c.with(func() { c.lease = step.lease })

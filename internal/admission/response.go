@@ -13,9 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-var errNoResponse = errors.New("the hook gave neither a verdict nor an error")
+var errNoResponse = errors.New("the hook returned neither a response nor an error")
 
-// reviewResponse is the AdmissionReview by which a verdict is told, and what came of it.
+// reviewResponse converts a response to an AdmissionReview, and returns its result.
 func reviewResponse(w *Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (*admissionv1.AdmissionReview, Result, error) {
 	if v == nil {
 		return nil, Errored, errNoResponse
@@ -33,11 +33,11 @@ func reviewResponse(w *Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (
 	patch, err := PatchFor(r, v)
 	switch {
 	case err != nil:
-		return nil, Errored, fmt.Errorf("what is to be changed: %w", err)
+		return nil, Errored, fmt.Errorf("changes: %w", err)
 	case patch == nil:
 		return newAdmissionReview(response), Allowed, nil
 	case !w.Mutates:
-		return nil, Errored, errors.New("it wants to change the object, but it validates: what it changes belongs into a webhook that mutates")
+		return nil, Errored, errors.New("a validating webhook must not change the object; use a mutating webhook")
 	}
 	form := admissionv1.PatchTypeJSONPatch
 	response.Patch, response.PatchType = patch, &form
@@ -69,8 +69,7 @@ var reasons = map[metav1.StatusReason]int32{
 	metav1.StatusReasonServiceUnavailable:    http.StatusServiceUnavailable,
 }
 
-// denialStatus is a denial as the API server tells it. A code that is no error's would
-// have a client take the denial for a success, so it is not passed on.
+// denialStatus returns the status of a denial. Only codes of errors are valid.
 func denialStatus(d *hook.Denial) *metav1.Status {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Message: d.Message,
@@ -91,11 +90,10 @@ func denialStatus(d *hook.Denial) *metav1.Status {
 // maxCode is the last HTTP status that there is.
 const maxCode = 599
 
-// encode writes an answer.
 func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
-		return nil, fmt.Errorf("write the answer: %w", err)
+		return nil, fmt.Errorf("encode the response: %w", err)
 	}
 	return data, nil
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// cleanWarnings are those that the API server passes on: it drops, without a word to the
-// user, what is empty, no UTF-8, or has line breaks in it.
+// cleanWarnings drops warnings that the API server silently drops: empty ones, invalid
+// UTF-8, and those beyond its limits.
 func cleanWarnings(given []string) []string {
 	var clean []string
 	for _, warning := range given {
@@ -29,8 +29,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// cleanAudit has the keys that the API server takes. It puts the webhook's name and a slash
-// before each, and drops those that are no label's key then.
+// cleanAudit makes valid audit keys. The API server prefixes them with the webhook's
+// name, and drops invalid ones.
 func cleanAudit(given map[string]string) map[string]string {
 	if len(given) == 0 {
 		return nil
@@ -45,8 +45,7 @@ func cleanAudit(given map[string]string) map[string]string {
 	return clean
 }
 
-// auditKey is a key with dashes for what it may not have in it; empty if nothing else
-// is left.
+// auditKey replaces invalid characters by dashes; "" if nothing is left.
 func auditKey(key string) string {
 	if !strings.Contains(key, "/") && len(validation.IsQualifiedName(key)) == 0 {
 		return key

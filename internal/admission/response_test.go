@@ -49,9 +49,9 @@ func TestReviewResponse(t *testing.T) {
 		"changed into itself": {verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, result: Allowed, want: `true}}`},
 		"changed by one that validates": {
 			verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":2}`)}, validates: true,
-			result: Errored, wantErr: "wants to change the object, but it validates",
+			result: Errored, wantErr: "a validating webhook must not change the object",
 		},
-		"changed into nonsense": {verdict: hook.ReviewResponse{Patch: json.RawMessage(`1`)}, result: Errored, wantErr: "what is to be changed: patch: must be an object"},
+		"changed into nonsense": {verdict: hook.ReviewResponse{Patch: json.RawMessage(`1`)}, result: Errored, wantErr: "changes: patch: must be an object"},
 		"with warnings and notes": {
 			verdict: hook.ReviewResponse{Warnings: []string{"a\nb", " "}, AuditAnnotations: map[string]string{"k": "v"}},
 			result:  Allowed, want: `true,"auditAnnotations":{"k":"v"},"warnings":["a b"]}}`,

@@ -17,7 +17,7 @@ const (
 	reviewKind    = "AdmissionReview"
 )
 
-// decodeReview reads an AdmissionReview. The objects in it are views of body.
+// decodeReview decodes an AdmissionReview. Its objects point into body.
 func decodeReview(body []byte) (*hook.ReviewRequest, error) {
 	body, err := compactJSON(body)
 	if err != nil {
@@ -40,15 +40,14 @@ func decodeReview(body []byte) (*hook.ReviewRequest, error) {
 	case err != nil:
 		return nil, err
 	case kind != reviewKind || apiVersion != reviewVersion:
-		return nil, fmt.Errorf("must be an %s of %s, is kind %q of %q", reviewKind, reviewVersion, kind, apiVersion)
+		return nil, fmt.Errorf("must be an %s of %s, not kind %q of %q", reviewKind, reviewVersion, kind, apiVersion)
 	case absent(request):
 		return nil, errors.New("request: required")
 	}
 	return decodeRequest(request)
 }
 
-// compactJSON takes out what is there for the eye alone, which API servers do not send:
-// within strings there are neither line breaks nor tabs.
+// compactJSON removes whitespace between values, which API servers do not send.
 func compactJSON(body []byte) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if !bytes.ContainsAny(body, "\n\t") && !bytes.Contains(body, []byte(`": `)) {
@@ -76,7 +75,7 @@ func decodeRequest(request []byte) (*hook.ReviewRequest, error) {
 	return &r, nil
 }
 
-// readRequest reads one member of a request.
+// readRequest decodes one member of a request.
 func readRequest(r *hook.ReviewRequest, name string, value []byte) error {
 	switch name {
 	case "uid":
@@ -150,7 +149,7 @@ func readResource(r *hook.ReviewRequest, value []byte) error {
 	return readMember(&f, "resource", "resource", &r.Resource)
 }
 
-// readMember reads a string that may be missing.
+// readMember decodes an optional string.
 func readMember(f *fields, of, name string, into *string) error {
 	value := f.value(name)
 	if value == nil {
@@ -159,7 +158,6 @@ func readMember(f *fields, of, name string, into *string) error {
 	return readText(of+"."+name, value, into)
 }
 
-// joinAPIVersion is the apiVersion of a group and a version.
 func joinAPIVersion(group, version string) string {
 	if group == "" {
 		return version
@@ -174,7 +172,7 @@ func readUser(r *hook.ReviewRequest, value []byte) error {
 	return nil
 }
 
-// checkReview wants all that an answer needs.
+// checkReview checks the fields that a response needs.
 func checkReview(r *hook.ReviewRequest) error {
 	switch {
 	case r.UID == "":
@@ -198,5 +196,5 @@ func checkReview(r *hook.ReviewRequest) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("operation: %q is none of CREATE, UPDATE, DELETE, CONNECT", r.Operation)
+	return fmt.Errorf("operation: must be CREATE, UPDATE, DELETE or CONNECT, is %q", r.Operation)
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Lifetimes say how long certificates are valid. The zero value has the defaults.
+// Lifetimes are those of certificates. The zero value has the defaults.
 type Lifetimes struct {
-	// Certificate is how long a serving certificate is, 90 days if zero; it is
-	// renewed at two thirds of it.
+	// Certificate is the lifetime of a serving certificate, 90 days by default, renewed
+	// after two thirds.
 	Certificate time.Duration
-	// Authority is how long a CA is, two years if zero; at two thirds of it another
-	// one follows.
+	// Authority is the lifetime of a CA, two years by default; the next one is added
+	// after two thirds.
 	Authority time.Duration
-	// PropagationDelay is how long every configuration must have carried a new CA before
-	// anything is signed by it, for all API servers to know: 5 minutes if zero.
+	// PropagationDelay is how long every configuration must have had a new CA before it
+	// signs, so that all API servers know it: 5 minutes by default.
 	PropagationDelay time.Duration
 }
 
@@ -28,34 +28,33 @@ func (l Lifetimes) withDefaults() Lifetimes {
 	return l
 }
 
-// rotationInput is what a plan depends on beside what is kept.
+// rotationInput is what a rotation depends on besides the keyring.
 type rotationInput struct {
 	now time.Time
-	// names are what the serving certificate must be for.
+	// names are those of the serving certificate.
 	names []string
-	// propagatedSince is since when every configuration has carried the bundle that is kept;
-	// zero while not every one does.
+	// propagatedSince is since when every configuration has had the bundle; zero if some
+	// do not.
 	propagatedSince time.Time
-	// force has a new CA follow although it is not due.
+	// force adds a new CA before it is due.
 	force bool
 }
 
-// rotation is what to keep next.
+// rotation is the next keyring.
 type rotation struct {
-	// keyring is what was kept, the very pointer, if there is nothing to do.
+	// keyring is the same pointer if there is nothing to do.
 	keyring *keyring
-	// reason says what was done, for a log.
-	reason string
-	// nextCheck is when to look again, after now.
+	// reason is for the log.
+	reason    string
 	nextCheck time.Time
 }
 
-// planRotation says what to keep, given what is kept, which may be nothing. It depends on
-// nothing but its arguments, except that it draws keys.
+// planRotation returns the next keyring for the current one, which may be nil. It is a
+// pure function, except for new keys.
 //
-// Whatever of it is known where: a serving certificate that it gave at some time
-// and that has not expired is vouched for by every bundle it gave later, and by
-// those before that configurations may still carry.
+// At any time, each bundle that it returned since a serving certificate verifies that
+// certificate until it expires, and so do earlier bundles that configurations may still
+// have.
 func planRotation(current *keyring, at rotationInput, l Lifetimes) (rotation, error) {
 	p := rotationPlanner{rotationInput: at, lifetimes: l}
 	next, err := p.advance(current)
@@ -66,7 +65,6 @@ func planRotation(current *keyring, at rotationInput, l Lifetimes) (rotation, er
 	return rotation{keyring: next, reason: strings.Join(p.steps, "; "), nextCheck: p.nextCheck(next)}, nil
 }
 
-// rotationPlanner is a plan in the making.
 type rotationPlanner struct {
 	rotationInput
 
@@ -76,11 +74,11 @@ type rotationPlanner struct {
 
 func (p *rotationPlanner) addStep(what string) { p.steps = append(p.steps, what) }
 
-// advance takes every step that is due. A CA that joins the bundle now cannot be in
-// every configuration yet, so it joins last.
+// advance makes all steps that are due. A new CA is added last, because no configuration
+// has it yet.
 func (p *rotationPlanner) advance(current *keyring) (*keyring, error) {
 	if current == nil {
-		p.addStep("made a CA and a serving certificate")
+		p.addStep("created a CA and a serving certificate")
 		return p.newKeyring()
 	}
 	next := current
@@ -93,7 +91,7 @@ func (p *rotationPlanner) advance(current *keyring) (*keyring, error) {
 	return next, nil
 }
 
-// withPathKey has the key of the paths stay the same. There is one from the beginning.
+// withPathKey keeps the path key, or creates the first one.
 func (p *rotationPlanner) withPathKey(current, next *keyring) *keyring {
 	var key PathKey
 	if current != nil {
@@ -101,7 +99,7 @@ func (p *rotationPlanner) withPathKey(current, next *keyring) *keyring {
 	}
 	if key == "" {
 		key = newPathKey()
-		p.addStep("made a key for the paths of reviews")
+		p.addStep("created a path key")
 	}
 	if next.pathKey == key {
 		return next
@@ -120,8 +118,8 @@ func (p *rotationPlanner) newKeyring() (*keyring, error) {
 	return &keyring{serving: serving, signer: signer}, err
 }
 
-// promoteNextCA has the heir sign once everybody trusts it; or at once when nobody trusts
-// its predecessor any more.
+// promoteNextCA lets the next CA sign when it is propagated, or at once when the current
+// one has expired.
 func (p *rotationPlanner) promoteNextCA(k *keyring) (*keyring, error) {
 	if k.nextCA == nil || !valid(k.nextCA.cert, p.now) || p.now.Before(p.promotionTime()) && valid(k.signer.cert, p.now) {
 		return k, nil
@@ -131,8 +129,7 @@ func (p *rotationPlanner) promoteNextCA(k *keyring) (*keyring, error) {
 	return &keyring{serving: serving, signer: *k.nextCA, retired: append(slices.Clone(k.retired), k.signer.cert)}, err
 }
 
-// promotionTime is when every API server knows the bundle; far away if that cannot be
-// said.
+// promotionTime is when every API server has the bundle; far in the future if unknown.
 func (p *rotationPlanner) promotionTime() time.Time {
 	if p.propagatedSince.IsZero() {
 		return p.now.Add(maxCheckInterval)
@@ -140,20 +137,18 @@ func (p *rotationPlanner) promotionTime() time.Time {
 	return p.propagatedSince.Add(p.lifetimes.PropagationDelay)
 }
 
-// maxCheckInterval is when it is time to look without a reason.
 const maxCheckInterval = 24 * time.Hour
 
-// replaceInvalidCA starts anew if the CA that signs is worth nothing.
+// replaceInvalidCA creates a new keyring if the CA is not valid.
 func (p *rotationPlanner) replaceInvalidCA(k *keyring) (*keyring, error) {
 	if valid(k.signer.cert, p.now) {
 		return k, nil
 	}
-	p.addStep("made a CA and a serving certificate, because the CA is valid from " +
+	p.addStep("created a CA and a serving certificate, because the CA is valid from " +
 		k.signer.cert.NotBefore.Format(time.RFC3339) + " to " + k.signer.cert.NotAfter.Format(time.RFC3339))
 	return p.newKeyring()
 }
 
-// renewServing signs a new serving certificate when that has a point.
 func (p *rotationPlanner) renewServing(k *keyring) (*keyring, error) {
 	why := p.renewReason(k)
 	if why == "" {
@@ -163,30 +158,29 @@ func (p *rotationPlanner) renewServing(k *keyring) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.addStep("made a serving certificate, because " + why)
+	p.addStep("created a serving certificate, because " + why)
 	renewed := *k
 	renewed.serving = serving
 	return &renewed, nil
 }
 
-// renewReason is why the serving certificate must be made anew; "" if it need not.
+// renewReason is why the serving certificate must be renewed, or "".
 func (p *rotationPlanner) renewReason(k *keyring) string {
 	switch {
 	case !coversNames(k.serving.cert, p.names):
-		return "it is to be for " + strings.Join(p.names, ", ")
+		return "it must have the names " + strings.Join(p.names, ", ")
 	case !valid(k.serving.cert, p.now):
 		return "it is not valid"
 	case renewable(k) && !p.now.Before(renewTime(k.serving.cert)):
-		return "two thirds of its life are over"
+		return "two thirds of its lifetime have passed"
 	}
 	return ""
 }
 
-// renewable says that a new serving certificate would last longer.
+// renewable reports whether a new serving certificate would be valid longer.
 func renewable(k *keyring) bool { return k.serving.cert.NotAfter.Before(k.signer.cert.NotAfter) }
 
-// dropExpired leaves CAs out of the bundle that have expired, and with them all that
-// they have signed.
+// dropExpired drops expired CAs.
 func (p *rotationPlanner) dropExpired(k *keyring) (*keyring, error) {
 	pruned := *k
 	pruned.retired = nil
@@ -201,14 +195,13 @@ func (p *rotationPlanner) dropExpired(k *keyring) (*keyring, error) {
 	if len(pruned.authorities()) == len(k.authorities()) {
 		return k, nil
 	}
-	p.addStep("a CA that has expired leaves the bundle")
+	p.addStep("removed an expired CA from the bundle")
 	return &pruned, nil
 }
 
-// maxAuthorities is how many CAs a bundle may have for one more to join it in a hurry.
+// maxAuthorities limits the bundle when a new CA is forced.
 const maxAuthorities = 8
 
-// addNextCA has a new CA join the bundle when that is due.
 func (p *rotationPlanner) addNextCA(k *keyring) (*keyring, error) {
 	force := p.force && len(k.authorities()) < maxAuthorities
 	if k.nextCA != nil || !force && p.now.Before(renewTime(k.signer.cert)) {
@@ -218,7 +211,7 @@ func (p *rotationPlanner) addNextCA(k *keyring) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.addStep("a new CA joins the bundle")
+	p.addStep("added a new CA to the bundle")
 	withNextCA := *k
 	withNextCA.nextCA = &nextCA
 	return &withNextCA, nil

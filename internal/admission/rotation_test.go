@@ -88,13 +88,13 @@ func TestPlanRotation(t *testing.T) {
 	}{
 		{"nothing is due", rotationInput{now: start.Add(59*day + 12*time.Hour)}, "", 12 * time.Hour},
 		{"the certificate is", rotationInput{now: start.Add(60 * day)}, "two thirds of its life", day},
-		{"other names", rotationInput{now: start.Add(61 * day), names: []string{"a.b.svc"}}, "it is to be for a.b.svc", day},
-		{"and back", rotationInput{now: start.Add(61 * day)}, "it is to be for setpoint.ops.svc", day},
-		{"the CA is due", rotationInput{now: start.Add(480 * day), propagatedSince: start}, "made a serving certificate, because it is not valid; a new CA joins the bundle", time.Hour},
+		{"other names", rotationInput{now: start.Add(61 * day), names: []string{"a.b.svc"}}, "it must have the names a.b.svc", day},
+		{"and back", rotationInput{now: start.Add(61 * day)}, "it must have the names setpoint.ops.svc", day},
+		{"the CA is due", rotationInput{now: start.Add(480 * day), propagatedSince: start}, "created a serving certificate, because it is not valid; added a new CA to the bundle", time.Hour},
 		{"nobody has told of it", rotationInput{now: start.Add(481 * day)}, "", day},
 		{"all know it, not long enough", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - 59*time.Minute)}, "", time.Minute},
 		{"all know it", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - time.Hour)}, "the new CA signs", day},
-		{"the old one has expired", rotationInput{now: start.Add(720 * day)}, "because it is not valid; a CA that has expired leaves", day},
+		{"the old one has expired", rotationInput{now: start.Add(720 * day)}, "because it is not valid; removed an expired CA", day},
 	}
 	for _, c := range cases {
 		before := w.keyring
@@ -117,8 +117,8 @@ func TestPlanWithInvalidCertificates(t *testing.T) {
 		why  string
 		heir bool
 	}{
-		"the CA has expired":               {at: start.Add(721 * day), why: "made a CA and a serving certificate, because the CA is valid from"},
-		"the CA is not valid yet":          {at: start.Add(-2 * day), why: "made a CA and a serving certificate, because the CA is valid from"},
+		"the CA has expired":               {at: start.Add(721 * day), why: "created a CA and a serving certificate, because the CA is valid from"},
+		"the CA is not valid yet":          {at: start.Add(-2 * day), why: "created a CA and a serving certificate, because the CA is valid from"},
 		"the CA has expired, and waits on": {at: start.Add(721 * day), heir: true, why: "the new CA signs the serving certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,8 +261,8 @@ func TestDecodeInvalidData(t *testing.T) {
 		"empty":                 {func(c secretData) { clear(c) }, "ca.crt: data does not contain"},
 		"no certificate":        {func(c secretData) { delete(c, "tls.crt") }, "tls.crt: tls: failed to find"},
 		"another's key":         {func(c secretData) { c["tls.key"] = foreign["tls.key"] }, "tls.crt: tls: private key does not match"},
-		"another's certificate": {func(c secretData) { c["tls.crt"], c["tls.key"] = foreign["tls.crt"], foreign["tls.key"] }, "is not signed by the CA of ca.key"},
-		"another's bundle":      {func(c secretData) { c["ca.crt"] = foreign["ca.crt"] }, "ca.key: ca.crt has no CA of that key"},
+		"another's certificate": {func(c secretData) { c["tls.crt"], c["tls.key"] = foreign["tls.crt"], foreign["tls.key"] }, "not signed by the CA of ca.key"},
+		"another's bundle":      {func(c secretData) { c["ca.crt"] = foreign["ca.crt"] }, "ca.key: ca.crt has no CA with this key"},
 		"no key of the CA":      {func(c secretData) { delete(c, "ca.key") }, "ca.key: data does not contain"},
 		"another heir":          {func(c secretData) { c["next-ca.key"] = foreign["ca.key"] }, "next-ca.key: ca.crt has no CA"},
 		"nonsense in the bundle": {func(c secretData) {

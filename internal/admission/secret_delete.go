@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// DeleteSecret deletes the Secret of a program that nobody runs any more. One that is not
-// Setpoint's stays.
+// DeleteSecret deletes the Secret of a program that no longer runs. It refuses a Secret
+// that is not Setpoint's.
 func DeleteSecret(ctx context.Context, client rest.Interface, secret SecretRef) error {
 	result := client.Get().AbsPath(secrets.Path(secret.Namespace, secret.Name)).SetHeader("Accept", "application/json").Do(ctx)
 	err := result.Error()
@@ -37,7 +37,7 @@ func deleteSecret(ctx context.Context, client rest.Interface, found rest.Result)
 		return err
 	}
 	if o.Labels().Get(managedByLabel) != managerName {
-		return fmt.Errorf("it is not Setpoint's, it lacks the label %s=%s", managedByLabel, managerName)
+		return fmt.Errorf("it does not belong to Setpoint, because it has no label %s=%s", managedByLabel, managerName)
 	}
 	return remove(ctx, client, secrets, o)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ServerOptions are what a Server needs. All but Certificate may be left out.
+// ServerOptions configure a Server. Only Certificate is required.
 type ServerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
@@ -68,8 +68,7 @@ const (
 	idleTimeout   = 5 * time.Minute
 )
 
-// Server answers API servers for the programs it is given. It is safe for concurrent
-// use.
+// Server serves API servers for a set of programs. It is safe for concurrent use.
 type Server struct {
 	options ServerOptions
 	// routes are by path.
@@ -83,7 +82,7 @@ type Server struct {
 	budgets map[string]*budget
 }
 
-// route is who is asked by a path. Webhook is nil where it is but a probe.
+// route is the target of a path. Webhook is nil for a probe.
 type route struct {
 	program *Program
 	webhook *Webhook
@@ -92,7 +91,7 @@ type route struct {
 	failing atomic.Bool
 }
 
-// NewServer returns a server that knows no program yet.
+// NewServer returns a server without programs.
 func NewServer(o ServerOptions) *Server {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, defaultBodyTimeout)
@@ -114,8 +113,7 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Set has the server answer for these programs and for no others, at once. What is
-// under way is answered as it was asked.
+// Set replaces the programs. Reviews in flight finish with the previous ones.
 func (s *Server) Set(programs []*Program) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +134,7 @@ func (s *Server) Set(programs []*Program) {
 	s.routes.Store(&routes)
 }
 
-// find is the program and webhook of a path; nil for none. A path needs its token.
+// find returns the program and webhook of a path with a valid token, or nil.
 func (s *Server) find(path string) *route {
 	plain, ours := s.options.PathKeys().stripToken(path)
 	if !ours {
@@ -145,9 +143,8 @@ func (s *Server) find(path string) *route {
 	return (*s.routes.Load())[plain]
 }
 
-// Serve answers at the listener, over TLS, until ctx ends, for the lame duck's time
-// longer, and till what is then under way is done. It closes the listener. It returns
-// nil for such an end.
+// Serve serves TLS at the listener until ctx ends, for the LameDuck time longer, and
+// until reviews in flight have finished.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := s.http()
 	ended := make(chan error, 1)
@@ -169,13 +166,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return s.shutdown(context.WithoutCancel(ctx), server)
 }
 
-// shutdown lets what is under way come to its end.
+// shutdown waits for reviews in flight.
 func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Drain)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		_ = server.Close() // Only what is cut off would complain.
-		return fmt.Errorf("end the server of webhooks, %d reviews under way: %w", s.inFlight.Load(), err)
+		return fmt.Errorf("stop the webhook server with %d reviews in flight: %w", s.inFlight.Load(), err)
 	}
 	return nil
 }
@@ -194,7 +191,8 @@ func (s *Server) http() *http.Server {
 	}
 }
 
-// tls shows the certificate there is, and requires one where it is known which CA signs it.
+// tls presents the current certificate, and requires a client certificate if its CAs are
+// configured.
 func (s *Server) tls() *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -123,7 +123,7 @@ func TestSlowReviewsAreGivenUp(t *testing.T) {
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
-	if took := time.Since(began); response.StatusCode != http.StatusBadRequest || took < bodyTimeout || !strings.Contains(string(text), "of which 1 bytes came") {
+	if took := time.Since(began); response.StatusCode != http.StatusBadRequest || took < bodyTimeout || !strings.Contains(string(text), "after 1 bytes") {
 		t.Errorf("after %v: %d, %s", took, response.StatusCode, text)
 	}
 }
@@ -205,7 +205,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	calls.Go(func() { post(s, "/admit/web/check", large) })
 	<-entered
 	w := post(s, "/admit/web/check?timeout=200ms", large)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "take all the memory") {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "memory for reviews is exhausted") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 }

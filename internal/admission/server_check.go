@@ -13,40 +13,40 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// checkPlausible refuses a review that no API server sends: one that contradicts itself, or
-// that the registration of the webhook does not ask for. It is no proof that a change
-// is being made, which the way of the review to us has to give.
+// checkPlausible refuses a review that no API server sends: it is contradictory, or does
+// not match the registration of the webhook. It does not prove that the review is
+// genuine; the path and client certificate do.
 func checkPlausible(w *Webhook, r *hook.ReviewRequest) error {
 	if err := checkRules(w, r); err != nil {
-		return newHTTPError(http.StatusBadRequest, "the API server does not send this review: %w", err)
+		return newHTTPError(http.StatusBadRequest, "the review does not match the webhook: %w", err)
 	}
 	now, old, err := reviewedObjects(r)
 	if err != nil {
-		return newHTTPError(http.StatusBadRequest, "the API server does not send this review: %w", err)
+		return newHTTPError(http.StatusBadRequest, "the review does not match the webhook: %w", err)
 	}
 	for _, o := range []*object.Object{now, old} {
 		if err := checkObject(r, o); err != nil {
-			return newHTTPError(http.StatusBadRequest, "the review contradicts itself: %w", err)
+			return newHTTPError(http.StatusBadRequest, "the review is contradictory: %w", err)
 		}
 	}
 	if now != nil && old != nil && now.UID() != "" && old.UID() != "" && now.UID() != old.UID() {
-		return newHTTPError(http.StatusBadRequest, "the review contradicts itself: the uid of the object is %q, that of the old one %q", now.UID(), old.UID())
+		return newHTTPError(http.StatusBadRequest, "the review is contradictory: the UID of the object is %q, that of the old object %q", now.UID(), old.UID())
 	}
 	return checkLabels(w, now, old)
 }
 
-// checkRules holds a review to the rules and namespaces of the registration.
+// checkRules checks a review against the rules and namespaces of the registration.
 func checkRules(w *Webhook, r *hook.ReviewRequest) error {
 	if len(w.Rules) > 0 && !slices.ContainsFunc(w.Rules, func(rule Rule) bool { return rule.matches(r) }) {
-		return fmt.Errorf("no rule of %s is about %s of %s", w.Name, r.Operation, strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/"))
+		return fmt.Errorf("no rule of %s matches %s of %s", w.Name, r.Operation, strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/"))
 	}
 	if slices.Contains(w.ExemptNamespaces, r.Namespace) {
-		return fmt.Errorf("%s is not asked about the namespace %s", w.Name, r.Namespace)
+		return fmt.Errorf("%s does not review the namespace %s", w.Name, r.Namespace)
 	}
 	return nil
 }
 
-// matches says whether the rule is about a change, as the API server sees it.
+// matches reports whether the rule matches a change, like the API server.
 func (rule Rule) matches(r *hook.ReviewRequest) bool {
 	if !slices.Contains(rule.Operations, r.Operation) && !slices.Contains(rule.Operations, "*") {
 		return false
@@ -76,8 +76,8 @@ func reviewedObjects(r *hook.ReviewRequest) (now, old *object.Object, err error)
 	return now, old, nil
 }
 
-// checkObject compares an object with what is said of it. The object of a part, such as
-// the options of an exec, need not have a name.
+// checkObject compares an object with the review. Objects of subresources, such as the
+// options of exec, may have no name.
 func checkObject(r *hook.ReviewRequest, o *object.Object) error {
 	if o == nil || r.Subresource != "" {
 		return nil
@@ -89,14 +89,13 @@ func checkObject(r *hook.ReviewRequest, o *object.Object) error {
 		{"namespace", r.Namespace, o.Namespace()},
 	} {
 		if one.said != "" && one.is != "" && one.said != one.is {
-			return fmt.Errorf("the %s of the object is %q, and is said to be %q", one.what, one.is, one.said)
+			return fmt.Errorf("the %s of the object is %q, that of the review %q", one.what, one.is, one.said)
 		}
 	}
 	return nil
 }
 
-// checkLabels holds a review to the labels of the registration, of which the new or the
-// old object has to have those.
+// checkLabels checks that the new or the old object matches the label selector.
 func checkLabels(w *Webhook, now, old *object.Object) error {
 	if w.Objects == nil {
 		return nil
@@ -110,13 +109,13 @@ func checkLabels(w *Webhook, now, old *object.Object) error {
 			return nil
 		}
 	}
-	return newHTTPError(http.StatusBadRequest, "the API server does not send this review: %s is not asked about objects with these labels", w.Name)
+	return newHTTPError(http.StatusBadRequest, "the review does not match the webhook: %s does not review objects with these labels", w.Name)
 }
 
 func matches(selector labels.Selector, o *object.Object) bool { return selector.Matches(o.Labels()) }
 
-// responseEvents are the events of a verdict, each at its object. An object that is not there, or
-// will not be, has none.
+// responseEvents returns the events of a response, each with its object. Objects that do
+// not and will not exist have none.
 func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.ObjectEvent {
 	if r.DryRun {
 		return nil
@@ -142,13 +141,12 @@ func responseEvents(r *hook.ReviewRequest, v *hook.ReviewResponse) []hook.Object
 	return all
 }
 
-// concernsReviewed says whether an event is at the object that is reviewed.
+// concernsReviewed reports whether an event is on the reviewed object.
 func concernsReviewed(r *hook.ReviewRequest, e hook.ObjectEvent) bool {
 	return e.APIVersion == r.APIVersion && e.Kind == r.Kind && e.Namespace == r.Namespace && e.Name == r.Name
 }
 
-// uidOf is the uid of the object as it is stored: an event goes to that one, and to no
-// later one of its name.
+// uidOf returns the UID of the stored object.
 func uidOf(r *hook.ReviewRequest) string {
 	if r.OldObject == nil {
 		return ""

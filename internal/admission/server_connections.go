@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// connections bounds the connections of a server, so that no one can keep API servers
-// from making theirs: when there are too many, the one goes that was used the longest
-// ago. Those by which nothing has been asked yet that this server answers have a bound
-// of their own.
+// connections limits the connections of a server, so that a client cannot exhaust them:
+// when there are too many, the oldest unproven connection is closed. A connection is
+// proven by a request for an existing path.
 type connections struct {
 	maxUnproven, maxProven int
 
@@ -29,13 +28,12 @@ type connection struct {
 	at *list.Element
 }
 
-// bounded is a listener whose connections are.
+// bounded is a listener with limited connections.
 type bounded struct {
 	net.Listener
 	connections *connections
 }
 
-// Accept waits for the next connection.
 func (b *bounded) Accept() (net.Conn, error) {
 	conn, err := b.Listener.Accept()
 	if err != nil {
@@ -54,8 +52,8 @@ func (c *connections) add(conn net.Conn) *connection {
 	return one
 }
 
-// oldest is the first connection of a list that has too many; nil if it has not. It is
-// called with the lock held.
+// oldest returns the first connection of a list over its limit, or nil. The lock must be
+// held.
 func (c *connections) oldest(in *list.List, limit int) *connection {
 	if in.Len() <= limit {
 		return nil
@@ -63,7 +61,7 @@ func (c *connections) oldest(in *list.List, limit int) *connection {
 	return in.Front().Value.(*connection)
 }
 
-// prove notes that something was asked by a connection that this server answers.
+// prove marks a connection as proven.
 func (c *connection) prove() {
 	c.of.mu.Lock()
 	if c.in == nil {
@@ -77,14 +75,13 @@ func (c *connection) prove() {
 	surplus.close()
 }
 
-// close closes a connection that is one too many.
 func (c *connection) close() {
 	if c != nil {
 		_ = c.Close() // It was to end.
 	}
 }
 
-// Close ends the connection, and that it is counted.
+// Close closes the connection and removes it from the count.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	if c.in != nil {
@@ -95,17 +92,16 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// counts are how many connections there are of either sort.
+// counts returns the numbers of unproven and proven connections.
 func (c *connections) counts() (unproven, proven int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unproven.Len(), c.proven.Len()
 }
 
-// connectionKey is where the context of a request has its connection.
 type connectionKey struct{}
 
-// withConnection is the ConnContext of a server whose listener is bounded.
+// withConnection is the ConnContext of a server.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if secured, is := conn.(interface{ NetConn() net.Conn }); is {
 		conn = secured.NetConn()
@@ -116,7 +112,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// markProven notes that a request came by which its connection is proven.
+// markProven marks the connection of a request as proven.
 func markProven(r *http.Request) {
 	if counted, is := r.Context().Value(connectionKey{}).(*connection); is {
 		counted.prove()

@@ -38,18 +38,18 @@ func TestForgedReviews(t *testing.T) {
 	}
 	const labelled = `"labels":{"app":"x"}`
 	for name, c := range map[string]struct{ members, want string }{
-		"an operation of no rule": {`"operation":"DELETE","oldObject":{"metadata":{` + labelled + `}}`, "no rule of check is about DELETE of pods"},
-		"a part of no rule":       {`"operation":"CREATE","subResource":"exec","object":{"metadata":{` + labelled + `}}`, "no rule of check is about CREATE of pods/exec"},
+		"an operation of no rule": {`"operation":"DELETE","oldObject":{"metadata":{` + labelled + `}}`, "no rule of check matches DELETE of pods"},
+		"a part of no rule":       {`"operation":"CREATE","subResource":"exec","object":{"metadata":{` + labelled + `}}`, "no rule of check matches CREATE of pods/exec"},
 		"another kind": {`"kind":{"group":"apps","version":"v1","kind":"Deployment"},"operation":"CREATE","object":{"metadata":{` + labelled + `}}`,
-			"no rule of check is about CREATE"},
-		"a spared namespace":    {`"operation":"CREATE","namespace":"kube-system","object":{"metadata":{` + labelled + `}}`, "not asked about the namespace kube-system"},
-		"other labels":          {`"operation":"CREATE","object":{"metadata":{"labels":{"app":"y"}}}`, "not asked about objects with these labels"},
-		"another name":          {`"operation":"CREATE","name":"a","object":{"metadata":{"name":"b",` + labelled + `}}`, `the name of the object is "b", and is said to be "a"`},
+			"no rule of check matches CREATE"},
+		"a spared namespace":    {`"operation":"CREATE","namespace":"kube-system","object":{"metadata":{` + labelled + `}}`, "does not review the namespace kube-system"},
+		"other labels":          {`"operation":"CREATE","object":{"metadata":{"labels":{"app":"y"}}}`, "does not review objects with these labels"},
+		"another name":          {`"operation":"CREATE","name":"a","object":{"metadata":{"name":"b",` + labelled + `}}`, `the name of the object is "b", that of the review "a"`},
 		"another namespace":     {`"operation":"CREATE","namespace":"a","object":{"metadata":{"namespace":"b",` + labelled + `}}`, `the namespace of the object is "b"`},
 		"an object of a kind":   {`"operation":"CREATE","object":{"kind":"Secret","metadata":{` + labelled + `}}`, `the kind of the object is "Secret"`},
 		"an object of a group":  {`"operation":"CREATE","object":{"apiVersion":"apps/v1","metadata":{` + labelled + `}}`, `the apiVersion of the object is "apps/v1"`},
 		"another old name":      {`"operation":"UPDATE","name":"a","object":{"metadata":{` + labelled + `}},"oldObject":{"metadata":{"name":"b"}}`, `the name of the object is "b"`},
-		"another object before": {`"operation":"UPDATE","object":{"metadata":{"uid":"1",` + labelled + `}},"oldObject":{"metadata":{"uid":"2"}}`, `the uid of the object is "1", that of the old one "2"`},
+		"another object before": {`"operation":"UPDATE","object":{"metadata":{"uid":"1",` + labelled + `}},"oldObject":{"metadata":{"uid":"2"}}`, `the UID of the object is "1", that of the old object "2"`},
 		"labels that are none":  {`"operation":"CREATE","object":{"metadata":{"labels":7}}`, "must be an object, is a number"},
 	} {
 		t.Run(name, func(t *testing.T) {

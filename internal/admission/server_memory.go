@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// memoryLimiter bounds what the reviews under way may take, each from its first byte to its
-// answer. When it is used up, reads that are slow make room: an API server sends a
+// memoryLimiter limits the memory of reviews in flight, from the first byte to the
+// response. When it is exhausted, slow reads are interrupted: an API server sends a
 // review at once.
 type memoryLimiter struct {
 	max int64
 
 	mu   sync.Mutex
 	used int64
-	// reads are the holds whose review is still being read, the oldest first.
+	// reads are reservations whose review is being read, the oldest first.
 	reads []*reservation
 }
 
-// budget is what one program may have of the server: turns, and a part of the memory.
+// budget limits one program: concurrent reviews, and a part of the memory.
 type budget struct {
-	// turns holds one thing for each review that is with the hook.
+	// turns has one entry for each review in the hook.
 	turns chan struct{}
-	// used is guarded by the memory's lock.
+	// used is guarded by the limiter's lock.
 	used, max int64
 }
 
-// reservation is what one review takes of the memory.
+// reservation is the memory of one review.
 type reservation struct {
 	limiter *memoryLimiter
 	budget  *budget
@@ -39,14 +39,13 @@ type reservation struct {
 }
 
 const (
-	// slowReadAge is how old a read is that makes room for others.
+	// slowReadAge is the age of a read that may be interrupted.
 	slowReadAge = time.Second
-	// growInterval is how soon is looked whether there is room.
+	// growInterval is how often grow retries.
 	growInterval = 20 * time.Millisecond
 )
 
-// begin begins to read a review of a program. To cut off the read makes it end with an
-// error.
+// begin starts to read a review. To interrupt the read makes it fail.
 func (m *memoryLimiter) begin(of *budget, cutOff func()) *reservation {
 	h := &reservation{limiter: m, budget: of, began: time.Now(), cutOff: cutOff}
 	m.mu.Lock()
@@ -55,7 +54,7 @@ func (m *memoryLimiter) begin(of *budget, cutOff func()) *reservation {
 	return h
 }
 
-// grow takes so many bytes more, as soon as there is room for them.
+// grow reserves more bytes, as soon as they are available.
 func (h *reservation) grow(ctx context.Context, bytes int64) error {
 	if h.tryGrow(bytes) {
 		return nil
@@ -66,7 +65,7 @@ func (h *reservation) grow(ctx context.Context, bytes int64) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return newHTTPError(http.StatusServiceUnavailable, "the reviews under way take all the memory there is for them: %w", context.Cause(ctx))
+			return newHTTPError(http.StatusServiceUnavailable, "the memory for reviews is exhausted: %w", context.Cause(ctx))
 		}
 		if h.tryGrow(bytes) {
 			return nil
@@ -90,8 +89,8 @@ func (h *reservation) tryGrow(bytes int64) bool {
 	return true
 }
 
-// evict cuts off the slowest read that is in the way: of all programs, or of this one.
-// It is called with the lock held.
+// evict interrupts the slowest read, of all programs or of this one. The lock must be
+// held.
 func (h *reservation) evict(ofAll bool) {
 	m := h.limiter
 	slow := slices.IndexFunc(m.reads, func(other *reservation) bool {
@@ -105,14 +104,12 @@ func (h *reservation) evict(ofAll bool) {
 	m.reads = slices.Delete(m.reads, slow, slow+1)
 }
 
-// finishRead says that the review is there.
 func (h *reservation) finishRead() {
 	h.limiter.mu.Lock()
 	defer h.limiter.mu.Unlock()
 	h.limiter.reads = slices.DeleteFunc(h.limiter.reads, func(other *reservation) bool { return other == h })
 }
 
-// release gives back what the review has taken.
 func (h *reservation) release() {
 	h.finishRead()
 	h.limiter.mu.Lock()

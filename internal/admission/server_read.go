@@ -19,7 +19,8 @@ const (
 	maxValues = 1_000_000
 )
 
-// read reads a review. It takes no turn meanwhile, and no more memory than has arrived.
+// read reads a review. It uses no turn of the program, and no more memory than has
+// arrived.
 func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	if r.ContentLength > s.options.MaxBody {
 		return nil, s.tooLarge()
@@ -59,7 +60,7 @@ func (s *Server) readBody(ctx context.Context, r *http.Request, h *reservation) 
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case err != nil:
-			return nil, newHTTPError(http.StatusBadRequest, "read the review, of which %d bytes came: %w", len(body), err)
+			return nil, newHTTPError(http.StatusBadRequest, "read the review after %d bytes: %w", len(body), err)
 		case len(body) < cap(body):
 			continue
 		}
@@ -72,14 +73,14 @@ func (s *Server) readBody(ctx context.Context, r *http.Request, h *reservation) 
 }
 
 func (s *Server) tooLarge() error {
-	return newHTTPError(http.StatusRequestEntityTooLarge, "the review has more than the %d bytes that are taken", s.options.MaxBody)
+	return newHTTPError(http.StatusRequestEntityTooLarge, "the review exceeds %d bytes", s.options.MaxBody)
 }
 
 func malformed(err error) error {
 	return newHTTPError(http.StatusBadRequest, "malformed %s: %w", reviewKind, err)
 }
 
-// interruptRead has a read that waits for more of a review end.
+// interruptRead returns a function that ends a pending read.
 func interruptRead(w http.ResponseWriter) func() {
 	connection := http.NewResponseController(w)
 	return func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) }
@@ -96,7 +97,7 @@ func (b *budget) enter(ctx context.Context) error {
 	case b.turns <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return newHTTPError(http.StatusServiceUnavailable, "%d reviews are under way, and none of them has ended: %w", cap(b.turns), context.Cause(ctx))
+		return newHTTPError(http.StatusServiceUnavailable, "all %d concurrent reviews are busy: %w", cap(b.turns), context.Cause(ctx))
 	}
 }
 

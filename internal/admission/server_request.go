@@ -16,7 +16,7 @@ import (
 
 const contentType = "application/json"
 
-// httpError is an error with the status it is answered by.
+// httpError is an error with an HTTP status.
 type httpError struct {
 	code int
 	err  error
@@ -29,18 +29,18 @@ func newHTTPError(code int, format string, args ...any) error {
 	return &httpError{code, fmt.Errorf(format, args...)}
 }
 
-// ServeHTTP answers one request. A path that is none of a program's is not found, so
-// that the failure policy says what becomes of the change.
+// ServeHTTP serves one request. An unknown path is 404, so that the failure policy
+// decides.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to := s.find(r.URL.Path)
 	switch {
 	case to == nil:
-		writeError(w, newHTTPError(http.StatusNotFound, "no webhook is asked at %s here", strconv.Quote(r.URL.Path)))
+		writeError(w, newHTTPError(http.StatusNotFound, "no webhook at %s", strconv.Quote(r.URL.Path)))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, newHTTPError(http.StatusMethodNotAllowed, "reviews are sent by POST, not %s", strconv.Quote(r.Method)))
+		writeError(w, newHTTPError(http.StatusMethodNotAllowed, "method must be POST, not %s", strconv.Quote(r.Method)))
 	case !isJSON(r.Header.Get("Content-Type")):
-		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "reviews are sent as %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
+		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "content type must be %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
 	case to.webhook == nil:
 		markProven(r)
 		s.probe(w, r, to)
@@ -58,7 +58,7 @@ func isJSON(header string) bool {
 	return err == nil && media == contentType
 }
 
-// probe allows whatever it is asked, and says that it was.
+// probe allows a probe, and confirms it by a warning.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
 	reservation := s.memory.begin(to.budget, interruptRead(w))
 	defer reservation.release()
@@ -82,12 +82,11 @@ func (s *Server) probe(w http.ResponseWriter, r *http.Request, to *route) {
 	writeJSON(w, data)
 }
 
-// DefaultTimeout is that of Kubernetes for a webhook that says none.
+// DefaultTimeout is the default of Kubernetes.
 const DefaultTimeout = 10 * time.Second
 
-// responseTimeout is how long an answer may take: what the webhook has and what the API
-// server says that it waits, whichever is less, and a little less than that, so that
-// it gets to read what went wrong.
+// responseTimeout is the shorter of the webhook's and the API server's timeout, less a
+// margin so that the API server receives the error.
 func responseTimeout(r *http.Request, webhook time.Duration) time.Duration {
 	limit := webhook
 	if limit <= 0 {
@@ -107,8 +106,8 @@ func writeJSON(w http.ResponseWriter, data []byte) {
 	_, _ = w.Write(data) // Who is gone needs no answer.
 }
 
-// writeError tells an error in one line. Every status but 200 has the failure policy say
-// what becomes of the change.
+// writeError writes an error in one line. With any status but 200 the failure policy
+// decides.
 func writeError(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if refused, ok := errors.AsType[*httpError](err); ok {
@@ -120,7 +119,7 @@ func writeError(w http.ResponseWriter, err error) {
 	_, _ = io.WriteString(w, oneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
 }
 
-// maxLine is how much of an error the API server is told.
+// maxLine limits an error message.
 const maxLine = 1024
 
 func oneLine(err error) string {

@@ -11,16 +11,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// outcome is what is known of a review in the end.
+// outcome is the result of a review.
 type outcome struct {
-	// request is nil if it could not be read, and verdict if there is none.
+	// request is nil if it could not be decoded, and response if there is none.
 	request  *hook.ReviewRequest
 	response *hook.ReviewResponse
 	body     []byte
 	result   Result
 }
 
-// review puts a review to the hook, and the verdict to the API server.
+// review calls the hook and writes its response.
 func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	began := s.options.Now()
 	limit := responseTimeout(r, to.webhook.Timeout)
@@ -57,11 +57,11 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	}
 }
 
-// authenticated says that the caller has shown a certificate of the API server.
+// authenticated reports that the caller presented a certificate of the API server.
 func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 
-// process reads a review, and then asks and writes the answer into j, in its turn: who is
-// slow to send one holds up no other.
+// process reads a review, waits for a turn, and calls the hook. A slow sender does not
+// use a turn.
 func (s *Server) process(ctx context.Context, j *outcome, to *route, read func() ([]byte, error)) error {
 	body, err := read()
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *Server) process(ctx context.Context, j *outcome, to *route, read func()
 	return err
 }
 
-// call calls the webhook. A panic or a runtime.Goexit is an error like any, and so is a
-// verdict that comes too late.
+// call calls the webhook. A panic and a runtime.Goexit are errors, and so is a late
+// response.
 func (s *Server) call(ctx context.Context, to *route, r *hook.ReviewRequest) (v *hook.ReviewResponse, err error) {
 	err = failure.Recover("it", func() (err error) {
 		v, err = to.webhook.Admitter.Admit(ctx, r)
@@ -113,19 +113,17 @@ func (s *Server) call(ctx context.Context, to *route, r *hook.ReviewRequest) (v 
 	case timedOut:
 		return nil, over
 	case over != nil:
-		return nil, fmt.Errorf("nobody waits for the verdict any more: %w", over)
+		return nil, fmt.Errorf("the caller no longer waits for the response: %w", over)
 	}
 	return v, nil
 }
 
-// timeoutError says that time is up.
 type timeoutError struct{ limit time.Duration }
 
-func (l *timeoutError) Error() string { return "no verdict within " + l.limit.String() }
+func (l *timeoutError) Error() string { return "no response within " + l.limit.String() }
 func (*timeoutError) Unwrap() error   { return context.DeadlineExceeded }
 
-// log says when a webhook begins to fail and when it has stopped; what comes between
-// is counted.
+// log logs when a webhook starts to fail and when it recovers.
 func (s *Server) log(to *route, err error) {
 	if err == nil && !to.failing.Load() {
 		return
@@ -133,10 +131,10 @@ func (s *Server) log(to *route, err error) {
 	log := s.options.Log.With("program", to.program.Name, "webhook", to.webhook.Name)
 	switch was := to.failing.Swap(err != nil); {
 	case err == nil:
-		log.Info("verdicts again")
+		log.Info("webhook recovered")
 	case was:
-		log.Debug("no verdict again", "error", oneLine(err))
+		log.Debug("webhook failed again", "error", oneLine(err))
 	default:
-		log.Warn("no verdict", "error", oneLine(err))
+		log.Warn("webhook failed", "error", oneLine(err))
 	}
 }

@@ -124,15 +124,15 @@ func TestServerRefuses(t *testing.T) {
 		code                      int
 		want                      string
 	}{
-		"an unknown program":  {path: "/admit/other/check", code: 404, want: "no webhook is asked"},
+		"an unknown program":  {path: "/admit/other/check", code: 404, want: "no webhook at"},
 		"an unknown webhook":  {path: "/admit/web/other", code: 404},
 		"an unknown path":     {path: "/", code: 404},
 		"an unknown probe":    {path: "/probe/other", code: 404},
-		"another method":      {method: http.MethodGet, code: 405, want: "by POST"},
+		"another method":      {method: http.MethodGet, code: 405, want: "must be POST"},
 		"another type":        {contentType: "application/yaml", code: 415, want: `not "application/yaml"`},
 		"no type":             {contentType: "-", code: 415},
 		"a type with more":    {contentType: "application/json; charset=utf-8", code: 200},
-		"a body too large":    {body: bytes.Repeat([]byte(" "), 2<<20), code: 413, want: "more than the 1048576 bytes"},
+		"a body too large":    {body: bytes.Repeat([]byte(" "), 2<<20), code: 413, want: "exceeds 1048576 bytes"},
 		"a malformed probe":   {path: "/probe/web", body: []byte("{}"), code: 400, want: "malformed AdmissionReview"},
 		"a probe too large":   {path: "/probe/web", body: bytes.Repeat([]byte(" "), 2<<20), code: 413},
 		"a probe in order":    {path: "/probe/web", code: 200, want: probeWarning},
@@ -209,7 +209,7 @@ func TestServerHasNoResponse(t *testing.T) {
 			runtime.Goexit()
 			return nil, nil
 		}, "it called runtime.Goexit"},
-		"nothing": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil }, "neither a verdict nor an error"},
+		"nothing": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil }, "neither a response nor an error"},
 		"nonsense": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 			return &hook.ReviewResponse{JSONPatch: json.RawMessage(`{]`)}, nil
 		}, "jsonPatch:"},
@@ -217,13 +217,13 @@ func TestServerHasNoResponse(t *testing.T) {
 			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
-			}, "no verdict within ",
+			}, "no response within ",
 		},
 		"a verdict too late": {
 			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				<-ctx.Done()
 				return &hook.ReviewResponse{}, nil
-			}, "no verdict within ",
+			}, "no response within ",
 		},
 		"a long error": {
 			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
@@ -243,7 +243,7 @@ func TestServerHasNoResponse(t *testing.T) {
 			if told.last() != "web/check DELETE error" || told.errs[0] == nil {
 				t.Errorf("told %+v", told)
 			}
-			if !strings.Contains(log.String(), "no verdict") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
+			if !strings.Contains(log.String(), "webhook failed") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
 				t.Errorf("log: %s", log.String())
 			}
 		})
@@ -268,7 +268,7 @@ func TestServerLogsWhenItBeginsAndEnds(t *testing.T) {
 	for range 3 {
 		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
 	}
-	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "no verdict") || !strings.Contains(got, "verdicts again") {
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "webhook failed") || !strings.Contains(got, "webhook recovered") {
 		t.Errorf("log: %s", got)
 	}
 }
@@ -305,7 +305,7 @@ func TestServerBoundsReviewsInFlight(t *testing.T) {
 	go func() { first <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
 	<-entered
 	w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "1 reviews are under way") {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "all 1 concurrent reviews are busy") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	second := make(chan int)
@@ -544,7 +544,7 @@ func TestServeInterruptsStuckReviews(t *testing.T) {
 	}()
 	<-entered
 	s.cancel()
-	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "1 reviews under way") {
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "1 reviews in flight") {
 		t.Error(err)
 	}
 	if err := <-underWay; err == nil {

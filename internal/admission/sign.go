@@ -16,7 +16,7 @@ import (
 // util/cert makes CAs that last for ten years and serving certificates of RSA. What
 // else there is to choose is chosen as it does.
 
-// newAuthority makes a CA that is valid for a life.
+// newAuthority returns a new CA.
 func newAuthority(now time.Time, life time.Duration) (keyPair, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("setpoint-admission-ca@%d", now.Unix())},
@@ -28,8 +28,8 @@ func newAuthority(now time.Time, life time.Duration) (keyPair, error) {
 	return issue(template, nil)
 }
 
-// sign makes a serving certificate for names, DNS names and IP addresses, that
-// is valid for a life but no longer than the CA that signs it.
+// sign returns a serving certificate for DNS names and IP addresses, which expires with
+// the CA at the latest.
 func (ca keyPair) sign(now time.Time, life time.Duration, names []string) (keyPair, error) {
 	until := now.Add(life)
 	if until.After(ca.cert.NotAfter) {
@@ -52,7 +52,7 @@ func (ca keyPair) sign(now time.Time, life time.Duration, names []string) (keyPa
 	return issue(template, &ca)
 }
 
-// issue makes a key and a certificate for it, signed by a CA, or by itself.
+// issue returns a new key with a certificate, signed by a CA or self-signed.
 func issue(template *x509.Certificate, by *keyPair) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -73,7 +73,7 @@ func issue(template *x509.Certificate, by *keyPair) (keyPair, error) {
 	return keyPair{made, key}, err
 }
 
-// coversNames says that a certificate is for these names and no others.
+// coversNames reports whether a certificate has exactly these names.
 func coversNames(c *x509.Certificate, names []string) bool {
 	has := slices.Clone(c.DNSNames)
 	for _, address := range c.IPAddresses {
