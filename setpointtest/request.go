@@ -16,34 +16,32 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Option says more about what happened to an object.
+// Option configures a request.
 type Option func(*requestBuilder) error
 
-// requestBuilder is a hook.Notice in the making.
+// requestBuilder builds a request.
 type requestBuilder struct {
 	hook.HandlerRequest
 
 	app *setpoint.App
-	// diff says how what the handler watches of an object differs; nil for what is
-	// no handler.
+	// diff returns the watched changes of a handler; nil for other functions.
 	diff    func(old, now json.RawMessage) ([]hook.FieldChange, error)
 	related []hook.Group
 	stored  storedObjects
 	// indexed are objects as JSON.
 	indexed []json.RawMessage
-	// apiVersion and kind are the object's.
+	// apiVersion and kind are those of the object.
 	apiVersion, kind string
-	// The rest is for reviews alone.
+	// The following fields are for reviews.
 	operation   setpoint.Operation
 	user        setpoint.User
 	dryRun      bool
 	subresource string
 }
 
-// uid is that of objects which were given none.
+// uid is the UID of objects without one.
 const uid = "5e7b0147-0000-4000-8000-000000000001"
 
-// setObject says which object it is.
 func (b *requestBuilder) setObject(o any) error {
 	u, err := b.toUnstructured(o)
 	if err != nil {
@@ -57,7 +55,7 @@ func (b *requestBuilder) setObject(o any) error {
 	return err
 }
 
-// toUnstructured is an object with its apiVersion and kind.
+// toUnstructured adds the apiVersion and kind.
 func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, error) {
 	apiVersion, kind, err := b.app.KindOf(o)
 	if err != nil {
@@ -76,7 +74,7 @@ func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, erro
 	return u, nil
 }
 
-// Reason calls the handler for a reason.
+// Reason sets the reason of the call.
 func Reason(reason setpoint.Reason) Option {
 	return func(b *requestBuilder) error {
 		b.Reason = reason
@@ -84,7 +82,7 @@ func Reason(reason setpoint.Reason) Option {
 	}
 }
 
-// Attempt says how often the call has failed already.
+// Attempt sets the number of failed attempts.
 func Attempt(attempt int) Option {
 	return func(b *requestBuilder) error {
 		b.Attempt = attempt
@@ -92,7 +90,7 @@ func Attempt(attempt int) Option {
 	}
 }
 
-// Gone calls the handler for the event of the object's end.
+// Gone calls the handler for the deletion of the object.
 func Gone() Option {
 	return func(b *requestBuilder) error {
 		b.Deleted, b.Reason = true, setpoint.ReasonEvent
@@ -100,24 +98,24 @@ func Gone() Option {
 	}
 }
 
-// Owned are objects that the object owns: of a parent, its children.
+// Owned sets the objects that the object owns, or the children of a parent.
 func Owned(objects ...any) Option {
 	return func(b *requestBuilder) error { return b.addObjects(&b.Owned, objects) }
 }
 
-// Related are objects that Customize asked for.
+// Related sets the objects that Customize selected.
 func Related(objects ...any) Option {
 	return func(b *requestBuilder) error { return b.addObjects(&b.related, objects) }
 }
 
-// Stored are objects that Call.List finds.
+// Stored sets the objects that Call.List returns.
 func Stored(objects ...any) Option {
 	return func(b *requestBuilder) error { return b.addObjects((*[]hook.Group)(&b.stored), objects) }
 }
 
-// Indexed are objects that the app's indexes of their kinds hold during the call, as
-// far as the Labels and Namespaces of those kinds select them; without, they are empty.
-// Calls with it, of one app, wait for each other.
+// Indexed fills the indexes of the app for the call, as far as the Labels and Namespaces
+// of the kinds select the objects. The default is empty indexes. Concurrent calls of one
+// app wait for each other.
 func Indexed(objects ...any) Option {
 	return func(b *requestBuilder) error {
 		for _, o := range objects {
@@ -135,7 +133,6 @@ func Indexed(objects ...any) Option {
 	}
 }
 
-// fillIndexes has the indexes hold what the call is to find in them.
 func (b *requestBuilder) fillIndexes() (release func(), err error) {
 	if b.indexed == nil {
 		return func() {}, nil
@@ -143,10 +140,9 @@ func (b *requestBuilder) fillIndexes() (release func(), err error) {
 	return b.app.FillIndexes(b.indexed...)
 }
 
-// storedObjects is a hook.Reader of objects that a test has thought of.
+// storedObjects is a hook.Reader of test objects.
 type storedObjects []hook.Group
 
-// List finds those that match.
 func (s *storedObjects) List(_ context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
 	found := hook.Group{APIVersion: apiVersion, Kind: kind}
 	matches, err := labels.Parse(selector)
@@ -170,7 +166,7 @@ func (s *storedObjects) List(_ context.Context, apiVersion, kind, namespace, sel
 	return found, nil
 }
 
-// Since says since when what the handler watches is as it is; without, since now.
+// Since sets since when the watched fields have not changed. The default is now.
 func Since(at time.Time) Option {
 	return func(b *requestBuilder) error {
 		b.Since = at
@@ -178,7 +174,7 @@ func Since(at time.Time) Option {
 	}
 }
 
-// addObjects puts objects into the groups of their kinds.
+// addObjects adds objects to the groups of their kinds.
 func (b *requestBuilder) addObjects(groups *[]hook.Group, objects []any) error {
 	for _, o := range objects {
 		u, err := b.toUnstructured(o)
@@ -200,9 +196,8 @@ func (b *requestBuilder) addObjects(groups *[]hook.Group, objects []any) error {
 	return nil
 }
 
-// UpdatedFrom calls the handler for an update of an object that was like that before. As on a
-// cluster, Call.Changes are those of the fields that the handler watches: see
-// setpoint.Field.
+// UpdatedFrom calls the handler for an update of an object from this state. Call.Changes
+// has the watched fields, as on a cluster: see setpoint.Field.
 func UpdatedFrom(old any) Option {
 	return func(b *requestBuilder) error {
 		u, err := b.toUnstructured(old)

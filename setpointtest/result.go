@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// toResult is an answer as a result.
 func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result[T], error) {
 	r := Result[T]{
 		Object: new(T), Deleted: resp.Delete, Events: resp.Events, Conditions: resp.Conditions,
@@ -46,7 +45,7 @@ func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result
 	return r, err
 }
 
-// applyMergePatch is an object with a merge patch applied (RFC 7396).
+// applyMergePatch applies a merge patch (RFC 7396).
 func applyMergePatch(object, patch map[string]any) map[string]any {
 	result := maps.Clone(object)
 	if result == nil {
@@ -67,7 +66,7 @@ func applyMergePatch(object, patch map[string]any) map[string]any {
 	return result
 }
 
-// withStatus is an object with another status; none if it is nil.
+// withStatus replaces the status of an object; nil removes it.
 func withStatus(object, status json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
-// ReviewResult is what a function of Mutate or Validate says about a change of an object
-// of type T.
+// ReviewResult is the response of a function of Mutate or Validate for an object of type
+// T.
 type ReviewResult[T any] struct {
-	// Err is why there is no verdict: the failure policy would decide. Nothing else is
-	// set then.
+	// Err is why there is no response: the failure policy would decide. If it is set, all
+	// other fields are zero.
 	Err error
-	// Denial is the refusal, nil if the change is allowed.
+	// Denial is nil if the change is allowed.
 	Denial *hook.Denial
-	// Object is the object as it would be stored, nil on Delete and if it is refused;
-	// Mutated says that the function has changed it.
+	// Object is the object to store, nil on deletion or denial. Mutated reports that the
+	// function changed it.
 	Object  *T
 	Mutated bool
-	// Warnings are shown to the user, and Audit is written to the audit log.
+	// Warnings are shown to the user. Audit is written to the audit log.
 	Warnings []string
 	Audit    map[string]string
-	// Events are told at other objects, where the change is no dry run.
+	// Events are recorded unless the change is a dry run.
 	Events []hook.ObjectEvent
 }
 
-// Review asks a function of Mutate or Validate, by a name such as "inject", once about
-// an object that is to be created; or as options say: Was(old) for an update,
-// Operation(setpoint.OperationDelete), AsUser(user), DryRun, Subresource. The test ends if there is no
-// such function, or something is wrong with the app.
+// Review calls a function of Mutate or Validate by its name, such as "inject", for the
+// creation of an object. Options change the request: UpdatedFrom(old),
+// Operation(setpoint.OperationDelete), AsUser(user), DryRun, Subresource. The test fails
+// if there is no such function or the app is invalid.
 //
-// What changes an object is asked again about its own result, as API servers may: if
-// it refuses that or changes something more, the test fails.
+// Review calls a mutating function again for its own result, as API servers may. The test
+// fails if the function denies that or changes it.
 func Review[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) ReviewResult[T] {
 	t.Helper()
 	reviewer, err := app.Reviewer(name)
@@ -65,7 +65,7 @@ func Review[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	return result
 }
 
-// checkIdempotent asks about a result. The error says what the function does about it.
+// checkIdempotent calls the function for its result. The error describes a difference.
 func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.ReviewRequest, result json.RawMessage) error {
 	req.Object = result
 	response, err := reviewer.Admit(ctx, &req)
@@ -95,7 +95,6 @@ func orNothing(value json.RawMessage) string {
 	return string(value)
 }
 
-// reviewRequest is what happened, as a function is asked that may refuse it.
 func (b *requestBuilder) reviewRequest() *hook.ReviewRequest {
 	req := &hook.ReviewRequest{
 		Webhook: b.Handler, UID: uid, Operation: b.operation, Subresource: b.subresource,
@@ -108,7 +107,6 @@ func (b *requestBuilder) reviewRequest() *hook.ReviewRequest {
 	return req
 }
 
-// toReviewResult is a verdict as it is shown to a test.
 func toReviewResult[T any](req *hook.ReviewRequest, response *hook.ReviewResponse) (ReviewResult[T], error) {
 	r := ReviewResult[T]{
 		Denial: response.Denial, Mutated: response.Object != nil,
@@ -137,7 +135,7 @@ func Operation(operation setpoint.Operation) Option {
 	}
 }
 
-// AsUser has a change reviewed that this user wants.
+// AsUser sets the user who requests the change.
 func AsUser(user setpoint.User) Option {
 	return func(b *requestBuilder) error {
 		b.user = user
@@ -145,7 +143,7 @@ func AsUser(user setpoint.User) Option {
 	}
 }
 
-// DryRun has a change reviewed that will not be stored.
+// DryRun makes the change a dry run.
 func DryRun() Option {
 	return func(b *requestBuilder) error {
 		b.dryRun = true
@@ -153,7 +151,7 @@ func DryRun() Option {
 	}
 }
 
-// Subresource has a change reviewed of a subresource, such as "status".
+// Subresource sets the changed subresource, such as "status".
 func Subresource(name string) Option {
 	return func(b *requestBuilder) error {
 		b.subresource = name

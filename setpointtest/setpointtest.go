@@ -1,9 +1,8 @@
-// Package setpointtest calls the handlers of an app by hand: with an object made
-// up by a test, and no cluster.
+// Package setpointtest calls the functions of an app in tests, without a cluster.
 //
-// Here live making up what happened, and reading what a handler wants written.
-// What must not: a likeness of an API server; what one makes of a patch, an apply
-// or a schema is for a test with a real one. Tests of programs call.
+// It makes requests from test objects and decodes the responses. It does not simulate an
+// API server: test the effects of patches, apply and schemas with a real one. Tests of Go
+// programs use it.
 package setpointtest
 
 import (
@@ -17,25 +16,25 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Result is what a handler did about an object of type T.
+// Result is the response of a handler for an object of type T.
 type Result[T any] struct {
-	// Err is what it returned. Nothing is written then, and nothing else is set.
+	// Err is the error of the handler. If it is set, Setpoint writes nothing, and all
+	// other fields are zero.
 	Err error
-	// Object is the object with what the handler changed of it.
+	// Object is the object with the changes of the handler.
 	Object *T
-	// Patch and Status are the merge patches of the object and of its status; nil
-	// if nothing is to be changed.
+	// Patch and Status are the merge patches of the object and its status, nil without
+	// changes.
 	Patch, Status map[string]any
 	// Applied are the objects to apply, in order.
 	Applied []Applied
-	// Deleted says what to delete.
+	// Deleted are the requested deletions.
 	Deleted []hook.Deletion
-	// Events, Conditions and Message are told of the object.
+	// Events, Conditions and Message are reported for the object.
 	Events     []hook.Event
 	Conditions []hook.Condition
 	Message    string
-	// Requeue is when the handler wants to be called again, hook.Immediately for at once; 0
-	// if it is done.
+	// Requeue is when to call the handler again, hook.Immediately for at once, or 0.
 	Requeue time.Duration
 }
 
@@ -43,11 +42,11 @@ type Result[T any] struct {
 type Applied struct {
 	setpoint.Unstructured
 
-	// Unowned says that the handled object does not own it.
+	// Unowned reports that the handled object does not own it.
 	Unowned bool
 }
 
-// As reads the object as one with a Go type; the test ends if that cannot be.
+// As decodes the object into a Go type. The test fails if that is not possible.
 func (a Applied) As(t testing.TB, into any) {
 	t.Helper()
 	data, err := json.Marshal(a.Object)
@@ -59,12 +58,12 @@ func (a Applied) As(t testing.TB, into any) {
 	}
 }
 
-// Handle calls the handler of a name, such as "publish", once for an object. The
-// test ends if there is no such handler, or something is wrong with the app; an
-// error of the handler is in the result.
+// Handle calls the handler of a name, such as "publish", for an object. The test fails if
+// there is no such handler or the app is invalid; an error of the handler is in the
+// result.
 //
-// The reason is Create unless an option says otherwise; the object is as given,
-// with its apiVersion and kind, and with a UID if it has none.
+// The default reason is ReasonCreate. Handle sets the apiVersion, the kind and the UID of
+// the object if they are missing.
 func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, options ...Option) Result[T] {
 	t.Helper()
 	handler, err := app.Handler(name)
@@ -79,26 +78,27 @@ func Handle[T any](t testing.TB, app *setpoint.App, name string, object *T, opti
 	return mustResult[T](t, b.Object, resp)
 }
 
-// ComposeResult is what a function of Compose says should be of a parent of type T.
+// ComposeResult is the response of a function of Compose for a parent of type T.
 type ComposeResult[T any] struct {
-	// Err is what it returned. Nothing is written then, and nothing else is set.
+	// Err is the error of the function. If it is set, Setpoint writes nothing, and all
+	// other fields are zero.
 	Err error
-	// Parent is the parent with the status that it should have.
+	// Parent is the parent with the desired status.
 	Parent *T
-	// Children are those that should be, in order.
+	// Children are the desired children, in order.
 	Children []setpoint.Unstructured
-	// Finalized says of Finalize that the parent may go.
+	// Finalized reports that Finalize releases the parent.
 	Finalized bool
-	// Events, Conditions and Message are told of the parent.
+	// Events, Conditions and Message are reported for the parent.
 	Events     []hook.Event
 	Conditions []hook.Condition
 	Message    string
-	// Requeue is when the function wants to be called again; 0 if it is not.
+	// Requeue is when to call the function again, or 0.
 	Requeue time.Duration
 }
 
-// Compose calls a function of Compose, "sync" or "finalize", once for a parent, which
-// is made up as in Handle; Owned are its children.
+// Compose calls a function of setpoint.Compose, "sync" or "finalize", for a parent. The
+// option Owned sets its observed children.
 func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, options ...Option) ComposeResult[T] {
 	t.Helper()
 	req, err := app.Hook(name)
@@ -134,7 +134,7 @@ func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, opt
 	return f
 }
 
-// withIndexes makes a call while the indexes hold what it is to find in them.
+// withIndexes runs a call with filled indexes.
 func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error)) (R, error) {
 	t.Helper()
 	release, err := b.fillIndexes()
@@ -145,7 +145,7 @@ func withIndexes[R any](t testing.TB, b *requestBuilder, call func() (R, error))
 	return call()
 }
 
-// withDiff is how the changes of an object appear to a handler.
+// withDiff computes changes like the handler.
 func withDiff(h hook.Handler) Option {
 	return func(b *requestBuilder) error {
 		if one, ok := h.(interface {
@@ -157,7 +157,6 @@ func withDiff(h hook.Handler) Option {
 	}
 }
 
-// newRequestBuilder is what happened to an object, as options say.
 func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
 	t.Helper()
 	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name, Reason: setpoint.ReasonCreate, Since: time.Now()}}

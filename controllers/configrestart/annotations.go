@@ -11,13 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// restartSettings is what a ConfigMap's annotations ask for.
+// restartSettings are the annotations of a ConfigMap.
 type restartSettings struct {
 	selector  string
 	allAtOnce bool
 }
 
-// parseAnnotations reads annotations. A wish that is not clearly meant is none.
+// parseAnnotations refuses ambiguous annotations.
 func parseAnnotations(annotations map[string]string) (restartSettings, error) {
 	w := restartSettings{selector: annotations[Selector]}
 	selector, err := labels.Parse(w.selector)
@@ -37,14 +37,12 @@ func parseAnnotations(annotations map[string]string) (restartSettings, error) {
 	return w, nil
 }
 
-// reasonInvalid is that of the events about annotations.
 const reasonInvalid = "InvalidAnnotation"
 
-// check tells early what is wrong with the annotations, not only when the data
-// changes.
+// check reports invalid annotations before the data changes.
 func check(_ context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 	if _, err := parseAnnotations(c.Object.Annotations); err != nil {
-		c.Log.Warn("an annotation makes no sense", "error", err)
+		c.Log.Warn("invalid annotation", "error", err)
 		c.Warn(reasonInvalid, "no pod is restarted: %s", err)
 	}
 	return nil

@@ -1,21 +1,18 @@
-// Package configrestart has pods come back with their new configuration: when the
-// data of a ConfigMap changes whose annotation selects pods, those that were there
-// before leave, and whoever controls them starts others.
+// Package configrestart restarts pods when the data of a ConfigMap changes: the
+// annotation of the ConfigMap selects the pods, and their controllers create new ones.
 //
-// Here lives what is decided about pods and what is told of it. What must not: how
-// a change is noticed, remembered across restarts, held back until it settles and
-// written, which is the SDK's; it is used through the door that everybody has.
-// Programs add it to their App, as examples/config-restart does.
+// It decides which pods to delete and reports it. The SDK observes changes, debounces
+// them, records them across restarts, and writes; the package uses public API only.
+// Programs add it to their App, like examples/config-restart.
 //
-// # What survives a restart of the program
+// # Restarts of the program
 //
-// That a change was not dealt with: the ConfigMap's record has a digest of the data,
-// so that a change made while nobody looked is noticed at the start. And, once pods
-// begin to leave, since when the data is as it is: pods that were created later have
-// it, and stay. Who is next is seen by looking at the pods. What is forgotten is how
-// many were ready before the last one left: right after a restart, no more is asked
-// of those that came since than to be ready. A pod that came between a change nobody
-// saw and the start of the program is restarted once in vain.
+// The ConfigMap's record has a digest of the data, so that a change while the program was
+// not running is handled at the start. Once pods are being deleted, it also has the time
+// of the change: pods created later have the new data, and stay. The next pod follows
+// from the observed pods. The program forgets how many pods were ready before the last
+// deletion: after a restart it waits only until the new pods are ready. A pod created
+// between a change and the start of the program is restarted once in vain.
 package configrestart
 
 import (
@@ -29,28 +26,28 @@ import (
 
 // The annotations of a ConfigMap.
 const (
-	// Selector is a label selector, such as "app=frontend": the pods in the
-	// ConfigMap's namespace that match it are restarted when its data changes.
+	// Selector is a label selector, such as "app=frontend". Matching pods in the
+	// ConfigMap's namespace are restarted when its data changes.
 	Selector = "magalix.com/podDeleteMatch"
-	// AllAtOnce is "true" where pods are to be deleted all at once, whatever a
-	// PodDisruptionBudget says, and "false" or absent where they are to be evicted one
-	// by one.
+	// AllAtOnce is "true" to delete all pods at once regardless of PodDisruptionBudgets,
+	// and "false" or absent to evict them one by one.
 	AllAtOnce = "config-restart.setpoint.dev/all-at-once"
 )
 
-// Options say how patient the controller is.
+// Options configure the controller.
 type Options struct {
-	// Debounce is how long the data has to stay the same before pods leave: 2s if zero.
+	// Debounce is how long the data must not change before pods are deleted, 2s by
+	// default.
 	Debounce time.Duration
-	// ReplacementTimeout is how long a replacement may take to show up, before the next pod
-	// leaves without it: somebody may have scaled down. 1m if zero. A replacement that
-	// is there and not ready is waited for without end.
+	// ReplacementTimeout is how long the controller waits for a replacement to be created
+	// before it deletes the next pod, because a user may have scaled down; 1m by default.
+	// It waits without limit for a replacement that is not ready.
 	ReplacementTimeout time.Duration
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
-// Add adds the controller to an app. The namespaces are those of the app's run.
+// Add adds the controller to an app.
 func Add(app *setpoint.App, o Options) {
 	r := &restarter{replacementTimeout: cmp.Or(o.ReplacementTimeout, time.Minute), now: o.Now}
 	if r.now == nil {

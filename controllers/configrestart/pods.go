@@ -9,20 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podSet is how things are with the selected pods.
+// podSet is the state of the selected pods.
 type podSet struct {
-	// outdated are those that have to leave, in that order.
+	// outdated are the pods to delete, in order.
 	outdated []*corev1.Pod
-	// notReady are those that came with the new data and are not ready yet.
+	// notReady are pods with the new data that are not ready yet.
 	notReady []*corev1.Pod
-	// unmanaged are old pods that nobody would start anew.
+	// unmanaged are outdated pods that no controller would replace.
 	unmanaged []*corev1.Pod
-	// ready counts those that work, old and new.
+	// ready is the number of ready pods, old and new.
 	ready int
 }
 
-// classify sorts pods by whether they are older than a change. What is on its way out,
-// or has finished, is nobody's concern any more.
+// classify sorts pods by their creation before or after a change. It ignores pods that
+// are being deleted or have finished.
 func classify(pods []corev1.Pod, since time.Time) podSet {
 	var s podSet
 	for i := range pods {
@@ -50,7 +50,7 @@ func classify(pods []corev1.Pod, since time.Time) podSet {
 	return s
 }
 
-// comparePods has those leave first that are of no use, then the eldest.
+// comparePods sorts pods that are not ready first, then by age.
 func comparePods(a, b *corev1.Pod) int {
 	if isReady(a) != isReady(b) {
 		if isReady(b) {
@@ -61,8 +61,8 @@ func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// next are the pods that are to leave now; none while they have to wait: for those
-// that came to be ready, and for as many to be ready as before the last one left.
+// next returns the pods to delete now. There are none while new pods are not ready, or
+// fewer pods are ready than before the last deletion.
 func (s *podSet) next(w restartSettings, last lastDeletion, now time.Time) []*corev1.Pod {
 	firstReady := slices.IndexFunc(s.outdated, isReady)
 	switch {
@@ -77,15 +77,14 @@ func (s *podSet) next(w restartSettings, last lastDeletion, now time.Time) []*co
 	return s.outdated[:1]
 }
 
-// lastDeletion is the last time that a pod left: how many were ready before, and until
-// when that many are waited for.
+// lastDeletion is the last deletion: how many pods were ready before, and until when to
+// wait for as many.
 type lastDeletion struct {
 	ready int
 	until time.Time
 }
 
-// isUnmanaged says that nobody starts another pod in place of this one: no controller
-// does, and neither does a node that has it from a file of its own.
+// isUnmanaged reports that neither a controller nor a static manifest replaces a pod.
 func isUnmanaged(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner == nil || owner.Kind == "Node"
@@ -97,7 +96,6 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// podNames are those of pods, for people.
 func podNames(pods []*corev1.Pod) []string {
 	all := make([]string, len(pods))
 	for i, pod := range pods {

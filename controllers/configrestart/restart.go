@@ -12,31 +12,31 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// restarter has pods restarted.
+// restarter restarts pods.
 type restarter struct {
 	replacementTimeout time.Duration
 	now                func() time.Time
 }
 
-// progress is what is remembered of a change while pods leave.
+// progress is the state of one change while pods are being deleted.
 type progress struct {
-	// since tells the change from others.
+	// since identifies the change.
 	since time.Time
 	last  lastDeletion
-	// requested are the pods that were asked to leave.
+	// requested are the pods whose deletion was requested.
 	requested map[types.UID]bool
-	// warned says that it was told why nobody leaves.
+	// warned reports that a warning about missing progress was sent.
 	warned bool
 }
 
-// often and seldom is how soon to look at pods again.
+// The limits of the requeue interval.
 const (
 	minInterval = 500 * time.Millisecond
 	maxInterval = 30 * time.Second
 )
 
-// restart has the pods leave that are older than a change of the data. It is
-// called until none is there.
+// restart deletes the pods that are older than a change of the data. It requeues until
+// there are none.
 func (r *restarter) restart(ctx context.Context, c *setpoint.Call[corev1.ConfigMap]) error {
 	p := setpoint.Memory[progress](c)
 	settings, err := parseAnnotations(c.Object.Annotations)
@@ -72,21 +72,20 @@ func (r *restarter) restart(ctx context.Context, c *setpoint.Call[corev1.ConfigM
 	return nil
 }
 
-// announce says what is about to happen. Nothing does before that is recorded: who
-// comes after us knows since when the data is as it is.
+// announce reports the restart. Setpoint records the change before the first deletion, so
+// that a restarted program knows its time.
 func announce(c *setpoint.Call[corev1.ConfigMap], settings restartSettings) {
 	var changed []string
 	for _, change := range c.Changes {
 		changed = append(changed, change.Path)
 	}
-	c.Log.Info("modification detected", "changed", cmp.Or(strings.Join(changed, " "), "unseen"), "pods", settings.selector)
-	c.Event("ModificationDetected", "the pods that match %s are restarted", settings.selector)
+	c.Log.Info("data changed", "changed", cmp.Or(strings.Join(changed, " "), "unseen"), "pods", settings.selector)
+	c.Event("DataChanged", "restarting the pods that match %s", settings.selector)
 	c.Requeue(time.Millisecond)
 }
 
-// deletePods has pods leave, and says whether there are some that had not been asked to
-// before: a budget may keep them for a while. That they have left is logged by the
-// loop, and told in an event, once it is so.
+// deletePods requests deletions, and reports whether some are new: a budget may delay
+// them. Setpoint logs successful deletions and records an event.
 func (p *progress) deletePods(c *setpoint.Call[corev1.ConfigMap], leaving []*corev1.Pod, settings restartSettings) (some bool) {
 	for _, pod := range leaving {
 		some = some || !p.requested[pod.UID]
@@ -98,32 +97,32 @@ func (p *progress) deletePods(c *setpoint.Call[corev1.ConfigMap], leaving []*cor
 		}
 	}
 	if len(leaving) > 0 {
-		c.Event("PodsLeave", "restarted to have the new data: %s", strings.Join(podNames(leaving), ", "))
+		c.Event("RestartingPods", "restarting for the new data: %s", strings.Join(podNames(leaving), ", "))
 	}
 	return some
 }
 
-// warnIfStuck says once why nobody leaves for a long time: the new data may be no good.
+// warnIfStuck warns once if nothing has been deleted for long: the new data may be
+// invalid.
 func (r *restarter) warnIfStuck(c *setpoint.Call[corev1.ConfigMap], p *progress, s *podSet, leaving []*corev1.Pod) {
 	if len(leaving) > 0 || p.warned || len(s.notReady) == 0 || r.now().Before(p.last.until) {
 		return
 	}
 	p.warned = true
 	c.Log.Warn("waiting for pods to be ready", "waiting", strings.Join(podNames(s.notReady), " "))
-	c.Warn("Waiting", "not ready with the new data: %s; until they are, these stay: %s",
+	c.Warn("Waiting", "not ready with the new data: %s; not restarted until they are: %s",
 		strings.Join(podNames(s.notReady), ", "), strings.Join(podNames(s.outdated), ", "))
 }
 
-// requeueInterval is how soon to look again: the longer nothing happens, the later.
+// requeueInterval grows while nothing happens.
 func (r *restarter) requeueInterval(p *progress) time.Duration {
 	idle := r.now().Sub(p.last.until.Add(-r.replacementTimeout))
 	return min(max(idle/4, minInterval), maxInterval)
 }
 
-// finish says how it ended.
 func finish(c *setpoint.Call[corev1.ConfigMap], p *progress, s *podSet) {
 	if len(s.unmanaged) > 0 {
-		c.Warn("NotRestarted", "nobody would start these anew, so they keep the old data: %s", strings.Join(podNames(s.unmanaged), ", "))
+		c.Warn("NotRestarted", "not restarted, because no controller would replace them: %s", strings.Join(podNames(s.unmanaged), ", "))
 	}
 	c.Log.Info("pods restarted", "count", len(p.requested))
 	*p = progress{}

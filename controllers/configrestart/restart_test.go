@@ -76,18 +76,18 @@ func (p *scenario) expect(t *testing.T, want string, there ...string) {
 
 func TestOneByOne(t *testing.T) {
 	p := newScenario(frontend)
-	p.expect(t, "Normal ModificationDetected, again after 1ms", "a 9", "b 8")
-	p.expect(t, "evict shop/a, Normal PodsLeave, again after 500ms", "a 9", "b 8")
+	p.expect(t, "Normal DataChanged, again after 1ms", "a 9", "b 8")
+	p.expect(t, "evict shop/a, Normal RestartingPods, again after 500ms", "a 9", "b 8")
 	p.expect(t, "again after 500ms", "b 8")
 	p.expect(t, "again after 500ms", "b 8", "c -3 waiting")
-	p.expect(t, "evict shop/b, Normal PodsLeave, again after 500ms", "b 8", "c -3")
+	p.expect(t, "evict shop/b, Normal RestartingPods, again after 500ms", "b 8", "c -3")
 	p.expect(t, "", "c -3", "d -4 waiting")
 }
 
 func TestAllAtOnce(t *testing.T) {
 	p := newScenario(frontend, AllAtOnce+": true")
 	p.handle(t)
-	p.expect(t, "delete shop/a, delete shop/b, Normal PodsLeave, again after 500ms", "a 9", "b 8", "c 7 bare", "d -1")
+	p.expect(t, "delete shop/a, delete shop/b, Normal RestartingPods, again after 500ms", "a 9", "b 8", "c 7 bare", "d -1")
 	p.expect(t, "Warning NotRestarted", "c 7 bare", "d -1", "e -2 waiting")
 }
 
@@ -95,11 +95,11 @@ func TestAllAtOnce(t *testing.T) {
 func TestABudgetIsRespected(t *testing.T) {
 	p := newScenario(frontend)
 	p.handle(t)
-	p.expect(t, "evict shop/a, Normal PodsLeave, again after 500ms", "a 9", "b 8")
+	p.expect(t, "evict shop/a, Normal RestartingPods, again after 500ms", "a 9", "b 8")
 	p.now = p.now.Add(time.Minute)
-	p.expect(t, "evict shop/a, Normal PodsLeave, again after 15s", "a 9", "b 8")
+	p.expect(t, "evict shop/a, Normal RestartingPods, again after 15s", "a 9", "b 8")
 	p.now = p.now.Add(time.Hour)
-	p.expect(t, "evict shop/a, Normal PodsLeave, again after 30s", "a 9", "b 8")
+	p.expect(t, "evict shop/a, Normal RestartingPods, again after 30s", "a 9", "b 8")
 }
 
 // New data that no pod gets ready with takes no more pods down, and that is said.
@@ -121,8 +121,8 @@ func TestCorrectedAnnotation(t *testing.T) {
 	p.expect(t, "Warning InvalidAnnotation, again after 1h0m0s", "a 9")
 	p.expect(t, "again after 1h0m0s", "a 9")
 	p.annotate(frontend)
-	p.expect(t, "Normal ModificationDetected, again after 1ms", "a 9")
-	p.expect(t, "evict shop/a, Normal PodsLeave, again after 500ms", "a 9")
+	p.expect(t, "Normal DataChanged, again after 1ms", "a 9")
+	p.expect(t, "evict shop/a, Normal RestartingPods, again after 500ms", "a 9")
 }
 
 func TestAnnotationsAreChecked(t *testing.T) {

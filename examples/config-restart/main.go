@@ -1,8 +1,6 @@
-// Command config-restart has pods come back with their new configuration when the
-// data of an annotated ConfigMap changes.
+// Command config-restart restarts pods when the data of an annotated ConfigMap changes.
 //
-// All it does stands in the package configrestart; this makes a program of it. Its
-// flags are those of every App: --help lists them.
+// Package configrestart implements it. The flags are those of every App: see --help.
 package main
 
 import (

@@ -1,9 +1,8 @@
 // Command crd-roles is the hook of the crd-roles controller.
 //
-// Setpoint posts a CustomResourceDefinition; the answer is the ClusterRoles it
-// should have: with a certain label one to view objects of the kind and one to
-// edit them, without it none. What should be is said in roles.go; this file
-// serves it over HTTP. Go's standard library is all it needs.
+// Setpoint posts a CustomResourceDefinition, and the hook returns its ClusterRoles: with
+// a certain label, one to view and one to edit objects of the kind. roles.go has the
+// logic; this file serves it over HTTP with Go's standard library only.
 package main
 
 import (
@@ -31,7 +30,7 @@ func main() {
 	}
 }
 
-// serve answers at address until ctx is done, and lets calls under way finish.
+// serve serves until ctx is done, and waits for calls in flight.
 func serve(ctx context.Context, log *slog.Logger, address string) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /sync", handleSync(log))
@@ -50,7 +49,7 @@ func serve(ctx context.Context, log *slog.Logger, address string) error {
 	return <-stopped
 }
 
-// handleSync is sync over HTTP.
+// handleSync serves sync over HTTP.
 func handleSync(log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req Request

@@ -1,14 +1,14 @@
 package main
 
-// The label of a CustomResourceDefinition that asks for roles, and the labels
-// that add a role to the roles view, edit and admin, which every cluster has.
+// The label of a CustomResourceDefinition that requests roles, and the labels that
+// aggregate a role into the roles view, edit and admin of every cluster.
 const (
 	wanted        = "crd-roles.examples.setpoint.dev/wanted"
 	aggregateView = "rbac.authorization.k8s.io/aggregate-to-view"
 	aggregateEdit = "rbac.authorization.k8s.io/aggregate-to-edit"
 )
 
-// sync answers one question: this is what is there, what should be there?
+// sync returns the desired ClusterRoles of a CustomResourceDefinition.
 func sync(req *Request) *Response {
 	crd, resp := &req.Object, &Response{Attachments: []ClusterRole{}}
 	if crd.Metadata.Labels[wanted] != "true" {
@@ -23,7 +23,7 @@ func sync(req *Request) *Response {
 	return resp
 }
 
-// allow allows verbs on objects of the kind, and on their scale if they have one.
+// allow allows verbs on objects of the kind and their scale.
 func allow(kind *Definition, verbs ...string) Rule {
 	resources := []string{kind.Names.Plural}
 	for _, version := range kind.Versions {
@@ -44,7 +44,7 @@ func role(name, aggregate string, rules ...Rule) ClusterRole {
 	}
 }
 
-// Request is the question, as much of it as matters here.
+// Request has the fields of a sync request that sync needs.
 type Request struct {
 	Object struct {
 		Metadata Metadata   `json:"metadata"`
@@ -65,12 +65,12 @@ type Definition struct {
 	} `json:"versions"`
 }
 
-// Response is the answer.
+// Response is the response of a sync hook.
 type Response struct {
 	Attachments []ClusterRole `json:"attachments"`
 }
 
-// ClusterRole is one of rbac.authorization.k8s.io/v1.
+// ClusterRole is a ClusterRole of rbac.authorization.k8s.io/v1.
 type ClusterRole struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

@@ -68,14 +68,14 @@ func TestTheServiceFails(t *testing.T) {
 		service *rateService
 		want    string
 	}{
-		"down":             {&rateService{address: gone.URL}, "ask the rate service for USD: "},
-		"out of order":     {newReadyService(t, http.StatusServiceUnavailable, ""), "ask the rate service for USD: 503 Service Unavailable"},
-		"nonsense":         {newReadyService(t, http.StatusOK, "<html>"), "the rate service answers nonsense about USD: "},
-		"no number":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":"much"}}`), "the rate service answers nonsense about USD: "},
-		"no rates":         {newReadyService(t, http.StatusOK, `{}`), "the rate service does not know USD"},
-		"another currency": {newReadyService(t, http.StatusOK, `{"rates":{"CHF":1}}`), "the rate service does not know USD"},
-		"worth nothing":    {newReadyService(t, http.StatusOK, `{"rates":{"USD":0}}`), "a euro is 0 USD, which cannot be"},
-		"too large":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":1e999}}`), "a euro is 1e999 USD, which cannot be"},
+		"down":             {&rateService{address: gone.URL}, "get the rate of USD: "},
+		"out of order":     {newReadyService(t, http.StatusServiceUnavailable, ""), "get the rate of USD: 503 Service Unavailable"},
+		"nonsense":         {newReadyService(t, http.StatusOK, "<html>"), "invalid response of the rate service for USD: "},
+		"no number":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":"much"}}`), "invalid response of the rate service for USD: "},
+		"no rates":         {newReadyService(t, http.StatusOK, `{}`), "the rate service has no rate of USD"},
+		"another currency": {newReadyService(t, http.StatusOK, `{"rates":{"CHF":1}}`), "the rate service has no rate of USD"},
+		"worth nothing":    {newReadyService(t, http.StatusOK, `{"rates":{"USD":0}}`), "returned an invalid rate: 0 USD"},
+		"too large":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":1e999}}`), "returned an invalid rate: 1e999 USD"},
 	} {
 		r := handleRate(t, c.service, "publish", ExchangeRateStatus{Rate: "1.1", Currency: "USD"})
 		if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) || r.Applied != nil {

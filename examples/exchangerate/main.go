@@ -1,8 +1,7 @@
-// Command exchangerate keeps exchange rates in ConfigMaps: an ExchangeRate names a
+// Command exchangerate writes exchange rates to ConfigMaps: an ExchangeRate names a
 // currency, and the ConfigMap of its name has the rate.
 //
-// How the rate service is asked stands in service.go; this file makes a controller
-// of it.
+// service.go calls the rate service; this file has the controller.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// ExchangeRate asks for the rate of a currency.
+// ExchangeRate requests the rate of a currency.
 type ExchangeRate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -26,12 +25,11 @@ type ExchangeRate struct {
 	Status ExchangeRateStatus `json:"status,omitzero"`
 }
 
-// ExchangeRateSpec is what is asked for.
 type ExchangeRateSpec struct {
 	Currency string `json:"currency"`
 }
 
-// ExchangeRateStatus is the last good rate, and the currency it is of.
+// ExchangeRateStatus is the last rate and its currency.
 type ExchangeRateStatus struct {
 	Rate     string `json:"rate,omitempty"`
 	Currency string `json:"currency,omitempty"`
@@ -49,7 +47,7 @@ func main() {
 	app.Main()
 }
 
-// addControllers is the whole controller: the kind, and what is done about its objects.
+// addControllers adds the controller to an app.
 func addControllers(app *setpoint.App, s *rateService, every time.Duration) {
 	app.InstallCRDs(crd)
 	app.OnStart(s.check)
@@ -62,8 +60,8 @@ func addControllers(app *setpoint.App, s *rateService, every time.Duration) {
 	rates.OnDrift("restore", restore)
 }
 
-// publish asks for the rate. When that fails, all stays as it was: the error comes
-// again, and is told in a condition and an event.
+// publish gets the rate. If that fails, nothing changes, Setpoint retries, and a
+// condition and an event report the error.
 func (s *rateService) publish(ctx context.Context, c *setpoint.Call[ExchangeRate]) error {
 	rate, err := s.rate(ctx, c.Object.Spec.Currency)
 	if err != nil {
@@ -77,8 +75,8 @@ func (s *rateService) publish(ctx context.Context, c *setpoint.Call[ExchangeRate
 	return restore(ctx, c)
 }
 
-// restore puts the last good rate into the ConfigMap, which the object owns and
-// which is named like it.
+// restore writes the last rate to the ConfigMap, which has the name of the object and is
+// owned by it.
 func restore(_ context.Context, c *setpoint.Call[ExchangeRate]) error {
 	if last := c.Object.Status; last.Rate != "" {
 		c.Apply(&corev1.ConfigMap{Data: map[string]string{"rate": last.Rate, "currency": last.Currency}})

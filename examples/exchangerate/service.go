@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// rateService is the rate service: it answers /latest?symbols=USD with
-// {"rates":{"USD":1.1901}}.
+// rateService is a rate service: /latest?symbols=USD returns {"rates":{"USD":1.1901}}.
 type rateService struct{ address string }
 
-// maxResponseBytes is more than any answer of the service.
 const maxResponseBytes = 1 << 20
 
-// check says what is wrong with the service's address.
+// check validates the address of the service.
 func (s *rateService) check(context.Context) error {
 	base, err := url.Parse(s.address)
 	switch {
@@ -32,27 +30,27 @@ func (s *rateService) check(context.Context) error {
 	return nil
 }
 
-// rate is what a euro is worth in a currency, as the service writes it.
+// rate returns the value of a euro in a currency, as the service writes it.
 func (s *rateService) rate(ctx context.Context, currency string) (string, error) {
 	body, err := s.get(ctx, currency)
 	if err != nil {
-		return "", fmt.Errorf("ask the rate service for %s: %w", currency, err)
+		return "", fmt.Errorf("get the rate of %s: %w", currency, err)
 	}
 	var answer struct{ Rates map[string]json.Number }
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", fmt.Errorf("the rate service answers nonsense about %s: %w", currency, err)
+		return "", fmt.Errorf("invalid response of the rate service for %s: %w", currency, err)
 	}
 	rate, known := answer.Rates[currency]
 	if !known {
-		return "", fmt.Errorf("the rate service does not know %s", currency)
+		return "", fmt.Errorf("the rate service has no rate of %s", currency)
 	}
 	if value, err := rate.Float64(); err != nil || value <= 0 {
-		return "", fmt.Errorf("the rate service says that a euro is %s %s, which cannot be", rate, currency)
+		return "", fmt.Errorf("the rate service returned an invalid rate: %s %s", rate, currency)
 	}
 	return rate.String(), nil
 }
 
-// get is the body of an answer that is well.
+// get returns the body of a successful response.
 func (s *rateService) get(ctx context.Context, currency string) ([]byte, error) {
 	address := strings.TrimSuffix(s.address, "/") + "/latest?" + url.Values{"symbols": {currency}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

@@ -1,8 +1,6 @@
-// Command guitar reviews guitars: whenever there is one that has not been
-// reviewed, it is, and says so.
+// Command guitar reviews guitars that have no review, and records an event.
 //
-// What is thought of which brand stands in review.go; this file makes a controller
-// of it.
+// review.go has the opinions; this file has the controller.
 package main
 
 import (
@@ -14,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// Guitar is an instrument about which somebody has an opinion.
+// Guitar is an instrument with a review.
 type Guitar struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -22,7 +20,7 @@ type Guitar struct {
 	Spec GuitarSpec `json:"spec"`
 }
 
-// GuitarSpec is what the guitar is and what the review says of it.
+// GuitarSpec has the guitar and its review.
 type GuitarSpec struct {
 	Brand   string `json:"brand,omitempty"`
 	Review  bool   `json:"review,omitempty"`
@@ -34,7 +32,6 @@ var crd []byte
 
 func main() { newApp().Main() }
 
-// newApp is the whole controller: the kind, and what is done about its objects.
 func newApp() *setpoint.App {
 	app := setpoint.New("guitar")
 	app.InstallCRDs(crd)
@@ -46,7 +43,7 @@ func newApp() *setpoint.App {
 	return app
 }
 
-// review writes what is thought of a guitar into it.
+// review writes the review of a guitar.
 func review(_ context.Context, c *setpoint.Call[Guitar]) error {
 	guitar := &c.Object.Spec
 	guitar.Comment, guitar.Review = opinion(guitar.Brand), true

@@ -2,14 +2,14 @@ package main
 
 import "strings"
 
-// What a review can say.
+// The comments of reviews.
 const (
 	positive = "this is a great instrument"
 	neutral  = "this one is decent, but there are better ones"
 	unknown  = "nobody knows this brand"
 )
 
-// opinion is what is thought of the guitars of a brand, however it is capitalized.
+// opinion returns the comment for a brand in any case.
 func opinion(brand string) string {
 	switch strings.ToLower(strings.TrimSpace(brand)) {
 	case "coleclark", "fender", "gibson", "ibanez", "martin", "seagull", "squier", "washburn":

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// injectAnnotation is the annotation by which a pod names the Watchers it asks for.
+	// injectAnnotation lists the Watchers that a pod requests.
 	injectAnnotation = "watch.my.domain/inject"
-	// injectedAnnotation is the one that says which are in it.
+	// injectedAnnotation lists the Watchers that were added.
 	injectedAnnotation = "watch.my.domain/injected"
-	// requiredAnnotation says, at a pod or as a label of a namespace, that a pod must not start
-	// without the Watchers that are for it.
+	// requiredAnnotation, on a pod or as a label of a namespace, prevents that a pod
+	// starts without its Watchers.
 	requiredAnnotation = "watch.my.domain/required"
 )
 
-// watcherTimeout is how long a pod waits for a Watcher that it names, and that is not there.
+// watcherTimeout is how long a pod waits for a Watcher that does not exist yet.
 const watcherTimeout = time.Second / 2
 
-// injector puts Watchers into pods.
+// injector adds Watchers to pods.
 type injector struct {
-	// watchers are found by their namespace.
+	// watchers are indexed by namespace.
 	watchers *setpoint.Index[v1alpha1.Watcher, string]
 }
 
-// requested are the Watchers that a pod asks for, and those that select it. Missing are
-// the names of those that do not exist.
+// requested returns the Watchers that a pod requests and those that select it, and the
+// names of missing ones.
 func (i injector) requested(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Watcher, missing []string) {
 	asked := names(r.Object, injectAnnotation)
 	missing = slices.Clone(asked)
@@ -53,14 +53,13 @@ func (i injector) requested(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Wat
 	return all, missing
 }
 
-// selects says that a Watcher is for a pod that need not ask for it.
+// selects reports whether a Watcher selects a pod.
 func selects(w *v1alpha1.Watcher, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(w.Spec.PodSelector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels)) // Of what is wrong with it configure tells.
 }
 
-// inject adds the Watchers that are meant, as far as they fit in. No pod is refused
-// for want of one.
+// inject adds the requested Watchers that do not conflict. It does not deny pods.
 func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) error {
 	var all []*v1alpha1.Watcher
 	var missing []string
@@ -71,7 +70,7 @@ func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) er
 		return len(missing) == 0, nil
 	})
 	for _, name := range missing {
-		r.Warn("annotation %s: there is no Watcher %s in namespace %s", injectAnnotation, name, r.Namespace)
+		r.Warn("annotation %s: Watcher %s does not exist in namespace %s", injectAnnotation, name, r.Namespace)
 	}
 	for _, w := range all {
 		if has(r.Object, w) {
@@ -87,7 +86,7 @@ func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) er
 	return nil
 }
 
-// complete refuses a pod that lacks a Watcher without which it must not start.
+// complete denies a pod without a required Watcher.
 func (i injector) complete(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 	all, missing := i.requested(r)
 	for _, w := range all {
@@ -101,12 +100,12 @@ func (i injector) complete(_ context.Context, r *setpoint.Review[corev1.Pod]) er
 	return nil
 }
 
-// names are what an annotation lists.
+// names returns the names in an annotation.
 func names(pod *corev1.Pod, annotation string) []string {
 	return strings.FieldsFunc(pod.Annotations[annotation], func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// has says that a Watcher has been added to a pod.
+// has reports whether a Watcher was added to a pod.
 func has(pod *corev1.Pod, w *v1alpha1.Watcher) bool {
 	return slices.Contains(names(pod, injectedAnnotation), w.Name) && hasContainer(&pod.Spec, w.Spec.Container.Name)
 }
@@ -115,7 +114,7 @@ func hasContainer(pod *corev1.PodSpec, name string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool { return c.Name == name })
 }
 
-// conflict is why a pod with a Watcher could not be; "" if it can.
+// conflict returns why a Watcher cannot be added to a pod, or "".
 func conflict(pod *corev1.PodSpec, w *v1alpha1.WatcherSpec) string {
 	if name := w.Container.Name; hasContainer(pod, name) {
 		return fmt.Sprintf("the pod has a container %s already", name)
@@ -138,7 +137,6 @@ func conflict(pod *corev1.PodSpec, w *v1alpha1.WatcherSpec) string {
 	return ""
 }
 
-// add puts a Watcher into a pod.
 func add(pod *corev1.Pod, w *v1alpha1.Watcher) {
 	c, spec := w.Spec.Container, &pod.Spec
 	c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{

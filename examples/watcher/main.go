@@ -1,9 +1,7 @@
-// Command watcher adds containers to pods before they are stored, each with a
-// ConfigMap of its own, as objects of kind Watcher say.
+// Command watcher adds containers to pods before they are stored, each with a ConfigMap,
+// as defined by objects of kind Watcher.
 //
-// What lives here: the operator, which keeps the ConfigMaps and changes the pods.
-// What must not: how the API server comes to it. Its flags are those of every App:
-// --help lists them.
+// The flags are those of every App: see --help.
 package main
 
 import (
@@ -46,10 +44,10 @@ func newApp() *setpoint.App {
 	return app
 }
 
-// annotated is how a CEL expression about annotations begins.
+// annotated begins CEL expressions on annotations.
 const annotated = "has(object.metadata.annotations) && "
 
-// configure keeps the Watcher's ConfigMap.
+// configure writes the ConfigMap of a Watcher.
 func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
 	w := c.Object
 	if _, err := metav1.LabelSelectorAsSelector(w.Spec.PodSelector); err != nil {
@@ -70,11 +68,10 @@ func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
 	return nil
 }
 
-// configMapOf is the name of a Watcher's ConfigMap.
 func configMapOf(w *v1alpha1.Watcher) string { return w.Name + "-config" }
 
-// needsRecreate says that somebody did to a ConfigMap what applying it does not undo: added
-// keys, or made it immutable.
+// needsRecreate reports changes of a ConfigMap that apply does not revert: added keys, or
+// immutability.
 func needsRecreate(stored, wanted *corev1.ConfigMap) bool {
 	return stored.Immutable != nil ||
 		!sets.KeySet(wanted.Data).IsSuperset(sets.KeySet(stored.Data)) ||

@@ -96,11 +96,11 @@ func TestWhichWatchersAreAdded(t *testing.T) {
 		warning  string
 	}{
 		"none":              {web(""), []any{tail()}, "", ""},
-		"missing":           {web("tail"), []any{second("other")}, "", "there is no Watcher tail in namespace shop"},
-		"elsewhere":         {web("tail"), []any{tail(func(w *v1alpha1.Watcher) { w.Namespace = "else" })}, "", "there is no Watcher tail"},
-		"going":             {web("tail"), []any{tail(func(w *v1alpha1.Watcher) { w.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })}, "", "there is no Watcher tail"},
+		"missing":           {web("tail"), []any{second("other")}, "", "Watcher tail does not exist in namespace shop"},
+		"elsewhere":         {web("tail"), []any{tail(func(w *v1alpha1.Watcher) { w.Namespace = "else" })}, "", "Watcher tail does not exist"},
+		"going":             {web("tail"), []any{tail(func(w *v1alpha1.Watcher) { w.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })}, "", "Watcher tail does not exist"},
 		"several":           {web(" b, tail,,b"), []any{tail(), second("b"), second("c")}, "b,tail", ""},
-		"one of two":        {web("tail,x"), []any{tail()}, "tail", "there is no Watcher x"},
+		"one of two":        {web("tail,x"), []any{tail()}, "tail", "Watcher x does not exist"},
 		"selected":          {web("", labelled), []any{second("s", selecting(map[string]string{"app": "web"}))}, "s", ""},
 		"all selected":      {web(""), []any{second("s", selecting(nil))}, "s", ""},
 		"not selected":      {web("", labelled), []any{second("s", selecting(map[string]string{"app": "db"}))}, "", ""},

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// service is what there is to know of the rates.
+// service has the rates.
 type service struct {
 	mu      sync.Mutex
 	rates   map[string]string
@@ -64,7 +64,7 @@ func (s *service) handler() http.Handler {
 	return mux
 }
 
-// readValue is what somebody puts somewhere; nothing when it is deleted.
+// readValue returns the body of a PUT, and "" for a DELETE.
 func readValue(r *http.Request) string {
 	if r.Method == http.MethodDelete {
 		return ""
