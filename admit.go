@@ -93,7 +93,7 @@ func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environm
 		}
 		p.Webhooks = append(p.Webhooks, w)
 	}
-	// The API server asks them in the order of their configuration anyhow.
+	// The API server calls them in this order.
 	slices.SortStableFunc(p.Webhooks, func(a, b admission.Webhook) int { return reviewOrder(a) - reviewOrder(b) })
 	return p, nil
 }

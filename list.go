@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// List reads the objects of a kind that Reads declares, in the handled object's
-// namespace (in all, if it lives in none), that match a label selector such as
-// "app=web,tier!=cache"; "" matches all. Into points to a slice of the kind's type,
-// such as *[]corev1.Pod, and is emptied first. The API server is asked, not a
-// cache: it is meant for what is looked at now and then.
+// List reads the objects of a kind in Reads that match a label selector, such as
+// "app=web,tier!=cache"; "" matches all. It reads in the namespace of the handled object,
+// or in all namespaces for a cluster-scoped one. Into points to a slice of the kind's
+// type, such as *[]corev1.Pod, which List empties first. List reads from the API server
+// without a cache: do not call it often.
 func (c *Call[T]) List(ctx context.Context, into any, selector string) error {
 	if _, err := labels.Parse(selector); err != nil {
 		return permanentError("List: %w", err)

@@ -111,7 +111,7 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 		manager.RedirectKlog(o.Log)
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		// A second signal finds nobody who catches it.
+		// A second signal exits the process.
 		context.AfterFunc(ctx, stop)
 		o.Ready = func() { o.Log.Info("ready") }
 		return a.Run(ctx, o)

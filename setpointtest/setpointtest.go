@@ -114,7 +114,7 @@ func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, opt
 	if err != nil {
 		return ComposeResult[T]{Err: err}
 	}
-	// A response is an answer whose children are applied and whose status is whole.
+	// Children are like applied objects, and the status is whole.
 	resp := &hook.HandlerResponse{}
 	for _, child := range response.Children {
 		resp.Apply = append(resp.Apply, hook.AppliedObject{Object: child})

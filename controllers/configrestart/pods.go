@@ -30,8 +30,7 @@ func classify(pods []corev1.Pod, since time.Time) podSet {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		// Kubernetes notes whole seconds, the earlier one: a pod of the same second
-		// may be older.
+		// Creation times are truncated to seconds: a pod of the same second may be older.
 		old := !pod.CreationTimestamp.After(since)
 		switch {
 		case old && isUnmanaged(pod):
@@ -69,7 +68,7 @@ func (s *podSet) next(w restartSettings, last lastDeletion, now time.Time) []*co
 	case w.allAtOnce || firstReady < 0:
 		return s.outdated
 	case firstReady > 0:
-		// They do not work: nobody misses them.
+		// Pods that are not ready can go at once.
 		return s.outdated[:firstReady]
 	case len(s.notReady) > 0, s.ready < last.ready && now.Before(last.until):
 		return nil

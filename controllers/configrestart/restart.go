@@ -45,7 +45,7 @@ func (r *restarter) restart(ctx context.Context, c *setpoint.Call[corev1.ConfigM
 			*p = progress{since: c.Since}
 			c.Warn(reasonInvalid, "the data changed, but no pod is restarted: %s", err)
 		}
-		// Mended, it is called at once.
+		// A correction of the annotation calls the handler at once.
 		c.Requeue(time.Hour)
 		return nil
 	}

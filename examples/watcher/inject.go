@@ -56,15 +56,14 @@ func (i injector) requested(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Wat
 // selects reports whether a Watcher selects a pod.
 func selects(w *v1alpha1.Watcher, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(w.Spec.PodSelector)
-	return err == nil && selector.Matches(labels.Set(pod.Labels)) // Of what is wrong with it configure tells.
+	return err == nil && selector.Matches(labels.Set(pod.Labels)) // configure reports an invalid selector.
 }
 
 // inject adds the requested Watchers that do not conflict. It does not deny pods.
 func (i injector) inject(ctx context.Context, r *setpoint.Review[corev1.Pod]) error {
 	var all []*v1alpha1.Watcher
 	var missing []string
-	// A Watcher that was stored a moment before the pod may not be known here yet. What
-	// is missing in the end is told below.
+	// The index may not have a Watcher yet that was created just before the pod.
 	_ = wait.PollUntilContextTimeout(ctx, watcherTimeout/20, watcherTimeout, true, func(context.Context) (bool, error) {
 		all, missing = i.requested(r)
 		return len(missing) == 0, nil

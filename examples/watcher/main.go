@@ -34,7 +34,7 @@ func newApp() *setpoint.App {
 
 	i := injector{setpoint.NewIndex(watchers, func(w *v1alpha1.Watcher) []string { return []string{w.Namespace} })}
 	pods := setpoint.For[corev1.Pod](app)
-	// What the kubelet shows of its static pods is not for others to change.
+	// Mirror pods of static pods must not change.
 	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
 	pods.Mutate("inject", i.inject, setpoint.Reinvoke(), notMirrored)
 	pods.Validate("complete", i.complete, setpoint.On(setpoint.OperationCreate), notMirrored, setpoint.Match("required",
@@ -59,7 +59,7 @@ func configure(_ context.Context, c *setpoint.Call[v1alpha1.Watcher]) error {
 	c.Owned(&stored)
 	for _, one := range stored {
 		if c.Reason == setpoint.ReasonDrift && needsRecreate(&one, wanted) {
-			c.Delete(&one) // It is made anew.
+			c.Delete(&one) // Apply creates it again.
 		}
 	}
 	c.Apply(wanted)

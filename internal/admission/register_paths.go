@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The paths by which a Server is asked and by which configurations send for it.
-// Configurations have them with a token: see PathKey.
-// API servers take them where every step is a DNS name, and not if it is escaped.
+// The paths of a Server. Configurations have them with a token: see PathKey. API servers
+// accept paths whose segments are DNS names.
 
 // admitPath is the path of a webhook.
 func (p *Program) admitPath(webhook string) string {
@@ -24,8 +23,7 @@ func (p *Program) probePath() string { return "/probe/" + pathSegment(p.configur
 // configuration is the name of the program's configurations.
 func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
 
-// probeWarning is the warning by which the answer to a probe is known, which allows
-// whatever it is asked: the probe alone sees it.
+// probeWarning identifies the response of a probe, which the probe alone receives.
 const probeWarning = "setpoint was asked"
 
 // pathSegment returns a name as a path segment: itself if it is valid, or a valid prefix

@@ -18,33 +18,32 @@ import (
 type ServerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
-	// Certificate gives the one to be known by, for each connection anew.
+	// Certificate returns the certificate for each connection.
 	Certificate func() (*tls.Certificate, error)
-	// ClientCAs gives the CAs of the API server's client certificate, which is then
-	// required, for each connection anew; nil requires none.
+	// ClientCAs returns the CAs of client certificates for each connection, which are
+	// then required; nil requires none.
 	ClientCAs func() (*x509.CertPool, error)
-	// MaxBody is the most that a review may have, in bytes; 8 MiB if zero. An object
-	// may be stored up to 1.5 MB or so, and larger ones are reviewed before they are
-	// refused: two of 3 MB, the old and the new one, pass.
+	// MaxBody is the maximum size of a review in bytes, 8 MiB by default. An object may
+	// have about 1.5 MB, and larger ones are reviewed before the API server refuses them:
+	// an old and a new one of 3 MB fit.
 	MaxBody int64
-	// BodyTimeout is how long a review may take to arrive, 5s if zero: an API server has
-	// it ready.
+	// BodyTimeout is how long a review may take to arrive, 5s by default.
 	BodyTimeout time.Duration
-	// MaxReviews is how many of one program are with its hook at once, 128 if zero.
-	// More of them wait.
+	// MaxReviews is how many reviews of one program may be in its hook at once, 128 by
+	// default. More of them wait.
 	MaxReviews int
-	// MaxMemory is how many bytes the reviews under way may have, 256 MiB if zero; a
-	// quarter of it those of one program.
+	// MaxMemory is the memory of reviews in flight in bytes, 256 MiB by default, a
+	// quarter of it for one program.
 	MaxMemory int64
-	// MaxConnections is how many connections may be open, 512 if zero. Of those by
-	// which nothing has been asked yet a quarter may.
+	// MaxConnections is the maximum number of connections, 512 by default, a quarter of
+	// it for unproven ones.
 	MaxConnections int
-	// PathKeys gives the keys of the paths that are answered; nil leaves paths without.
+	// PathKeys returns the keys of paths; nil means paths without tokens.
 	PathKeys func() PathKeys
-	// LameDuck is how long the server goes on as before when it is to end, since API
-	// servers hear of it only by and by.
+	// LameDuck is how long the server continues during shutdown, because API servers
+	// learn of it later.
 	LameDuck time.Duration
-	// Drain is how long what is under way may then take, 30s if zero.
+	// Drain is how long reviews in flight may then take, 30s by default.
 	Drain time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
@@ -87,7 +86,7 @@ type route struct {
 	program *Program
 	webhook *Webhook
 	budget  *budget
-	// failing says that there was no verdict the last time.
+	// failing reports that the last review had no response.
 	failing atomic.Bool
 }
 
@@ -185,7 +184,7 @@ func (s *Server) http() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		ConnContext:       withConnection,
-		// Mostly somebody who looks which ports are open.
+		// Usually a port scan.
 		ErrorLog:  slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		TLSConfig: s.tls(),
 	}

@@ -103,7 +103,7 @@ const maxTimeoutMargin = 200 * time.Millisecond
 func writeJSON(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // Who is gone needs no answer.
+	_, _ = w.Write(data) // The client may be gone.
 }
 
 // writeError writes an error in one line. With any status but 200 the failure policy
