@@ -42,8 +42,8 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"run", "fast"}, exitUsage, `unexpected argument "fast"`},
 		{[]string{"--every=soon"}, exitUsage, `invalid value "soon"`},
 		{[]string{"--unknown"}, exitUsage, "not defined: -unknown"},
-		{[]string{"--log-level=loud"}, exitUsage, "--log-level must be"},
-		{[]string{"--leader-elect=maybe"}, exitUsage, "must be auto, true or false"},
+		{[]string{"--log-level=loud"}, exitUsage, "must be one of info, debug, warn, error"},
+		{[]string{"--leader-elect=maybe"}, exitUsage, "must be one of auto, true, false"},
 		{[]string{"--workers=0"}, exitUsage, "--workers must be at least 1"},
 		{[]string{"rbac"}, exitFailure, "the app has no controllers"},
 	} {

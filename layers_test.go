@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/manager/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/leader"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
-	{"internal/dryrun", "dashboard"},
+	{"internal/dryrun", "internal/flags", "dashboard"},
 	{"."},
 	{"controllers/...", "setpointtest"},
 	{"examples/...", "internal/dev/..."},

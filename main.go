@@ -1,7 +1,6 @@
 package setpoint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -145,19 +144,15 @@ func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help 
 	return nil
 }
 
-func newLog(w io.Writer, format, level string) (*slog.Logger, error) {
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return nil, newUsageError(fmt.Errorf("--log-level must be debug, info, warn or error, not %q", level))
+// newLog returns the logger of the process.
+func newLog(w io.Writer, format, level string) *slog.Logger {
+	var minLevel slog.Level
+	_ = minLevel.UnmarshalText([]byte(level)) // The flag allows valid levels only.
+	o := &slog.HandlerOptions{Level: minLevel}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
 	}
-	o := &slog.HandlerOptions{Level: least}
-	switch format {
-	case "text":
-		return slog.New(manager.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return nil, newUsageError(fmt.Errorf("--log-format must be text or json, not %q", format))
+	return slog.New(manager.NewTextHandler(w, o))
 }
 
 // runsInCluster reports whether the app runs in the cluster that it connects to.
@@ -175,17 +170,4 @@ func splitList(text string) []string {
 		}
 	}
 	return all
-}
-
-// electionEnabled resolves the value of --leader-elect.
-func electionEnabled(value string, o Options) (bool, error) {
-	switch cmp.Or(value, "auto") {
-	case "auto":
-		return runsInCluster(o), nil
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, newUsageError(fmt.Errorf("--leader-elect must be auto, true or false, not %q", value))
 }

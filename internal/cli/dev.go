@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
 // devFlags are the flags of `setpoint dev`.
@@ -20,13 +21,13 @@ type devFlags struct {
 	processLogs      string
 	// readyTimeout is how long COMMAND waits for the processes.
 	readyTimeout time.Duration
-	logLevel     *choice
+	logLevel     *flags.Choice
 	// clusterOnly starts no controllers.
 	clusterOnly bool
 }
 
 func (p *program) devCommand() *cobra.Command {
-	f := &devFlags{logLevel: oneOf("warn", "debug", "info", "error")}
+	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
 	c := &cobra.Command{
 		Use:   "dev [DIR…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
@@ -67,7 +68,7 @@ Ctrl-C stops everything; a second Ctrl-C aborts.`,
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
 	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, for 'setpoint run' or another program")
-	f.logLevel.flag(c, "log-level", "", "lowest level of controller logs")
+	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
 	return c
 }
 
@@ -89,7 +90,7 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	if o.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	p.connect(&o, f.logLevel.value)
+	p.connect(&o, f.logLevel.Value)
 	signals, stop := catchSignals()
 	defer stop()
 	o.Signals = signals

@@ -155,7 +155,7 @@ func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
 		{"--zap-log-level=loud", `--zap-log-level: "loud" must be debug, info, error, panic or a number above 0`},
 		{"--zap-encoder=xml", `--zap-encoder: "xml" must be json or console`},
-		{"--client-go-qps=many", `--client-go-qps "many": strconv.ParseFloat: parsing "many": invalid syntax`},
+		{"--client-go-qps=many", `--client-go-qps "many": parse error`},
 		{"--leader-election=perhaps", `--leader-election "perhaps": must be one of auto, true, false`},
 	} {
 		if _, err := parsed(t, c.arg).applyLegacy(); err == nil || err.Error() != c.want {
@@ -180,7 +180,7 @@ func TestEveryFlagIsUsed(t *testing.T) {
 		switch f.Value.Type() {
 		case "string":
 			value = "something"
-		case "int", "int32", "float32":
+		case "int", "uint", "float32", "float64":
 			value = "7"
 		case "duration":
 			value = "7m"
@@ -223,8 +223,8 @@ func TestLeaderElectSeparateValue(t *testing.T) {
 		{[]string{"false"}, "auto", 1},
 	} {
 		f := parsed(t, c.args...)
-		if left := f.splitElectArg(f.set.Args()); len(left) != c.left || f.elect.value != c.value {
-			t.Errorf("%q: %s, and %q is left", c.args, f.elect.value, left)
+		if left := f.splitElectArg(f.set.Args()); len(left) != c.left || f.LeaderElect.Value != c.value {
+			t.Errorf("%q: %s, and %q is left", c.args, f.LeaderElect.Value, left)
 		}
 	}
 }

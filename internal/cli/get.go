@@ -12,21 +12,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
 // getFlags are the flags of `setpoint get`.
 type getFlags struct {
 	readFlags
 	everywhere bool
-	state      *choice
-	sort       *choice
+	state      *flags.Choice
+	sort       *flags.Choice
 	text       string
 }
 
 // table returns a table for the output of the command.
 func (r *session) table(head []string) *table {
 	t := &table{headers: head, color: wantsColor(r.stdout), noHeaders: r.noHeaders}
-	if r.output.value == asTable {
+	if r.output.Value == asTable {
 		t.width = terminalWidth(r.stdout)
 	}
 	return t
@@ -34,9 +35,9 @@ func (r *session) table(head []string) *table {
 
 func newGetFlags() *getFlags {
 	return &getFlags{
-		readFlags: readFlags{output: oneOf(asTable, asWide, asName, asJSON, asYAML)},
-		state:     oneOf("any", "failing", "conflicting", "queued", "unknown", "paused", "synced"),
-		sort:      oneOf("state", "name", "created", "run", "children"),
+		readFlags: readFlags{output: flags.OneOf(asTable, asWide, asName, asJSON, asYAML)},
+		state:     flags.OneOf("any", "failing", "conflicting", "queued", "unknown", "paused", "synced"),
+		sort:      flags.OneOf("state", "name", "created", "run", "children"),
 	}
 }
 
@@ -70,8 +71,8 @@ the part after the slash if that is unambiguous.
 	f.register(c)
 	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "list objects of all namespaces")
 	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")
-	f.state.flag(c, "state", "", "list only objects in this state")
-	f.sort.flag(c, "sort", "", "sort order")
+	addChoice(c, f.state, "state", "", "list only objects in this state")
+	addChoice(c, f.sort, "sort", "", "sort order")
 	c.Flags().StringVar(&f.text, "containing", "", "list only objects with this `text` in the name, the namespace or the error")
 	return c
 }
@@ -258,14 +259,14 @@ func (r *session) getControllers(ctx context.Context) error {
 		for _, c := range all {
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
-		if r.output.value == asTable {
+		if r.output.Value == asTable {
 			abbreviate(rows, t.headers, all, terminalWidth(r.stdout))
 		}
 		if err := r.permissions.takeErr(); err != nil {
 			return err
 		}
 		r.warnHidden(hidden)
-		isTable := r.output.value == asTable || r.output.value == asWide
+		isTable := r.output.Value == asTable || r.output.Value == asWide
 		none := len(all) == 0 && hidden == 0 && isTable
 		if none && !warned {
 			fmt.Fprintln(r.stderr, "No controllers found.")
@@ -289,7 +290,7 @@ func (r *session) warnHidden(hidden int) {
 
 // show prints all rows the first time, then those that have changed.
 func (r *session) show(t *table, rows []row, all any) error {
-	switch r.output.value {
+	switch r.output.Value {
 	case asTable, asWide:
 		return t.write(r.stdout, rows)
 	case asName:
@@ -302,10 +303,10 @@ func (r *session) show(t *table, rows []row, all any) error {
 	t.started = true
 	changed := t.changed(rows)
 	if first {
-		return encode(r.stdout, r.output.value, map[string]any{"items": all})
+		return encode(r.stdout, r.output.Value, map[string]any{"items": all})
 	}
 	for _, each := range changed {
-		if err := encode(r.stdout, r.output.value, each.value); err != nil {
+		if err := encode(r.stdout, r.output.Value, each.value); err != nil {
 			return err
 		}
 	}
@@ -314,7 +315,7 @@ func (r *session) show(t *table, rows []row, all any) error {
 
 func (r *session) controllerHeaders() []string {
 	head := []string{"NAME", "READY", "OBJECTS", "FAILING", "SUSPENDED", "QUEUE", "LAST ERROR"}
-	if r.output.value == asWide {
+	if r.output.Value == asWide {
 		head = []string{"NAME", "PROCESS", "READY", "KINDS", "CHILDREN", "OBJECTS", "FAILING", "CONFLICTING", "PAUSED", "SUSPENDED", "QUEUE", "BACKOFF", "LAST ERROR"}
 	}
 	return head
@@ -341,7 +342,7 @@ func (r *session) controllerRow(c model.Controller, now time.Time) row {
 	suspended := strconv.FormatBool(c.Suspended)
 	number := strconv.Itoa
 	cells := []string{c.Name, ready, number(c.Objects), number(c.Failing), suspended, number(c.Queue.Queued), last}
-	if r.output.value == asWide {
+	if r.output.Value == asWide {
 		cells = []string{
 			c.Name, c.Process, ready, kindNames(c.Kinds), number(c.Owned), number(c.Objects), number(c.Failing), number(c.Conflicting),
 			number(c.Paused), suspended, number(c.Queue.Queued), number(c.Queue.BackingOff), last,

@@ -60,7 +60,7 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	for _, o := range objects {
 		rows = append(rows, rowOf(o, time.Now()))
 	}
-	switch isTable := g.session.output.value == asTable || g.session.output.value == asWide; {
+	switch isTable := g.session.output.Value == asTable || g.session.output.Value == asWide; {
 	case len(objects) == 0 && isTable:
 		g.warnNone(total)
 		return nil
@@ -72,10 +72,10 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 
 // showOne prints the objects of one name; a single one not as a list.
 func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) error {
-	if !t.started && len(objects) == 1 && (g.session.output.value == asJSON || g.session.output.value == asYAML) {
+	if !t.started && len(objects) == 1 && (g.session.output.Value == asJSON || g.session.output.Value == asYAML) {
 		t.started = true
 		t.changed(rows)
-		return encode(g.stdout, g.session.output.value, objects[0])
+		return encode(g.stdout, g.session.output.Value, objects[0])
 	}
 	return g.show(t, rows, objects)
 }
@@ -101,9 +101,9 @@ func (g *objectGetter) warnNone(total int) {
 
 // query returns the filter of the list.
 func (g *objectGetter) query() model.Query {
-	q := model.Query{Text: strings.ToLower(g.text), Sort: g.sort.value, Limit: pageSize}
+	q := model.Query{Text: strings.ToLower(g.text), Sort: g.sort.Value, Limit: pageSize}
 	for _, state := range model.States() {
-		if strings.EqualFold(string(state), g.state.value) {
+		if strings.EqualFold(string(state), g.state.Value) {
 			q.State = state
 		}
 	}
@@ -219,7 +219,7 @@ func (g *objectGetter) headers() []string {
 		head = append(head, "NAMESPACE")
 	}
 	head = append(head, "NAME", "STATE", "CHILDREN", "NEXT RUN", "AGE", "ERROR")
-	if g.session.output.value == asWide {
+	if g.session.output.Value == asWide {
 		head = slices.Insert(head, len(head)-1, "LAST RUN", "ATTEMPTS", "DELETING", "UID")
 	}
 	return head
@@ -239,7 +239,7 @@ func (g *objectGetter) row(c visibleState, now time.Time) row {
 		state += ",Deleting"
 	}
 	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(problemOf(c.ObjectState), maxErrorWidth))
-	if g.session.output.value == asWide {
+	if g.session.output.Value == asWide {
 		cells[len(cells)-1] = problemOf(c.ObjectState)
 		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -24,7 +25,7 @@ type readFlags struct {
 	// pod is the pod to read, instead of those found by their Leases in leaseNamespace.
 	pod, leaseNamespace string
 	watch               bool
-	output              *choice
+	output              *flags.Choice
 	// noHeaders prints tables without headers.
 	noHeaders bool
 }
@@ -59,7 +60,7 @@ func (f *readFlags) register(c *cobra.Command) {
 	f.registerDiscovery(c)
 	set := c.Flags()
 	set.BoolVarP(&f.watch, "watch", "w", false, "after printing, watch for changes")
-	f.output.flag(c, "output", "o", "output format")
+	addChoice(c, f.output, "output", "o", "output format")
 }
 
 // registerDiscovery adds the flags that select the processes.

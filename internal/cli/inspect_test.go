@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
 // fakeProcess plays one: it says which controllers it runs, and ends when it is told to.
@@ -193,7 +194,7 @@ func TestStandbyControllersAreListedOnce(t *testing.T) {
 // Fault G2: a controller that is refused says why. Fault U12: an error that was overcome is
 // no last error.
 func TestLastErrorOnlyWhileFailing(t *testing.T) {
-	r := &session{readFlags: &readFlags{output: oneOf(asTable, asWide)}}
+	r := &session{readFlags: &readFlags{output: flags.OneOf(asTable, asWide)}}
 	ready := model.Condition{Type: "Ready", Status: "True"}
 	last := &model.Failure{Message: "no answer", Time: noon}
 	for _, c := range []struct {

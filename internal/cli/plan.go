@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -26,14 +27,14 @@ type planFlags struct {
 	everywhere   bool
 	hooks        []string
 	callsOnly    bool
-	apply        *choice
+	apply        *flags.Choice
 	fieldManager string
 	timeout      time.Duration
-	output       *choice
+	output       *flags.Choice
 }
 
 func (p *program) planCommand() *cobra.Command {
-	f := &planFlags{output: oneOf("text", "json"), apply: oneOf(merge, server).withAliases(legacyStrategies())}
+	f := &planFlags{output: flags.OneOf("text", "json"), apply: flags.OneOf(merge, server).WithAliases(legacyStrategies())}
 	c := &cobra.Command{
 		Use:   "plan [CONTROLLER] [OBJECT…]",
 		Short: "Show what a controller would change (dry run)",
@@ -83,10 +84,10 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "plan all objects of the controller")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, without calling them")
-	f.apply.flag(c, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
+	addChoice(c, f.apply, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
 	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "timeout for the list of objects, and for each object")
-	f.output.flag(c, "output", "o", "output format")
+	addChoice(c, f.output, "output", "o", "output format")
 }
 
 func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
@@ -106,7 +107,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	defer stop()
 	h, err := manager.New(manager.Options{
 		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version,
-		ApplyStrategy: strategies()[f.apply.value], FieldManager: f.fieldManager, Log: newLog(p.stderr, "brief", "error"),
+		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: newLog(p.stderr, "brief", "error"),
 	})
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 }
 
 func (f *planFlags) write(p *program, report dryrun.Report) error {
-	if f.output.value == "json" {
+	if f.output.Value == "json" {
 		encoder := json.NewEncoder(p.stdout)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")

@@ -43,11 +43,11 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}
-	log := newLog(p.stderr, f.logFormat.value, f.logLevel.value)
+	log := newLog(p.stderr, f.LogFormat.Value, f.LogLevel.Value)
 	for _, note := range notes {
 		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.replacement)
 	}
-	cluster, err := f.cluster.find()
+	cluster, err := clusterFlags{f.Kubeconfig, f.Context}.find()
 	if err != nil {
 		return err
 	}

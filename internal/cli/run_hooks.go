@@ -11,16 +11,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
-// hookFlags bound what is taken of a hook's response.
+// hookFlags limit hook responses.
 type hookFlags struct {
 	size           string
 	values, quoted int
 }
 
 func (f *hookFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "`bytes` that the response of a hook may have")
-	set.IntVar(&f.values, "hook-response-max-values", webhook.DefaultMaxValues, "how many JSON values it may have: objects, lists and scalars at all depths")
-	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxErrorBytes, "`bytes` of a response other than 200 that logs, events and conditions repeat; 0 for none")
+	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "maximum `bytes` of a hook response")
+	set.IntVar(&f.values, "hook-response-max-values", webhook.DefaultMaxValues, "maximum JSON values in a hook response: objects, lists and scalars at all depths")
+	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxErrorBytes, "maximum `bytes` of an error response in logs, events and conditions; 0 omits it")
 }
 
 func (f *hookFlags) check() error {
@@ -38,10 +38,10 @@ func (f *hookFlags) check() error {
 	return nil
 }
 
-// maxQuoted is about what an Event takes of a message.
+// maxQuoted is about the maximum length of an event message.
 const maxQuoted = 1000
 
-// limits are what check has accepted.
+// limits returns the limits, which check has validated.
 func (f *hookFlags) limits() webhook.Limits {
 	size, _ := manager.ParseBytes(f.size)
 	return webhook.Limits{MaxResponseBytes: int64(size), MaxValues: f.values, MaxErrorBytes: cmp.Or(f.quoted, -1)}

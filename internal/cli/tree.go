@@ -15,11 +15,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func (p *program) treeCommand() *cobra.Command {
-	f := &readFlags{output: oneOf(asTable, asWide, asJSON, asYAML)}
+	f := &readFlags{output: flags.OneOf(asTable, asWide, asJSON, asYAML)}
 	c := &cobra.Command{
 		Use:     "tree KIND/NAME",
 		Aliases: []string{"trace"},
@@ -57,15 +58,15 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 			return err
 		}
 		var text strings.Builder
-		if f.output.value == asJSON || f.output.value == asYAML {
-			err = encode(&text, f.output.value, root)
+		if f.output.Value == asJSON || f.output.Value == asYAML {
+			err = encode(&text, f.output.Value, root)
 		} else {
 			err = r.draw(&text, root, time.Now())
 		}
 		if err != nil || text.String() == last {
 			return err
 		}
-		if last != "" && f.output.value != asYAML {
+		if last != "" && f.output.Value != asYAML {
 			fmt.Fprintln(r.stdout)
 		}
 		last = text.String()

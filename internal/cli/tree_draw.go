@@ -12,7 +12,7 @@ import (
 // draw prints a tree as a table whose first column shows the branches.
 func (r *session) draw(out io.Writer, root *ownertree.Node, now time.Time) error {
 	t := table{headers: []string{"OBJECT", "HEALTH", "STATE", "AGE", "MESSAGE"}, color: wantsColor(r.stdout), width: terminalWidth(r.stdout)}
-	isWide := r.output.value == asWide
+	isWide := r.output.Value == asWide
 	if isWide {
 		t.headers = append(t.headers, "CONTROLLER")
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"sigs.k8s.io/yaml"
 )
 
@@ -47,7 +49,7 @@ func (v *versionInfo) learn(build *debug.BuildInfo) {
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	output := oneOf("text", "json", "yaml")
+	output := flags.OneOf("text", "json", "yaml")
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
@@ -56,10 +58,10 @@ func (p *program) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			info := readVersion()
 			info.ControlPlane = p.Boot != nil
-			return info.write(p.stdout, output.value)
+			return info.write(p.stdout, output.Value)
 		},
 	}
-	output.flag(c, "output", "o", "output format")
+	addChoice(c, output, "output", "o", "output format")
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,7 +26,7 @@ type whyFlags struct {
 }
 
 func (p *program) whyCommand() *cobra.Command {
-	f := &whyFlags{readFlags: readFlags{output: oneOf(asText, asJSON, asYAML)}}
+	f := &whyFlags{readFlags: readFlags{output: flags.OneOf(asText, asJSON, asYAML)}}
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Show the reconcile history of an object, and what caused it",
@@ -192,7 +193,7 @@ func (a *explanation) dropStandbys() {
 }
 
 // structured reports whether the output is JSON or YAML.
-func (w *explainer) structured() bool { return w.output.value == asJSON || w.output.value == asYAML }
+func (w *explainer) structured() bool { return w.output.Value == asJSON || w.output.Value == asYAML }
 
 // entries returns the latest entries that are not printed yet, newest last. The runs are
 // newest first.
@@ -302,7 +303,7 @@ func (w *explainer) show(ctx context.Context) error {
 		if !first && len(a.Runs) == 0 && !news {
 			return nil
 		}
-		return encode(w.stdout, w.output.value, a)
+		return encode(w.stdout, w.output.Value, a)
 	}
 	t := printer{out: w.stdout, full: w.full, color: wantsColor(w.stdout), now: time.Now()}
 	if first && len(a.States)+len(a.entries) == 0 {
