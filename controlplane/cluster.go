@@ -65,8 +65,8 @@ func (c *Cluster) Components() []Component {
 	return list
 }
 
-// Done is closed when the cluster no longer works: it has been stopped, or a
-// component could not be kept alive. Err tells which.
+// Done is closed when the cluster has stopped or a component failed for good. Err tells
+// which.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
 // Err is, after Done, the reason why the cluster failed, and nil if it was

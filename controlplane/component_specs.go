@@ -14,7 +14,7 @@ import (
 // etcdGrace lets etcd finish its last transactions in a directory that stays.
 const etcdGrace = time.Second
 
-// componentSpec is what is particular to a component.
+// componentSpec holds the settings of one component.
 type componentSpec struct {
 	args  []string
 	env   []string

@@ -23,9 +23,9 @@ const (
 	stopLimit = 3 * time.Second
 )
 
-// Start boots a cluster and returns when it works: the API answers, the
-// controllers run, the nodes take pods. The cluster lives until Stop or until
-// this process ends, in whatever way; the context only bounds the start.
+// Start boots a cluster and returns once the API responds, the controllers run and the
+// nodes accept pods. The cluster runs until Stop or until this process ends; ctx bounds
+// only the start.
 func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	opts, err = opts.withDefaults()
 	if err != nil {

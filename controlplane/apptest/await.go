@@ -50,7 +50,7 @@ func lastObserved[T any](c *Cluster, stored *unstructured.Unstructured) string {
 	return c.describeKind(ref)
 }
 
-// describeKind says what is there of a kind.
+// describeKind describes the objects of a kind.
 func (c *Cluster) describeKind(ref reference) string {
 	ctx, cancel := c.Within(time.Second).context()
 	defer cancel()
@@ -141,8 +141,8 @@ func AwaitGone[T any](c *Cluster, name string) {
 	}
 }
 
-// Eventually waits until check returns nil: for what is no object of the cluster,
-// such as the requests that a server of the test was sent.
+// Eventually waits until check returns nil. It is for conditions outside the cluster, such
+// as requests to a server of the test.
 func (c *Cluster) Eventually(check func() error) {
 	c.t.Helper()
 	err := c.poll(func() (bool, error) { err := check(); return err == nil, err })

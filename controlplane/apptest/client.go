@@ -48,7 +48,7 @@ func newClient(kubeconfig string) (*client, error) {
 	}
 	config.QPS = -1 // The API server's priority and fairness is the limit.
 	config.UserAgent = fieldManager
-	config.WarningHandler = rest.NoWarnings{} // Tests look at what is old, too.
+	config.WarningHandler = rest.NoWarnings{} // Tests may use deprecated versions.
 	c := &client{kubeconfig: kubeconfig, config: config}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (c *client) find(k kind) (resource, error) {
 	return found, nil
 }
 
-// pick is how a kind is served, by what is served of its version.
+// pick finds a kind among the served resources of a version.
 func pick(served []metav1.APIResource, name string) (found resource, ok bool) {
 	statuses := map[string]bool{}
 	for _, one := range served {
@@ -101,7 +101,7 @@ func pick(served []metav1.APIResource, name string) (found resource, ok bool) {
 	return found, ok
 }
 
-// objects are those of a kind in a namespace, or in none.
+// objects returns the client for a kind in a namespace, or without one.
 func (c *client) objects(r resource, namespace string) dynamic.ResourceInterface {
 	if !r.namespaced {
 		return c.dynamic.Resource(r.GroupVersionResource)

@@ -45,11 +45,10 @@ type shared struct {
 	allNamespaces bool
 }
 
-// New makes a namespace for a test, and boots the control plane if it is the first
-// one to ask. Apps are started, and objects applied, by what is returned: it is for
-// objects that are there before an app is.
+// New creates a namespace for a test, and boots the control plane for the first one. Use it
+// to create objects before an app starts.
 //
-// At the end of the test its apps are stopped, and what the test has made goes.
+// At the end of the test its apps are stopped and its objects deleted.
 func (p *ControlPlane) New(t testing.TB) *Cluster {
 	t.Helper()
 	reached, err := p.boot()
@@ -81,8 +80,8 @@ func (c *Cluster) On(t testing.TB) *Cluster {
 	return &other
 }
 
-// Within is the same cluster with another patience: what is waited for has to
-// happen within that. It is 30 seconds without.
+// Within returns the same cluster with another timeout for waiting; the default is 30
+// seconds.
 func (c *Cluster) Within(d time.Duration) *Cluster {
 	other := *c
 	other.waitTimeout = d
@@ -106,14 +105,13 @@ func (c *Cluster) Kubeconfig() string { return c.client.kubeconfig }
 // Config is the administrator's, for clients of other sorts.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.client.config) }
 
-// context is for requests: also those of the test's cleanups, before which the
-// test's own context ends. It has the time that Within gives, or what is left of
-// the time for the tests if that is less.
+// context returns a context for requests, also in cleanups, after the test's own context
+// has ended. Its timeout is that of Within, or the rest of the test's time if that is less.
 func (c *Cluster) context() (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(c.t.Context())
 	limit := time.Now().Add(c.waitTimeout)
 	if bound, ok := c.t.(interface{ Deadline() (time.Time, bool) }); ok {
-		// Later, the go command would end it all, and nobody would be told.
+		// Later, the go command kills the test binary without a message.
 		if last, bounded := bound.Deadline(); bounded && last.Add(-time.Second).Before(limit) {
 			limit = last.Add(-time.Second)
 		}
@@ -121,7 +119,7 @@ func (c *Cluster) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, limit)
 }
 
-// maxPrefix leaves room for what makes a name of a namespace unique.
+// maxPrefix leaves space for the unique suffix of namespace names.
 const maxPrefix = 40
 
 // prefix is what the name of a test's namespace begins with.

@@ -30,8 +30,8 @@ type ControlPlane struct {
 	// Executable is the setpoint binary whose processes it is made of. If empty, it
 	// is $SETPOINT, else the setpoint that is found on the PATH.
 	Executable string
-	// Programs has the test binary itself be its processes, with no other binary:
-	// it is components.Main. TestMain has to call Main then.
+	// Programs runs the processes with the test binary itself: set it to components.Main
+	// and call Main in TestMain.
 	Programs func(args []string) (code int, handled bool)
 	// Nodes is the number of simulated nodes: 3 if zero, none if negative.
 	Nodes int
@@ -39,14 +39,14 @@ type ControlPlane struct {
 	// mainCalled says that Main was called.
 	mainCalled bool
 	once       sync.Once
-	// cluster is nil if there was an error, or the control plane is somebody else's.
+	// cluster is nil after an error, or if the control plane is an external one.
 	cluster *controlplane.Cluster
 	client  *client
 	failure error
 
 	mu sync.Mutex
-	// clusterWide is the test whose apps are at work in all namespaces, confined are
-	// those with apps in their own.
+	// clusterWide is the test whose apps run in all namespaces, namespaced are those with
+	// apps in their own.
 	clusterWide *shared
 	namespaced  map[*shared]bool
 }
@@ -97,7 +97,7 @@ func (p *ControlPlane) boot() (*client, error) {
 	return p.client, p.failure
 }
 
-// kubeconfig is that of the control plane: one that is there, or a new one's.
+// kubeconfig returns the kubeconfig of the external control plane, or of a new one.
 func (p *ControlPlane) kubeconfig() (string, error) {
 	if external := os.Getenv(kubeconfigVariable); external != "" {
 		return external, nil
@@ -140,12 +140,12 @@ func (p *ControlPlane) acquire(s *shared, allNamespaces bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other := p.clusterWide; other != nil && other != s {
-		return fmt.Errorf("%s has an app at work in all namespaces, this one too: let these tests not be parallel", other.name)
+		return fmt.Errorf("%s runs an app in all namespaces, like this test: do not run them in parallel", other.name)
 	}
 	if allNamespaces {
 		for other := range p.namespaced {
 			if other != s {
-				return fmt.Errorf("%s has an app at work, and this one is to work in all namespaces: let these tests not be parallel", other.name)
+				return fmt.Errorf("%s runs an app, and this test runs one in all namespaces: do not run them in parallel", other.name)
 			}
 		}
 		p.clusterWide = s

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// cleanupTimeout is how long what a test leaves may take to go.
+// cleanupTimeout bounds the deletion of a test's objects.
 const cleanupTimeout = 10 * time.Second
 
 // cleanUp is the end of a test: its apps stop, and what would be in the way of other

@@ -78,7 +78,7 @@ func object(k kind, metadata map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.apiVersion, "kind": k.kind, "metadata": metadata}}
 }
 
-// show is an object for somebody who reads it in a test's output.
+// show formats an object for the output of a test.
 func show(o *unstructured.Unstructured) string {
 	shown := o.DeepCopy()
 	shown.SetManagedFields(nil)

@@ -112,8 +112,8 @@ func (c *Cluster) recordCreated(ref reference) {
 	c.created = append(c.created, ref)
 }
 
-// Get is an object by its name; "namespace/name" for one elsewhere. It has to be
-// there.
+// Get returns an object by its name, or "namespace/name" for another namespace. It fails
+// the test if the object does not exist.
 func Get[T any](c *Cluster, name string) *T {
 	c.t.Helper()
 	found, _, err := get[T](c, name)
@@ -175,9 +175,8 @@ func list[T any](c *Cluster, selector string) ([]T, error) {
 	return all, nil
 }
 
-// Update changes an object, its status included, as somebody would who edits it:
-// only what do changes is sent, and if the object has been changed by others
-// meanwhile, do is called again with what they have left.
+// Update changes an object and its status as a user would: it sends only the changes of do,
+// and calls do again after a conflict.
 func Update[T any](c *Cluster, name string, do func(*T)) *T {
 	c.t.Helper()
 	var updated *T

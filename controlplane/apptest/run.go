@@ -70,7 +70,7 @@ func (c *Cluster) Start(app *setpoint.App, options ...Option) (stop func()) {
 	return stop
 }
 
-// options are those of a run.
+// options returns the options of a run.
 func (c *Cluster) options(r *appRun, options []Option) setpoint.Options {
 	o := setpoint.Options{
 		Kubeconfig: c.client.kubeconfig, Namespaces: []string{c.namespace}, Namespace: c.namespace,
@@ -166,7 +166,7 @@ func (c *Cluster) stopWithin(r *appRun, limit time.Duration) {
 	}
 }
 
-// goroutines are those of this process, where they are.
+// goroutines returns the stacks of all goroutines.
 func goroutines() string {
 	var text bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {

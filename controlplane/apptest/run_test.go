@@ -155,7 +155,7 @@ func TestAllNamespacesIsExclusive(t *testing.T) {
 	first := plane.Start(t, idle("first"), apptest.AllNamespaces)
 	for _, options := range [][]apptest.Option{nil, {apptest.AllNamespaces}} {
 		said := mustFail(t, func(t testing.TB) { plane.Start(t, idle("second"), options...) })
-		expect(t, said, "TestEverywhereIsForOneTest has an app at work in all namespaces", "let these tests not be parallel")
+		expect(t, said, "TestAllNamespacesIsExclusive runs an app in all namespaces", "do not run them in parallel")
 	}
 	first.Start(idle("another"), apptest.AllNamespaces) // Those of one test may.
 	mustPass(t, func(t testing.TB) {
@@ -167,7 +167,7 @@ func TestAllNamespacesIsExclusive(t *testing.T) {
 func TestAllNamespacesDoesNotBlock(t *testing.T) {
 	plane.Start(t, idle("first"))
 	said := mustFail(t, func(t testing.TB) { plane.Start(t, idle("second"), apptest.AllNamespaces) })
-	expect(t, said, "TestEverywhereWaitsForNobody has an app at work, and this one is to work in all namespaces")
+	expect(t, said, "TestAllNamespacesDoesNotBlock runs an app, and this test runs one in all namespaces")
 }
 
 // What an app in all namespaces has left would be found by the next one.

@@ -20,8 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
 )
 
-// settled is when a component has got over its start, which takes far more memory
-// than its work does and leaves a third of it unused; that is then given back.
+// settled is when a component has finished starting, which takes much more memory than its
+// work. Unused memory is returned to the system then.
 const settled = 10 * time.Second
 
 // programs by the name under which package controlplane starts them. Each takes

@@ -59,13 +59,13 @@ func parseEtcd(args []string) (cfg *embed.Config, ready string, err error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	socket := flags.String("unix-socket", "", "the socket to serve on, relative to the working directory")
 	flags.StringVar(&ready, "ready-file", "", "a file to write once requests are answered")
-	cfg.AddFlags(flags) // which also sets defaults that NewConfig leaves out
+	cfg.AddFlags(flags) // which also sets defaults that NewConfig does not
 	if err := flags.Parse(args); err != nil {
 		return nil, "", err
 	}
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: *socket}}
-	// A cluster of one: nobody to listen to, and the advertised addresses,
-	// which etcd insists on, are never dialled.
+	// A single member needs no peer listener. The advertised addresses are required, but
+	// never dialled.
 	cfg.ListenPeerUrls = nil
 	return cfg, ready, nil
 }

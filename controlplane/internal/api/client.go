@@ -43,7 +43,7 @@ func New(authority []byte, as pki.Pair) (*Client, error) {
 	return &Client{http: &http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
 }
 
-// StatusError is an answer other than success.
+// StatusError is a response other than success.
 type StatusError struct {
 	Method, URL string
 	Code        int
@@ -54,7 +54,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: status %d: %s", e.Method, e.URL, e.Code, e.Body)
 }
 
-// Get reads a URL into answer, which may be nil when only success matters.
+// Get decodes the response of a URL; the target may be nil.
 func (c *Client) Get(ctx context.Context, url string, answer any) error {
 	return c.do(ctx, http.MethodGet, url, nil, answer)
 }
@@ -89,7 +89,7 @@ func (c *Client) do(ctx context.Context, method, url string, body []byte, answer
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return fmt.Errorf("%s %s: read answer: %w", method, url, err)
+		return fmt.Errorf("%s %s: read response: %w", method, url, err)
 	}
 	if response.StatusCode >= 300 {
 		return &StatusError{Method: method, URL: url, Code: response.StatusCode, Body: strings.TrimSpace(string(text))}
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, url string, body []byte, answer
 		return nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("%s %s: decode answer: %w", method, url, err)
+		return fmt.Errorf("%s %s: decode response: %w", method, url, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 	subdirectories = 0o700
 )
 
-// Metadata is kept in the folder between runs.
+// Metadata is stored in the folder between runs.
 type Metadata struct {
 	Layout int `json:"layout"`
 	// Temporary folders may be removed by anybody who finds them abandoned.
@@ -219,7 +219,7 @@ func (d *Dir) Close() error {
 	}
 	_ = d.lock.Close()
 	if err != nil {
-		return fmt.Errorf("leave data directory: %w", err)
+		return fmt.Errorf("unlock data directory: %w", err)
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func holder(file *os.File) string {
 	return fmt.Sprintf("pid %s (%s)", pid, command)
 }
 
-// release empties the lock file rather than removing it: somebody may be
-// waiting to lock the very same file.
+// release empties the lock file instead of removing it: another process may be waiting to
+// lock the same file.
 func release(path string) error {
 	return os.Truncate(filepath.Join(path, lockFile), 0)
 }

@@ -48,8 +48,8 @@ current-context: setpoint
 	return out.Bytes()
 }
 
-// CheckReplaceable refuses a path that holds somebody else's kubeconfig, which
-// may be the only key to another cluster.
+// CheckReplaceable rejects a path with a kubeconfig not written by Setpoint, which may be
+// the only access to another cluster.
 func CheckReplaceable(path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

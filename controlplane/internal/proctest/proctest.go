@@ -30,8 +30,7 @@ func Eventually(t testing.TB, limit time.Duration, check func() error) {
 	}
 }
 
-// Alive says whether a process runs. One that has ended but that nobody has
-// waited for yet does not count.
+// Alive reports whether a process is running. A zombie is not.
 func Alive(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

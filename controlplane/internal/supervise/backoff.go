@@ -2,7 +2,7 @@ package supervise
 
 import "time"
 
-// Policy says how hard a process is kept alive. The zero value suits servers.
+// Policy limits restarts. The zero value suits servers.
 type Policy struct {
 	FirstDelay time.Duration // before the first restart; 100 ms if zero
 	MaxDelay   time.Duration // between restarts; 5 s if zero

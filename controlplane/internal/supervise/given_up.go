@@ -13,8 +13,8 @@ const (
 	lineWidth = 300
 )
 
-// GivenUpError says that a process kept ending. Its text is meant for the user,
-// who has to know which process, why, and where to read on.
+// GivenUpError reports a process that kept exiting, with its exit error and the end of its
+// log.
 type GivenUpError struct {
 	Name string
 	Exit error

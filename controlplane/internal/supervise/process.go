@@ -31,14 +31,14 @@ type Spec struct {
 	// Grace is how long it may take to end after SIGTERM before it is killed.
 	// Zero kills at once: right for a process that has nothing to put in order.
 	Grace time.Duration
-	// Needs, if set, is asked before each restart until it has no objection, so
-	// that a process is not given up for the faults of another it depends on.
+	// Needs, if set, must succeed before each restart, so that a process does not use up
+	// its restarts while a dependency is down.
 	Needs  func(context.Context) error
 	Policy Policy
 }
 
-// needsInterval is the time between two questions to Needs; an answer may take
-// ten times as long.
+// needsInterval is the time between two calls of Needs; one call may take ten times as
+// long.
 const needsInterval = 100 * time.Millisecond
 
 // Process is a supervised child.
@@ -95,7 +95,7 @@ func (p *Process) Restarts() int {
 	return p.restarts
 }
 
-// Done is closed when the child has ended and will not be started again.
+// Done is closed when the child has stopped for good.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err says, after Done, why the child was given up; nil after Stop.
@@ -180,7 +180,7 @@ func (p *Process) supervise(r *run) {
 	}
 }
 
-// waitRun waits for the end of a run, bringing it about when asked to stop.
+// waitRun waits for the end of a run, or stops it.
 func (p *Process) waitRun(r *run) (exit error, stopped bool) {
 	defer p.setPID(0)
 	select {
@@ -211,7 +211,7 @@ func (p *Process) end(r *run) {
 	<-r.ended
 }
 
-// pause waits for the backoff, unless asked to stop.
+// pause waits for the backoff; it returns false when stopped.
 func (p *Process) pause(delay time.Duration) (elapsed bool) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -223,7 +223,7 @@ func (p *Process) pause(delay time.Duration) (elapsed bool) {
 	}
 }
 
-// awaitNeeds waits for what the child depends on, unless asked to stop.
+// awaitNeeds waits for the dependencies of the child; it returns false when stopped.
 func (p *Process) awaitNeeds() (met bool) {
 	for p.spec.Needs != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*needsInterval)
