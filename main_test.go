@@ -29,8 +29,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"help":             {[]string{"--help"}, 0, "--leader-elect", "", true},
 		"help of rbac":     {[]string{"rbac", "-h"}, 0, "-service-account", "", true},
-		"the command help": {[]string{"help"}, 0, "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", true},
-		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", `not "xml"`, true},
+		"the command help": {[]string{"help"}, 0, "Exit codes: 0 success, 1 failure, 2 wrong usage.", "", true},
+		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", "must be one of text, json", true},
 		"no cluster":       {nil, 1, "", "no cluster is configured: name one with a kubeconfig", true},
 		"no such file":     {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true},
 		"no handlers":      {nil, 1, "", "app/configmap: register a handler", false},
