@@ -204,7 +204,7 @@ func describeReason(h *handle.Handler, reason hook.Reason) string {
 	case hook.ReasonUpdate:
 		return "update" + prefixed(" of ", joinAnd(pathsOf(h.Fields)))
 	}
-	return string(reason)
+	return strings.ToLower(string(reason))
 }
 
 func pathsOf(fields [][]string) []string {

@@ -232,9 +232,9 @@ func TestAnotherServerIsNamed(t *testing.T) {
 		handler http.Handler
 		words   string
 	}{
-		{"a page", http.NotFoundHandler(), "no Setpoint, or of another version"},
+		{"a page", http.NotFoundHandler(), "is not Setpoint, or has another version"},
 		{"another version", Handler(&fakeSource{}, secret), "another version"},
-		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), "none of " + Prefix},
+		{"no JSON", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), "invalid response of the process teams for " + Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(test.handler)

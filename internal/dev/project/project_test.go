@@ -92,7 +92,7 @@ func TestLoadErrors(t *testing.T) {
 		"not YAML":             {"apply: [", "did not find expected node content"},
 		"twice":                {"apply: []\napply: []", `key "apply" already set`},
 		"a list":               {"[]", "must be an object, not a list"},
-		"binary without build": {`processes: [{command: ["{binary}"]}]`, "processes[0].command: {binary} is the file that build writes: add build"},
+		"binary without build": {`processes: [{command: ["{binary}"]}]`, "processes[0].command: {binary} is written by build: add build"},
 		"unknown field":        {"aply: []", "aply: unknown field; known are [apply processes]"},
 		"unknown deep":         {"processes: [{command: [a], enviroment: {}}]", "processes[0].enviroment: unknown field"},
 		"apply text":           {"apply: crd.yaml", `apply: must be a list, not the text "crd.yaml"`},
@@ -148,8 +148,8 @@ func TestLoadWithoutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		dir:          dir + " has no setpoint.yaml, which says what to apply",
-		file:         file + ": is a file; name the folder of a setpoint.yaml",
+		dir:          dir + " has no setpoint.yaml with manifests to apply and processes to run",
+		file:         file + " is a file; use the folder of a setpoint.yaml",
 		dir + "/nix": dir + "/nix: no such folder",
 	} {
 		if _, err := project.Load(name); err == nil || !strings.Contains(err.Error(), want) {
