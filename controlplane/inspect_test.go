@@ -85,7 +85,7 @@ func TestInspectProcessInPod(t *testing.T) {
 		t.Errorf("who may not: %v\n%s", err, out)
 	}
 	out, err = setpoint(mayNot, "get", "-N", "default")
-	if err == nil || !strings.Contains(out, "you may list leases.coordination.k8s.io neither in all namespaces nor in default") {
+	if err == nil || !strings.Contains(out, "you do not have permission to list leases.coordination.k8s.io in all namespaces or in namespace default") {
 		t.Errorf("who may not list: %v\n%s", err, out)
 	}
 }
