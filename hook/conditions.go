@@ -88,7 +88,7 @@ func (r *reader) condition(into *[]Condition) error {
 
 // tooMany is said of the item before the one that is too many.
 func (r *reader) tooMany() error {
-	return r.errorAt("", "must be the last one: no more than %d are read", maxListItems)
+	return r.errorAt("", "more than %d items", maxListItems)
 }
 
 func (r *reader) checkCondition(c Condition, others []Condition) error {

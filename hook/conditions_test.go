@@ -114,7 +114,7 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
 		{"events no list", known, `"events":{}`, `events: must be a list, is an object`},
 		{"event null", known, `"events":[null]`, `events[0]: must be an object, is null`},
-		{"too many events", known, `"events":[` + strings.Repeat(`{"reason":"A"},`, 100) + `{"reason":"A"}]`, `events[99]: must be the last one: no more than 100 are read`},
+		{"too many events", known, `"events":[` + strings.Repeat(`{"reason":"A"},`, 100) + `{"reason":"A"}]`, `events[99]: more than 100 items`},
 		{"event type", known, `"events":[{"reason":"A"},{"type":"Error","reason":"A"}]`, `events[1].type: must be Normal or Warning, is "Error"`},
 		{"event reason missing", known, `"events":[{"message":"hi"}]`, `events[0].reason: required`},
 		{"event reason in words", known, `"events":[{"reason":"No food"}]`, `events[0].reason: "No food": must be a word in CamelCase, such as QuotaExceeded`},

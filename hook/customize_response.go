@@ -87,7 +87,7 @@ func (r *customizeResponseReader) checkRule(rule RelatedRule, unknown string) er
 // like a selection.
 func (r *customizeResponseReader) checkMisspelled(unknown string, fields []string) error {
 	if hint := suggestion(unknown, fields); hint != "" {
-		return r.errorAt(fieldPath(unknown), "unknown field, and nothing else narrows what is selected%s", hint)
+		return r.errorAt(fieldPath(unknown), "unknown field, and no other field limits the selection%s", hint)
 	}
 	return nil
 }

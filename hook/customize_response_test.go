@@ -88,10 +88,10 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		want  string
 	}{
 		{"empty", modes, ``, `empty`},
-		{"left out", strict, `{}`, `relatedResources: required; answer [] for none`},
+		{"left out", strict, `{}`, `relatedResources: required; return [] for none`},
 		{"null", strict, `{"relatedResources":null}`, `relatedResources: must be a list ([] for none), is null`},
 		{"misspelt", known, `{"relatedResource":[]}`, `relatedResource: unknown field; did you mean "relatedResources"?`},
-		{"misspelt", loose, `{"related":[]}`, `related: unknown field, and relatedResources is missing; did you mean "relatedResources"?; answer [] for none`},
+		{"misspelt", loose, `{"related":[]}`, `related: unknown field, and relatedResources is missing; did you mean "relatedResources"?; return [] for none`},
 		{"an object", modes, `{"relatedResources":{}}`, `relatedResources: must be a list ([] for none), is an object`},
 		{"twice", known, `{"relatedResources":[],"relatedResources":[]}`, `relatedResources: given twice`},
 		{"rule null", modes, `{"relatedResources":[null]}`, `relatedResources[0]: must be an object, is null`},
@@ -107,14 +107,14 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 			`relatedResources[1].namespaceSelector.matchExpressions[0].values: must be a list, is a string`},
 		{"unknown field", known, rule(`"kind":"Pod"`), `relatedResources[1].kind: unknown field`},
 		{"misspelt selector", known, rule(`"labelSelecter":{}`), `relatedResources[1].labelSelecter: unknown field; did you mean "labelSelector"?`},
-		{"misspelt selector", loose, rule(`"labelSelecter":{}`), `relatedResources[1].labelSelecter: unknown field, and nothing else narrows what is selected; did you mean "labelSelector"?`},
+		{"misspelt selector", loose, rule(`"labelSelecter":{}`), `relatedResources[1].labelSelecter: unknown field, and no other field limits the selection; did you mean "labelSelector"?`},
 		{"misspelt labels", known, rule(`"labelSelector":{"matchLabel":{}}`), `relatedResources[1].labelSelector.matchLabel: unknown field; did you mean "matchLabels"?`},
 		{"misspelt labels", loose, rule(`"labelSelector":{"matchLabel":{}}`),
-			`relatedResources[1].labelSelector.matchLabel: unknown field, and nothing else narrows what is selected; did you mean "matchLabels"?`},
+			`relatedResources[1].labelSelector.matchLabel: unknown field, and no other field limits the selection; did you mean "matchLabels"?`},
 		{"misspelt requirement", known, rule(`"labelSelector":{"matchExpressions":[{"key":"a","op":"In"}]}`), `relatedResources[1].labelSelector.matchExpressions[0].op: unknown field`},
 		{"field twice", known, rule(`"names":[],"names":[]`), `relatedResources[1].names: given twice`},
 		{"cut short", modes, `{"relatedResources":[{"apiVersion":"v1"`, `relatedResources[0]: cut short after 39 bytes`},
-		{"reply of another hook", composite, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; answer [] for none`},
+		{"reply of another hook", composite, `{"children":[],"status":{}}`, `children: unknown field, and relatedResources is missing; return [] for none`},
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
@@ -139,13 +139,13 @@ func BenchmarkDecodeCustomizeResponse(b *testing.B) {
 	}
 }
 
-// checkMalformedError wants a malformed reply with these words; any if there are none.
+// checkMalformedError wants a malformed response with these words; any if there are none.
 func checkMalformedError(t *testing.T, err error, want string) {
 	t.Helper()
 	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
 		t.Fatalf("got error %v, want a malformed one", err)
 	}
-	got := strings.TrimPrefix(err.Error(), "malformed reply: ")
+	got := strings.TrimPrefix(err.Error(), "malformed response: ")
 	if want != "" && got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -46,11 +46,11 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 		reply string
 		want  string
 	}{
-		{"attachments missing", strict, `{}`, `attachments: required; answer [] for none`},
+		{"attachments missing", strict, `{}`, `attachments: required; return [] for none`},
 		{"attachments misspelt", known, `{"attachment":[]}`, `attachment: unknown field; did you mean "attachments"?`},
-		{"attachments misspelt", loose, `{"attachment":[]}`, `attachment: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
+		{"attachments misspelt", loose, `{"attachment":[]}`, `attachment: unknown field, and attachments is missing; did you mean "attachments"?; return [] for none`},
 		{"children instead", known, `{"children":[]}`, `children: unknown field; did you mean "attachments"?`},
-		{"children instead", loose, `{"children":[]}`, `children: unknown field, and attachments is missing; did you mean "attachments"?; answer [] for none`},
+		{"children instead", loose, `{"children":[]}`, `children: unknown field, and attachments is missing; did you mean "attachments"?; return [] for none`},
 		{"attachments twice", known, `{"attachments":[],"attachments":[]}`, `attachments: given twice`},
 		{"attachment without name", modes, `{"attachments":[{"apiVersion":"v1","kind":"Pod"}]}`, `attachments[0].metadata.name: required`},
 		{"labels a list", modes, `{"attachments":[],"labels":["a"]}`, `labels: must be an object, is a list`},

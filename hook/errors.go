@@ -39,9 +39,9 @@ type MalformedError struct {
 
 func (e *MalformedError) Error() string {
 	if e.Path == "" {
-		return fmt.Sprintf("malformed reply: %v", e.Err)
+		return fmt.Sprintf("malformed response: %v", e.Err)
 	}
-	return fmt.Sprintf("malformed reply: %s: %v", e.Path, e.Err)
+	return fmt.Sprintf("malformed response: %s: %v", e.Path, e.Err)
 }
 
 func (e *MalformedError) Unwrap() error { return e.Err }

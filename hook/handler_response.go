@@ -62,7 +62,7 @@ func (r *handlerResponseReader) decode() error {
 	}
 	if r.firstUnknown != nil && !r.hasKnownField {
 		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
-			"unknown field, and nothing else is there%s; answer {} for nothing to do", suggestion(*r.firstUnknown, handlerResponseFields()))
+			"unknown field in a response without known fields%s; return {} to do nothing", suggestion(*r.firstUnknown, handlerResponseFields()))
 	}
 	return r.checkFailure()
 }
@@ -130,10 +130,10 @@ func (r *handlerResponseReader) checkFailure() error {
 		return nil
 	}
 	if field := r.firstWrite(); field != "" {
-		return malformedAt(field, "goes with no error, of which nothing is written; to write and come again, answer retryAfterSeconds without an error")
+		return malformedAt(field, "not allowed with an error, which writes nothing; to write and be called again, return retryAfterSeconds without an error")
 	}
 	if r.failure.permanent && r.out.RetryAfter > 0 {
-		return malformedAt(fieldRetryAfter, "goes with no permanent error, which does not come again")
+		return malformedAt(fieldRetryAfter, "not allowed with a permanent error, which is not retried")
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ func (r *handlerResponseReader) patch() (json.RawMessage, error) {
 	start, err := r.openObject(func(name []byte) error {
 		switch string(name) {
 		case "apiVersion", "kind":
-			return r.errorAt("", "cannot be patched: it says what the object is")
+			return r.errorAt("", "cannot be patched: it identifies the object")
 		case "status":
-			return r.errorAt("", "cannot be patched here; put it into the field status of the answer")
+			return r.errorAt("", "cannot be patched here; use the field status of the response")
 		case "metadata":
 			return r.members(r.metadataPatch)
 		}
@@ -37,10 +37,10 @@ func (r *handlerResponseReader) metadataPatch(name []byte) (err error) {
 	case "annotations":
 		rules = annotationRules
 	default:
-		return r.errorAt("", "cannot be patched: of the metadata, only labels and annotations can")
+		return r.errorAt("", "cannot be patched: only labels and annotations of the metadata can")
 	}
 	if r.null() {
-		return r.errorAt("", "must be an object, is null; null removes one that it is given for by name")
+		return r.errorAt("", "must be an object, is null; to remove a key, set the key to null")
 	}
 	_, err = r.stringMap(rules)
 	return err
@@ -89,7 +89,7 @@ func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) er
 	case a.Object == nil:
 		return r.errorAt(".object", "required")
 	case sibling != "" && !r.decoding.loose():
-		return r.errorAt(fieldPath(sibling), "unknown field beside object and unowned; what is of the object goes into the field object")
+		return r.errorAt(fieldPath(sibling), "unknown field next to object and unowned; fields of the object belong in the field object")
 	}
 	return nil
 }
@@ -128,11 +128,11 @@ func (r *handlerResponseReader) checkDeletion(d Deletion) error {
 	case d.Kind == "":
 		return r.errorAt(".kind", "required")
 	case d.Name == "" && d.Selector == "":
-		return r.errorAt("", "must say which, by name or by selector")
+		return r.errorAt("", "name or selector required")
 	case d.Name != "" && d.Selector != "":
-		return r.errorAt(".selector", "goes with no name")
+		return r.errorAt(".selector", "not allowed with a name")
 	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
-		return r.errorAt(".evict", "is for pods only")
+		return r.errorAt(".evict", "only pods can be evicted")
 	case d.Selector == "":
 		return nil
 	}
@@ -141,7 +141,7 @@ func (r *handlerResponseReader) checkDeletion(d Deletion) error {
 		return r.errorAt(".selector", `%q: must be a label selector, such as "app=web,tier!=cache"`, shorten(d.Selector))
 	}
 	if selector.Empty() {
-		return r.errorAt(".selector", "selects everything; name what is to be deleted")
+		return r.errorAt(".selector", "selects everything; select what to delete")
 	}
 	return nil
 }

@@ -60,10 +60,10 @@ func (r *reader) checkRequired(l requiredList, fields []string) error {
 	case l.isSet || !l.required:
 		return nil
 	case r.decoding == Strict:
-		return malformedAt(l.name, "required; answer [] for none")
+		return malformedAt(l.name, "required; return [] for none")
 	case r.likelyMisspelled != nil:
 		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.likelyMisspelled)),
-			"unknown field, and %s is missing%s; answer [] for none", l.name, suggestion(*r.likelyMisspelled, fields))
+			"unknown field, and %s is missing%s; return [] for none", l.name, suggestion(*r.likelyMisspelled, fields))
 	}
 	return nil
 }

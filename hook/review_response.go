@@ -62,7 +62,7 @@ func (r *reviewResponseReader) decode() error {
 		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
 			"unknown field, and %s is missing%s", fieldAllowed, suggestion(*r.firstUnknown, reviewResponseFields()))
 	}
-	return malformedAt(fieldAllowed, "required; answer true or false")
+	return malformedAt(fieldAllowed, "required: true or false")
 }
 
 func (r *reviewResponseReader) field(name []byte) (err error) {
@@ -119,7 +119,7 @@ func (r *reviewResponseReader) codeField() error {
 	}
 	var code int
 	if json.Unmarshal(value, &code) != nil || code < http.StatusBadRequest || code > 599 {
-		return r.errorAt("", "must be the HTTP status of an error, 400 to 599")
+		return r.errorAt("", "must be an HTTP error status, 400 to 599")
 	}
 	r.code = &code
 	return nil
@@ -251,19 +251,19 @@ func (r *reviewResponseReader) check() error {
 	changes := r.changes()
 	switch {
 	case len(changes) > 1:
-		return malformedAt(changes[1], "goes with no %s: say what to change in one way", changes[0])
+		return malformedAt(changes[1], "not allowed with %s: set only one of them", changes[0])
 	case r.allowed && r.code != nil:
-		return malformedAt(fieldCode, "goes with allowed: false")
+		return malformedAt(fieldCode, "only for allowed: false")
 	case r.allowed && r.denial.Reason != "":
-		return malformedAt(fieldReason, "goes with allowed: false")
+		return malformedAt(fieldReason, "only for allowed: false")
 	case r.allowed && r.denial.Message != "":
-		return malformedAt(fieldMessage, "goes with allowed: false; to tell the user something all the same, answer warnings")
+		return malformedAt(fieldMessage, "only for allowed: false; to warn the user, return warnings")
 	case r.allowed:
 		return nil
 	case len(changes) > 0:
-		return malformedAt(changes[0], "goes with allowed: true; of what is refused nothing is stored")
+		return malformedAt(changes[0], "only for allowed: true; a denied change is not stored")
 	case r.denial.Message == "":
-		return malformedAt(fieldMessage, "required with allowed: false; say what is wrong and what to do")
+		return malformedAt(fieldMessage, "required for allowed: false: say what is wrong and how to fix it")
 	}
 	if r.code != nil {
 		r.denial.Code = *r.code

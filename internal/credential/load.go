@@ -123,7 +123,7 @@ func (a *Authorization) header(from *Source) (string, error) {
 	case token == "":
 		return "", fmt.Errorf("%s: key %s is blank", k.objectRef, k.name)
 	case strings.ContainsFunc(token, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-		return "", fmt.Errorf("%s: key %s: is more than one line, which no header can hold", k.objectRef, k.name)
+		return "", fmt.Errorf("%s: key %s: has more than one line; a header cannot", k.objectRef, k.name)
 	}
 	return cmp.Or(a.Type, "Bearer") + " " + token, nil
 }
@@ -135,7 +135,7 @@ func (b *BasicAuth) header(from *Source) (string, error) {
 		return "", err
 	}
 	if bytes.IndexByte(username, ':') >= 0 {
-		return "", fmt.Errorf("%s: key %s: a user name cannot have a colon in it", u.objectRef, u.name)
+		return "", fmt.Errorf("%s: key %s: a user name cannot contain a colon", u.objectRef, u.name)
 	}
 	userPassword := append(append(bytes.Clone(username), ':'), password...)
 	return "Basic " + base64.StdEncoding.EncodeToString(userPassword), nil
@@ -173,7 +173,7 @@ func (c *CABundle) location() string {
 func parseCABundle(pem []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("has no certificate in PEM form")
+		return nil, errors.New("no PEM certificates")
 	}
 	return roots, nil
 }

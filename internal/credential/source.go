@@ -82,7 +82,7 @@ func (s *Source) waitUntilRead(ctx context.Context) error {
 		select {
 		case <-view.ReadyOrFailed():
 		case <-ctx.Done():
-			return fmt.Errorf("%s has not been read yet", h)
+			return fmt.Errorf("%s not read yet", h)
 		}
 		if err := view.Err(); err != nil && !view.Synced() {
 			return fmt.Errorf("read %s: %w", h, err)
@@ -112,14 +112,14 @@ func (s *Source) refresh() bool {
 func (s *Source) value(k valueKey) ([]byte, error) {
 	o := s.views[k.objectRef].Get(k.Namespace, k.Name)
 	if o == nil {
-		return nil, fmt.Errorf("%s not found; create it, or name another in %s", k.objectRef, k.field)
+		return nil, fmt.Errorf("%s not found; create it or set another name in %s", k.objectRef, k.field)
 	}
 	value, err := k.valueIn(o)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: key %s: %w", k.objectRef, k.name, err)
 	case value == nil:
-		return nil, fmt.Errorf("%s has no key %s; add it, or name another in %s", k.objectRef, k.name, k.field)
+		return nil, fmt.Errorf("%s has no key %s; add it or set another key in %s", k.objectRef, k.name, k.field)
 	case len(value) == 0:
 		return nil, fmt.Errorf("%s: key %s is empty", k.objectRef, k.name)
 	}

@@ -97,12 +97,12 @@ func TestHeaders(t *testing.T) {
 		{"type", typed("Token", "token"), "Token t0ken"},
 		{"basic", basic("", ""), "Basic dG9tOiBwYTpzcyA="},
 		{"basic by other keys", basic("token", "password"), "Basic IHQwa2VuCjogcGE6c3Mg"},
-		{"missing key", token("tokn"), "Secret ops/hook has no key tokn; add it, or name another in authorization.secretRef"},
+		{"missing key", token("tokn"), "Secret ops/hook has no key tokn; add it or set another key in authorization.secretRef"},
 		{"empty key", token("empty"), "Secret ops/hook: key empty is empty"},
 		{"blank key", token("blank"), "Secret ops/hook: key blank is blank"},
-		{"two lines", token("lines"), "Secret ops/hook: key lines: is more than one line, which no header can hold"},
-		{"colon in the name", basic("colon", ""), "Secret ops/hook: key colon: a user name cannot have a colon in it"},
-		{"no password", basic("", "none"), "Secret ops/hook has no key none; add it, or name another in basicAuth"},
+		{"two lines", token("lines"), "Secret ops/hook: key lines: has more than one line; a header cannot"},
+		{"colon in the name", basic("colon", ""), "Secret ops/hook: key colon: a user name cannot contain a colon"},
+		{"no password", basic("", "none"), "Secret ops/hook has no key none; add it or set another key in basicAuth"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(t)
@@ -118,7 +118,7 @@ func TestHeaders(t *testing.T) {
 func TestMissingSecretAppears(t *testing.T) {
 	a := newAPI(t)
 	o := open(t, a, token("token"))
-	const missing = "Secret ops/hook not found; create it, or name another in authorization.secretRef"
+	const missing = "Secret ops/hook not found; create it or set another name in authorization.secretRef"
 	o.expectHeader(missing)
 	a.secret("ops/hook", map[string]string{"token": "a"})
 	o.expectChange()
@@ -180,10 +180,10 @@ func TestBrokenCertificates(t *testing.T) {
 		data map[string]string
 		want string
 	}{
-		{"no PEM", inSecret, map[string]string{"bundle": "s3cret"}, "Secret ops/hook: key bundle: has no certificate in PEM form"},
-		{"key in place of a certificate", inSecret, map[string]string{"bundle": key}, "Secret ops/hook: key bundle: has no certificate in PEM form"},
+		{"no PEM", inSecret, map[string]string{"bundle": "s3cret"}, "Secret ops/hook: key bundle: no PEM certificates"},
+		{"key in place of a certificate", inSecret, map[string]string{"bundle": key}, "Secret ops/hook: key bundle: no PEM certificates"},
 		{"pair", client, map[string]string{"tls.crt": cert, "tls.key": key}, ""},
-		{"no private key", client, map[string]string{"tls.crt": cert}, "Secret ops/hook has no key tls.key; add it, or name another in clientTLS"},
+		{"no private key", client, map[string]string{"tls.crt": cert}, "Secret ops/hook has no key tls.key; add it or set another key in clientTLS"},
 		{"pair that is none", client, map[string]string{"tls.crt": cert, "tls.key": foreign}, "Secret ops/hook: keys tls.crt and tls.key: tls: private key does not match public key"},
 		{"no pair at all", client, map[string]string{"tls.crt": "s3cret", "tls.key": "s3cret"}, "Secret ops/hook: keys tls.crt and tls.key: tls: failed to find any PEM data in certificate input"},
 	} {
@@ -236,7 +236,7 @@ func TestWaitEndsWithContext(t *testing.T) {
 	defer source.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := source.Current(ctx); fmt.Sprint(err) != "Secret ops/hook has not been read yet" {
+	if _, err := source.Current(ctx); fmt.Sprint(err) != "Secret ops/hook not read yet" {
 		t.Errorf("got %v", err)
 	}
 }

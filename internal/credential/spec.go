@@ -65,7 +65,7 @@ func (s Spec) IsZero() bool { return s == Spec{} }
 // error begins with the path of a field, such as "caBundle.secretRef.name".
 func (s Spec) Validate() error {
 	if s.Authorization != nil && s.BasicAuth != nil {
-		return errors.New("authorization: excludes basicAuth; remove one of them")
+		return errors.New("authorization: cannot be set together with basicAuth")
 	}
 	return cmp.Or(s.CABundle.validate(), s.ClientTLS.validate(), s.Authorization.validate(), s.BasicAuth.validate())
 }
@@ -106,7 +106,7 @@ func (a *Authorization) validate() error {
 	case a == nil:
 		return nil
 	case strings.EqualFold(a.Type, "basic"):
-		return fmt.Errorf("authorization.type: %s is what basicAuth is for; use that", a.Type)
+		return fmt.Errorf("authorization.type: %s use basicAuth", a.Type)
 	case strings.ContainsFunc(a.Type, isInvalidSchemeChar):
 		return errors.New("authorization.type: must be one word, such as Bearer")
 	case a.SecretRef.Key == "":

@@ -21,15 +21,15 @@ func TestValidate(t *testing.T) {
 		{credential.Spec{Authorization: &credential.Authorization{Type: "Token", SecretRef: credential.KeyRef{Ref: good, Key: "token"}}}, "<nil>"},
 		{credential.Spec{CABundle: &credential.CABundle{}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
 		{credential.Spec{CABundle: &credential.CABundle{Inline: &ca, SecretRef: &credential.KeyRef{Ref: good}}}, "caBundle: set exactly one of inline, secretRef and configMapRef"},
-		{credential.Spec{CABundle: &credential.CABundle{Inline: &text}}, "caBundle.inline: has no certificate in PEM form"},
+		{credential.Spec{CABundle: &credential.CABundle{Inline: &text}}, "caBundle.inline: no PEM certificates"},
 		{credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{}}}, "caBundle.secretRef.name: required"},
 		{credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Name: "x"}}}}, "caBundle.configMapRef.namespace: required"},
 		{credential.Spec{ClientTLS: &credential.ClientTLS{}}, "clientTLS.secretRef.name: required"},
 		{credential.Spec{BasicAuth: &credential.BasicAuth{}}, "basicAuth.secretRef.name: required"},
-		{credential.Spec{Authorization: &credential.Authorization{Type: "BASIC"}}, "authorization.type: BASIC is what basicAuth is for; use that"},
+		{credential.Spec{Authorization: &credential.Authorization{Type: "BASIC"}}, "authorization.type: BASIC use basicAuth"},
 		{credential.Spec{Authorization: &credential.Authorization{Type: "a b"}}, "authorization.type: must be one word, such as Bearer"},
 		{credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{Ref: good}}}, "authorization.secretRef.key: required"},
-		{credential.Spec{Authorization: &credential.Authorization{}, BasicAuth: &credential.BasicAuth{}}, "authorization: excludes basicAuth; remove one of them"},
+		{credential.Spec{Authorization: &credential.Authorization{}, BasicAuth: &credential.BasicAuth{}}, "authorization: cannot be set together with basicAuth"},
 	} {
 		if got := fmt.Sprint(c.spec.Validate()); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)

@@ -34,11 +34,11 @@ func Parse(expression string) (Cron, error) {
 	case fields == "":
 		return Cron{}, fmt.Errorf(`the cron expression %q is empty; an example is "30 4 * * *"`, expression)
 	case strings.HasPrefix(fields, "@every"):
-		return Cron{}, fmt.Errorf("the cron expression %q is an interval; say it as one", expression)
+		return Cron{}, fmt.Errorf("the cron expression %q is an interval; use an interval instead", expression)
 	}
 	schedule, err := cron.ParseStandard(timeZone + " " + fields)
 	if err == nil && schedule.Next(time.Unix(0, 0)).IsZero() {
-		err = errors.New("no day is like that")
+		err = errors.New("it never matches")
 	}
 	if err != nil {
 		return Cron{}, fmt.Errorf("the cron expression %q: %w", expression, err)

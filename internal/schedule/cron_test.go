@@ -42,7 +42,7 @@ func TestParseRejects(t *testing.T) {
 		{"* * * *", "expected exactly 5 fields"},
 		{"0 0 * * * *", "expected exactly 5 fields"},
 		{"61 * * * *", "above maximum"},
-		{"0 0 30 2 *", "no day is like that"},
+		{"0 0 30 2 *", "it never matches"},
 		{"TZ=Moon/Tycho 0 0 * * *", "Moon/Tycho"},
 		{"@every 1h", "is an interval"},
 		{"@sometimes", "unrecognized"},

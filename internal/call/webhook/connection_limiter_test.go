@@ -87,7 +87,7 @@ func TestConnectionLimiterWaits(t *testing.T) {
 	<-called
 	server := serveResponse(t, 200, nil, `{"children":[]}`)
 	w := open(t, webhook.Config{URL: server.URL, ConnectionLimiter: bound, Timeout: 100 * time.Millisecond})
-	if _, err := w.Call(t.Context(), request()); err == nil || !strings.Contains(err.Error(), "no answer within 100ms") {
+	if _, err := w.Call(t.Context(), request()); err == nil || !strings.Contains(err.Error(), "no response within 100ms") {
 		t.Error(err)
 	}
 	stop()

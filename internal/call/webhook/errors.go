@@ -29,7 +29,7 @@ func (e *StatusError) Error() string {
 	text := "answered " + strings.TrimSpace(strconv.Itoa(e.Code)+" "+http.StatusText(e.Code))
 	switch {
 	case e.Location != "":
-		text += ", pointing to " + e.Location + "; redirects are not followed: ask there"
+		text += ", pointing to " + e.Location + "; redirects are not followed: use that URL"
 	case e.Body != "":
 		text += ": " + e.Body
 	}

@@ -77,7 +77,7 @@ func TestAdmit(t *testing.T) {
 	}{
 		{"allowed", `{"allowed":true}`, http.StatusOK, true, ""},
 		{"denied", `{"allowed":false,"message":"no tag"}`, http.StatusOK, false, ""},
-		{"nonsense", `yes`, http.StatusOK, false, "malformed reply"},
+		{"nonsense", `yes`, http.StatusOK, false, "malformed response"},
 		{"silence", `{}`, http.StatusOK, false, "allowed: required"},
 		{"failure", `{"allowed":true}`, http.StatusInternalServerError, false, "500"},
 	} {

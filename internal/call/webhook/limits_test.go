@@ -23,7 +23,7 @@ func valuesServer(before, value, after string) http.HandlerFunc {
 
 // Fault S4: a response inside the limit of 32 MiB took gigabytes.
 func TestTooManyValues(t *testing.T) {
-	const want = "malformed reply: has more than 500000 JSON values"
+	const want = "malformed response: has more than 500000 JSON values"
 	const child = `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},"data":{"a":[`
 	sync := func(ctx context.Context, w *webhook.Webhook) error {
 		_, err := w.Call(ctx, request())

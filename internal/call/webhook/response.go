@@ -31,7 +31,7 @@ const (
 // more values than may be.
 func (w *Webhook) read(resp *http.Response) ([]byte, error) {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, &hook.MalformedError{Err: fmt.Errorf("encoded as %q, which was not asked for", encoding)}
+		return nil, &hook.MalformedError{Err: fmt.Errorf("unexpected Content-Encoding %q", encoding)}
 	}
 	if resp.ContentLength > w.limits.MaxResponseBytes {
 		return nil, w.tooLarge()

@@ -67,14 +67,14 @@ func TestStatusErrors(t *testing.T) {
 		{"created", 201, nil, `{"children":[]}`, `answered 201 Created: {"children":[]}`},
 		{"no content", 204, nil, "", "answered 204 No Content"},
 		{"redirect", 301, http.Header{"Location": {"https://example.com/"}}, "",
-			"answered 301 Moved Permanently, pointing to https://example.com/; redirects are not followed: ask there"},
+			"answered 301 Moved Permanently, pointing to https://example.com/; redirects are not followed: use that URL"},
 		{"busy, no word when", 429, nil, "slow down", "answered 429 Too Many Requests: slow down"},
-		{"empty", 200, nil, "", "malformed reply: empty"},
-		{"cut short", 200, nil, `{"children":[`, "malformed reply: children: cut short after 13 bytes"},
-		{"child null", 200, nil, `{"children":[null]}`, "malformed reply: children[0]: must be an object, is null"},
-		{"child without name", 200, nil, `{"children":[{"apiVersion":"v1","kind":"Pod"}]}`, "malformed reply: children[0].metadata.name: required"},
-		{"misspelt", 200, nil, `{"childern":[]}`, `malformed reply: childern: unknown field; did you mean "children"?`},
-		{"compressed", 200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", `malformed reply: encoded as "gzip", which was not asked for`},
+		{"empty", 200, nil, "", "malformed response: empty"},
+		{"cut short", 200, nil, `{"children":[`, "malformed response: children: cut short after 13 bytes"},
+		{"child null", 200, nil, `{"children":[null]}`, "malformed response: children[0]: must be an object, is null"},
+		{"child without name", 200, nil, `{"children":[{"apiVersion":"v1","kind":"Pod"}]}`, "malformed response: children[0].metadata.name: required"},
+		{"misspelt", 200, nil, `{"childern":[]}`, `malformed response: childern: unknown field; did you mean "children"?`},
+		{"compressed", 200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b", `malformed response: unexpected Content-Encoding "gzip"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := serveResponse(t, c.code, c.header, c.body)
@@ -135,8 +135,8 @@ func TestMaxResponseBytes(t *testing.T) {
 	}{
 		{"as large as allowed", limit, true, "<nil>", limit},
 		{"as large as allowed, unannounced", limit, false, "<nil>", limit},
-		{"announced too large", limit + 1, true, "malformed reply: larger than 1 MiB", 0},
-		{"unannounced too large", 100 << 20, false, "malformed reply: larger than 1 MiB", limit + 1},
+		{"announced too large", limit + 1, true, "malformed response: larger than 1 MiB", 0},
+		{"unannounced too large", 100 << 20, false, "malformed response: larger than 1 MiB", limit + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(padded(c.size, c.announced))

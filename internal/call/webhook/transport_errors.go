@@ -19,7 +19,7 @@ type truncatedError struct {
 }
 
 func (p *truncatedError) Error() string {
-	return fmt.Sprintf("reply ended after %d bytes: %v", p.bytesRead, p.err)
+	return fmt.Sprintf("response ended after %d bytes: %v", p.bytesRead, p.err)
 }
 func (p *truncatedError) Unwrap() error { return p.err }
 
@@ -54,9 +54,9 @@ func (w *Webhook) timeoutError(err error) error {
 	// connections: the next calls had better dial anew.
 	w.client.closeIdle()
 	if p, ok := errors.AsType[*truncatedError](err); ok {
-		return &TimeoutError{fmt.Sprintf("no complete answer within %v, only %d bytes", w.timeout, p.bytesRead)}
+		return &TimeoutError{fmt.Sprintf("no complete response within %v, only %d bytes", w.timeout, p.bytesRead)}
 	}
-	return &TimeoutError{fmt.Sprintf("no answer within %v", w.timeout)}
+	return &TimeoutError{fmt.Sprintf("no response within %v", w.timeout)}
 }
 
 func describeError(err error) error {
@@ -64,13 +64,13 @@ func describeError(err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &p):
-		return &describedError{fmt.Sprintf("connection closed in the middle of the answer, after %d bytes", p.bytesRead), err}
+		return &describedError{fmt.Sprintf("connection closed in the middle of the response, after %d bytes", p.bytesRead), err}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return &describedError{"no such host: " + dns.Name + textAfter(dns, err), err}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &describedError{"connection refused" + remoteAddress(err), err}
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return &describedError{"connection closed without an answer", err}
+		return &describedError{"connection closed without a response", err}
 	}
 	return &describedError{strings.TrimPrefix(err.Error(), netHTTPPrefix), err}
 }

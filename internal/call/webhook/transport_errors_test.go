@@ -99,13 +99,13 @@ func TestBrokenConnections(t *testing.T) {
 	for _, c := range []struct {
 		name, raw, want string
 	}{
-		{"closed", "", "connection closed without an answer"},
+		{"closed", "", "connection closed without a response"},
 		{"closed in the header", "HTTP/1.1 200 OK\r\nContent-", `malformed MIME header: missing colon: "Content-"`},
-		{"closed in the body", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"children\":[", "connection closed in the middle of the answer, after 13 bytes"},
-		{"closed in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"chi\r\n9\r\nld", "connection closed in the middle of the answer, after 7 bytes"},
-		{"announced by the terabyte", "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n{", "malformed reply: larger than 32 MiB"},
+		{"closed in the body", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"children\":[", "connection closed in the middle of the response, after 13 bytes"},
+		{"closed in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"chi\r\n9\r\nld", "connection closed in the middle of the response, after 7 bytes"},
+		{"announced by the terabyte", "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n{", "malformed response: larger than 32 MiB"},
 		{"not HTTP", "220 mail.example.com ESMTP\r\n", `malformed HTTP status code "mail.example.com"`},
-		{"without a length", "HTTP/1.1 200 OK\r\n\r\n{\"children\":[", "malformed reply: children: cut short after 13 bytes"},
+		{"without a length", "HTTP/1.1 200 OK\r\n\r\n{\"children\":[", "malformed response: children: cut short after 13 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := serve(t, respondAndClose(c.raw))
@@ -158,9 +158,9 @@ func TestTimeout(t *testing.T) {
 		server connHandler
 		want   string
 	}{
-		{"silent", respondAndWait(""), "no answer within 10s"},
-		{"stuck", respondAndWait("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"chi"), "no complete answer within 10s, only 5 bytes"},
-		{"deaf", func(_ int, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, "no answer within 10s"},
+		{"silent", respondAndWait(""), "no response within 10s"},
+		{"stuck", respondAndWait("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"chi"), "no complete response within 10s, only 5 bytes"},
+		{"deaf", func(_ int, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, "no response within 10s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestTimeoutDropsIdleConnections(t *testing.T) {
 			}
 		})
 		mustServeTwoCalls(t, w, release)
-		if got, want := callError(t, w, "http://hook.default/sync"), "no answer within 1s"; got != want {
+		if got, want := callError(t, w, "http://hook.default/sync"), "no response within 1s"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if _, err := w.Call(t.Context(), request()); err != nil {
@@ -349,7 +349,7 @@ func TestRequestThatCrashesTheHook(t *testing.T) {
 		})
 		mustServeTwoCalls(t, w, release)
 		deadly.Store(true)
-		if got, want := callError(t, w, "http://hook.default/sync"), "connection closed without an answer"; got != want {
+		if got, want := callError(t, w, "http://hook.default/sync"), "connection closed without a response"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

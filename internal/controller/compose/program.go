@@ -148,16 +148,11 @@ const (
 	ReasonHookFailed = "HookFailed"
 	// ReasonInvalidResponse: the response of the hook is invalid; the message has the field path.
 	ReasonInvalidResponse = "InvalidResponse"
-	// controller.ReasonWriteFailed: the API server refused a write; the message is the server's.
 	// ReasonInvalidParent: the parent has no spec.selector, or an invalid one.
 	ReasonInvalidParent = "InvalidParent"
 	// ReasonConflicting: the hook returns different responses to the same request, or each
 	// response changes the next request. The message names the field.
 	ReasonConflicting = "Conflicting"
-	// controller.ReasonInternalError: Setpoint has a defect; the log has the stack. Please report it.
-	// controller.ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
-	// controller.ReasonResumed: the controller continues after a pause.
-	// controller.ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
 	// ReasonFlapping: another client or the API server keeps changing a child. The message names
 	// the field and the field manager. Setpoint waits up to 30 s before it writes the child again.
 	ReasonFlapping = "Flapping"

@@ -24,7 +24,7 @@ const evictionRetryDelay = 2 * time.Second
 const evictionEventDelay = 10 * time.Second
 
 // errEvictionRefused ends an answer of which some pods could not be evicted for now.
-var errEvictionRefused = errors.New("a disruption budget does not allow more evictions now")
+var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evictions now")
 
 // apply deletes and applies what an answer says, and says whether all is done. It
 // is tried again with backoff, without asking the handler.

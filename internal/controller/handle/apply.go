@@ -34,7 +34,7 @@ func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	write.After, write.Err = stored, err
 	h.record.Wrote(began, write)
 	if isNamespaceTerminating(err) {
-		h.Log.Debug("not applied, for its namespace is going away", "applied", desired.Ref().String())
+		h.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
 		return nil
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *applier) createOrApply(ctx context.Context, resource object.Resource, d
 func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
 	existing, err := h.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
-		return fmt.Errorf("it exists; read whose it is: %w", err)
+		return fmt.Errorf("it already exists; read its owner: %w", err)
 	}
 	owner, owned := existing.Controller()
 	switch {
@@ -95,7 +95,7 @@ func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, 
 	case slices.Contains(existing.Managers, h.program.Manager):
 		return nil
 	}
-	return errors.New("it already exists and has no owner; delete it, or give one of the two another name")
+	return errors.New("it already exists and has no owner; delete it or use another name")
 }
 
 // watchedObject is an object as it is watched; nil if there is none of its name, and not

@@ -58,7 +58,7 @@ func TestCreateOrApply(t *testing.T) {
 		}
 	})
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
-	const refusal = "eur WriteFailed handler h: apply ConfigMap town/eur: it already exists and has no owner; delete it, or give one of the two another name"
+	const refusal = "eur WriteFailed handler h: apply ConfigMap town/eur: it already exists and has no owner; delete it or use another name"
 	eventually(t, "told", func() bool { return slices.Contains(st.eventLines(), refusal) })
 	if o := s.get(configMaps, "eur"); strings.Contains(text(o), `"data":`) || strings.Contains(text(o), "ownerReferences") {
 		t.Errorf("taken: %s", text(o))

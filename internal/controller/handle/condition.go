@@ -26,7 +26,7 @@ func (r *run) condition() (hook.Condition, bool) {
 	if former.Status == "False" && !r.ownsCondition(former) {
 		return hook.Condition{}, false
 	}
-	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "all handlers are well"}
+	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "no handler is failing"}
 	if reason, message, _ := r.firstError(); message != "" {
 		now.Status, now.Reason, now.Message = "False", reason, r.signature()+message
 	} else if r.memory.throttle.isActive() {

@@ -167,7 +167,7 @@ func (e *fakeHandler) Handle(_ context.Context, n *hook.HandlerRequest) (*hook.H
 	how := e.responses[n.Handler]
 	st := e.env
 	e.lock.Unlock()
-	line := fmt.Sprintf("%s %s %s", n.Handler, n.Reason, n.Name)
+	line := fmt.Sprintf("%s %s %s", n.Handler, strings.ToLower(string(n.Reason)), n.Name)
 	for _, c := range n.Changes {
 		line += fmt.Sprintf(" %s:%s->%s", c.Path, c.From, c.To)
 	}

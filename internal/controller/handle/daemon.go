@@ -129,12 +129,12 @@ func (r *run) reportStuckDaemon(i int) {
 		return
 	}
 	w.stuck = true
-	effect := "it is not started again before it returns"
+	effect := "it restarts only after it has returned"
 	if r.stored.Deleting() {
 		effect = "the object is deleted without it"
 	}
 	r.recordError(i, failure.WithReason(ReasonDaemonStuck,
-		fmt.Errorf("daemon %s has not returned %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
+		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
 }
 
 // stopTimeout is how long a deleted object waits for the daemon.

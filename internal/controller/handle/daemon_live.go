@@ -17,7 +17,7 @@ import (
 
 // ErrConflict ends a write of a daemon that would overwrite what another client wrote
 // since the daemon last saw the object.
-var ErrConflict = errors.New("another client changed the same fields meanwhile")
+var ErrConflict = errors.New("another client changed the same fields")
 
 // Live is the object of a daemon while the daemon runs.
 type Live struct {

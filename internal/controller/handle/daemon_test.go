@@ -97,7 +97,7 @@ func TestDaemonWriteConflict(t *testing.T) {
 	write(`{"spec":{"n":3}}`, `{"m":100,"n":3}`)
 	s.edit(rates, "eur", `{"spec":{"n":100}}`)
 	st.waitIdle(t)
-	write(`{"spec":{"n":4}}`, "write town/eur: another client changed the same fields meanwhile: spec.n", `{"m":100,"n":100}`)
+	write(`{"spec":{"n":4}}`, "write town/eur: another client changed the same fields: spec.n", `{"m":100,"n":100}`)
 	write(`{"spec":{"n":101}}`, `{"m":100,"n":101}`)
 }
 
@@ -164,7 +164,7 @@ func TestDaemonStopTimeout(t *testing.T) {
 	st.SyncAll(queue.RequeueAfter)
 	eventually(t, "an event", stuck("eur DaemonStuck daemon d has not returned 1m0s after its context was cancelled: the object is deleted without it"))
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
-	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned 1m0s after its context was cancelled: it is not started again before it returns"))
+	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned 1m0s after its context was cancelled: it restarts only after it has returned"))
 	eventually(t, "a condition", func() bool { return strings.Contains(text(s.get(rates, "usd")), "DaemonStuck") })
 	s.edit(rates, "usd", `{"metadata":{"labels":{"watch":"yes"}}}`)
 	st.waitIdle(t)

@@ -49,7 +49,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if err == nil {
 			return true
 		}
-		c.Log.Warn("finalizer not removed; trying again", "object", o.Ref().String(), "error", failure.OneLine(err))
+		c.Log.Warn("finalizer not removed; retrying", "object", o.Ref().String(), "error", failure.OneLine(err))
 		if !sleep(ctx, controller.ConflictDelay) {
 			return true
 		}

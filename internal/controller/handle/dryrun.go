@@ -71,7 +71,7 @@ type Timer struct {
 }
 
 // errNoObject says that there is nothing to preview.
-var errNoObject = errors.New("there is no such object among those that this controller handles")
+var errNoObject = errors.New("not an object of this controller")
 
 // DryRun finds out which handlers would be told of an object now, asks them, and
 // finds out what would be written of what they answer; and writes nothing. What a

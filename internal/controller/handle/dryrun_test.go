@@ -36,7 +36,7 @@ func (e *fakeHandler) dryRun(t *testing.T, s *server, p Program, of DryRunReques
 func (p DryRunResult) summary() string {
 	var parts []string
 	for _, c := range p.Calls {
-		text := c.Handler + " " + string(c.Reason)
+		text := c.Handler + " " + strings.ToLower(string(c.Reason))
 		for _, change := range c.Changes {
 			text += fmt.Sprintf(" %s:%s->%s", change.Path, change.From, change.To)
 		}

@@ -19,21 +19,16 @@ const (
 	ReasonGaveUp = "HandlerGaveUp"
 	// ReasonInvalidResponse: the response of a handler is invalid or not permitted; the message
 	// has the field path.
-	ReasonInvalidResponse = "InvalidAnswer"
-	// controller.ReasonWriteFailed: the API server refused a write; Setpoint retries it without a call.
+	ReasonInvalidResponse = "InvalidResponse"
 	// ReasonReadFailed: Setpoint cannot read an object that it needs.
 	ReasonReadFailed = "ReadFailed"
-	// controller.ReasonInternalError: a handler panicked or Setpoint has a defect; the log has the stack.
-	// controller.ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.
-	// controller.ReasonResumed: the controller continues after a pause.
-	// controller.ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
 	// ReasonConflicting: the object changes more than once a second for long, so Setpoint throttles
 	// its handlers. The message names the handler and the fields.
 	ReasonConflicting = "Conflicting"
 	// ReasonPreviousStateNotStored: Setpoint could not store the previous state of the object.
-	ReasonPreviousStateNotStored = "OldNotKept"
+	ReasonPreviousStateNotStored = "PreviousStateNotStored"
 	// ReasonPreviousStateLost: the stored previous state is missing or was changed.
-	ReasonPreviousStateLost = "OldLost"
+	ReasonPreviousStateLost = "PreviousStateLost"
 	// ReasonEvictionRefused: a PodDisruptionBudget has refused an eviction for ten seconds;
 	// Setpoint retries.
 	ReasonEvictionRefused = "EvictionRefused"
@@ -45,7 +40,7 @@ const (
 )
 
 // errTooManyConflicts is controller.ErrConflict for too long.
-var errTooManyConflicts = errors.New("it changes all the time")
+var errTooManyConflicts = errors.New("too many conflicts in a row")
 
 // requestedDelay is the delay that a handler asked for.
 func requestedDelay(err error) (time.Duration, bool) {

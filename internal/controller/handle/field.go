@@ -13,7 +13,7 @@ func ParseField(text string) ([]string, error) {
 		return nil, err
 	}
 	if isSystemField(path) {
-		return nil, fmt.Errorf("%q does not change, or changes with every write; name fields of the spec, of the status, labels or annotations", text)
+		return nil, fmt.Errorf("%q never changes or changes with every write; use fields of spec or status, labels or annotations", text)
 	}
 	return path, nil
 }

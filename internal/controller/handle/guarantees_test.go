@@ -28,7 +28,7 @@ func pass(d time.Duration) {
 func countingHandler(seen *[]string) handlerFunc {
 	return func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		count := countIn(decodeObject(n.Object))
-		*seen = append(*seen, fmt.Sprintf("%s %s %d", n.Handler, n.Reason, count))
+		*seen = append(*seen, fmt.Sprintf("%s %s %d", n.Handler, strings.ToLower(string(n.Reason)), count))
 		return &hook.HandlerResponse{Status: fmt.Appendf(nil, `{"count":%d}`, count+1)}, nil
 	}
 }

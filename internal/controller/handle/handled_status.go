@@ -57,7 +57,7 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	}
 	if differs && text != nil && r.stored.Field(r.program.statusPath()...) == nil {
 		r.pruned.Store(true)
-		r.Log.Warn("the status does not keep what was handled, for the schema does not have the field; an annotation does",
+		r.Log.Warn("the schema prunes the field; handled state is stored in an annotation",
 			"object", r.stored.Ref().String(), "field", "status."+HandledStatusField)
 		return r.storeObject(ctx, applied, d)
 	}

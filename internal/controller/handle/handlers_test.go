@@ -156,7 +156,7 @@ func TestUndeclaredWrites(t *testing.T) {
 	s.create(pods, "web", `{"metadata":{"labels":{"app":"web"}}}`)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.expectCalls(t, "h create eur")
-	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add it to what it owns, or may delete"
+	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add the kind to those that it owns or may delete"
 	if got := st.eventLines(); !slices.Equal(got, []string{want}) {
 		t.Errorf("told %q", got)
 	}
@@ -198,7 +198,7 @@ func TestEviction(t *testing.T) {
 		t.Errorf("a budget is no failure: %q", got)
 	}
 	s.clockOffset.Store(int64(evictionEventDelay))
-	refused := []string{"eur EvictionRefused evict Pod town/web-2: a disruption budget does not allow more evictions now"}
+	refused := []string{"eur EvictionRefused evict Pod town/web-2: a PodDisruptionBudget allows no more evictions now"}
 	eventuallyOr(t, func() bool {
 		st.SyncAll(queue.HookChanged)
 		return slices.Equal(st.eventLines(), refused)

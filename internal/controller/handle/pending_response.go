@@ -190,7 +190,7 @@ func (r *run) callAgain(o *pendingResponse) {
 	if o.call.reason == hook.ReasonEvent {
 		m.events = append([]cache.Event{o.call.event}, m.events...)
 	}
-	r.Log.Debug("response overtaken by another write; handler is called again", "object", r.stored.Ref().String(),
+	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.stored.Ref().String(),
 		"handler", r.program.Handlers[o.call.handler].Name)
 }
 

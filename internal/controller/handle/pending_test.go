@@ -37,7 +37,7 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 func (a pendingCalls) summary(p *Program) string {
 	var parts []string
 	for _, c := range a.calls {
-		word := p.Handlers[c.handler].Name + " " + string(c.reason)
+		word := p.Handlers[c.handler].Name + " " + strings.ToLower(string(c.reason))
 		if c.attempt > 0 {
 			word += fmt.Sprintf(" attempt %d", c.attempt)
 		}

@@ -175,7 +175,7 @@ func namespaceFor(resource object.Resource, ownNamespace, namespace string) stri
 // is none.
 func requireNamespace(resource object.Resource, ownNamespace, namespace string) error {
 	if resource.Namespaced && namespaceFor(resource, ownNamespace, namespace) == "" {
-		return errors.New("namespace: required, for the handled object is in none")
+		return errors.New("namespace: required, because the handled object is cluster-scoped")
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func requireNamespace(resource object.Resource, ownNamespace, namespace string) 
 // undeclared is the error of an answer that goes beyond what was declared.
 func undeclared(verb string, known bool, apiVersion, kind string) error {
 	if known {
-		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: it is not in the namespace, or has not the labels, that the controller declares", verb, kind)}
+		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller declares", verb, kind)}
 	}
-	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add it to what it owns, or may %[1]s", verb, apiVersion, kind)}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it owns or may %[1]s", verb, apiVersion, kind)}
 }

@@ -37,7 +37,7 @@ func (r *run) previousStateError(err error) error {
 		return failure.WithReason(ReasonReadFailed, err)
 	}
 	r.memory.revisions.listed = true
-	r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("what handlers have dealt with is not known: %w", err))
+	r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state unknown: %w", err))
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (r *run) restorePreviousStates(found []*object.Object) {
 		}
 		var err error
 		if m.handled, err = r.previousStateIn(found, e.Digest); err != nil {
-			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("what handler %s has dealt with is not known: %w", h.Name, err))
+			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Name, err))
 		}
 	}
 }
@@ -106,9 +106,9 @@ func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Obje
 		}
 		part, sound := revisionState(revision, seen)
 		if !sound {
-			return nil, fmt.Errorf("somebody changed %s", revision.Ref())
+			return nil, fmt.Errorf("another client changed %s", revision.Ref())
 		}
 		return previousObject(r.stored, part)
 	}
-	return nil, fmt.Errorf("somebody deleted the ControllerRevision %s", name)
+	return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
 }

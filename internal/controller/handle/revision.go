@@ -31,7 +31,7 @@ const hashLength = 32
 // ControllerRevisions: the error says why not.
 func ValidateKeepPreviousState(kind object.GroupKind) error {
 	if kind == (object.GroupKind{Kind: "Secret"}) {
-		return errors.New("a ControllerRevision of a Secret would be a copy of it for others to read; what was handled is known in memory alone")
+		return errors.New("a ControllerRevision of a Secret would expose its data; its previous state is kept in memory only")
 	}
 	return nil
 }

@@ -48,11 +48,11 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 			e.HasRevision, m.unstorableDigest = true, ""
 			m.pendingEntry = &e
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
-			return fmt.Errorf("keep what handler %s has dealt with: %w", h.Name, err)
+			return fmt.Errorf("store the previous state of handler %s: %w", h.Name, err)
 		default:
 			// Nothing waits for it. It is told until it is well, once.
 			if m.unstorableDigest == "" && !isNamespaceTerminating(err) {
-				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("what handler %s has dealt with will not be known after a restart: %w", h.Name, err))
+				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Name, err))
 			}
 			m.unstorableDigest = e.Digest
 		}
@@ -76,7 +76,7 @@ func (r *run) watchedState(handler int, seen string) map[string]any {
 }
 
 // errTooLarge says that a state does not fit into a revision.
-var errTooLarge = fmt.Errorf("it is larger than %d bytes; have the handler watch fewer fields", maxRevisionBytes)
+var errTooLarge = fmt.Errorf("larger than %d bytes; watch fewer fields", maxRevisionBytes)
 
 // storeRevision makes the revision of a state, if it is not there.
 func (r *run) storeRevision(ctx context.Context, seen string, part map[string]any) error {
@@ -147,7 +147,7 @@ func (r *run) pruneRevisions(ctx context.Context) {
 		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
 		r.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
-			r.Log.Info("revision not deleted; tried again after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
+			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
 			return false
 		}
 		return true
@@ -188,6 +188,6 @@ func (k *revisionHistory) add(revision *object.Object) error {
 // reportPreviousState says that a handler will not be told what it has dealt with. It is no
 // failure: nothing waits for it.
 func (r *run) reportPreviousState(reason string, err error) {
-	r.Log.Warn("old object not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.Log.Warn("previous state not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
 	r.sendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
 }

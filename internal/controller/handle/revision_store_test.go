@@ -220,7 +220,7 @@ func TestPreviousStateLost(t *testing.T) {
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur")
-			if told := st.eventLines(); len(told) != 1 || !strings.HasPrefix(told[0], "eur OldLost what handler h has dealt with is not known: ") {
+			if told := st.eventLines(); len(told) != 1 || !strings.HasPrefix(told[0], "eur PreviousStateLost previous state of handler h unknown: ") {
 				t.Errorf("told %q", told)
 			}
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
@@ -289,7 +289,7 @@ func TestPreviousStateNotStored(t *testing.T) {
 		told              string
 	}{
 		"900 KB":      {size: 900_000, kept: true},
-		"too large":   {size: maxRevisionBytes, told: "it is larger than 1400000 bytes; have the handler watch fewer fields"},
+		"too large":   {size: maxRevisionBytes, told: "larger than 1400000 bytes; watch fewer fields"},
 		"refused":     {code: http.StatusUnprocessableEntity, times: large, told: "refused"},
 		"unreachable": {code: http.StatusInternalServerError, times: 1, kept: true, told: "keep what handler h has dealt with"},
 	} {
@@ -333,7 +333,7 @@ func TestRevisionsUnavailable(t *testing.T) {
 		line, told string
 	}{
 		"unreachable": {http.StatusInternalServerError, "h update eur spec.n:1->2", "eur ReadFailed list the revisions of Rate town/eur"},
-		"forbidden":   {http.StatusForbidden, "h update eur", "eur OldLost what handlers have dealt with is not known: list the revisions"},
+		"forbidden":   {http.StatusForbidden, "h update eur", "eur PreviousStateLost previous state unknown: list the revisions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()

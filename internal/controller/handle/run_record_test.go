@@ -42,7 +42,7 @@ func runLine(run *record.Run) string {
 		case s.Call != nil && s.Call.Err != nil:
 			words = append(words, s.Call.Name+"!"+s.Call.Err.Error())
 		case s.Call != nil:
-			words = append(words, s.Call.Name+"?"+string(s.Call.Reason))
+			words = append(words, s.Call.Name+"?"+strings.ToLower(string(s.Call.Reason)))
 		case s.Write != nil && s.Write.Err != nil:
 			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
 		case s.Write != nil:

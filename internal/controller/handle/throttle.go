@@ -113,8 +113,8 @@ func (r *run) updateThrottle() {
 	if r.latestChange == nil {
 		if t.reset(now) {
 			r.resolved = true
-			r.Log.Info("conflict over; object is no longer slowed", "object", r.stored.Ref().String())
-			r.sendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are called without delay again"})
+			r.Log.Info("conflict resolved; object no longer throttled", "object", r.stored.Ref().String())
+			r.sendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are no longer throttled"})
 		}
 		return
 	}
@@ -126,14 +126,14 @@ func (r *run) updateThrottle() {
 		return
 	}
 	t.message = r.conflictMessage(r.latestChange)
-	r.Log.Warn("object slowed", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
+	r.Log.Warn("object throttled", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
 	r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }
 
 // conflictMessage says what keeps an object from settling.
 func (r *run) conflictMessage(c *call) string {
 	h := &r.program.Handlers[c.handler]
-	words := fmt.Sprintf("handlers run again and again because the object changes; they are slowed to at most one run in %s. The latest was %s, for %s",
+	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s, reason %s",
 		maxInterval, h.Name, c.reason)
 	var paths []string
 	for _, change := range h.Changes(c.previous, c.changed()) {
@@ -146,5 +146,5 @@ func (r *run) conflictMessage(c *call) string {
 	if len(paths) > 0 {
 		words += " of " + strings.Join(paths, ", ")
 	}
-	return words + ". Another controller, or another handler, may change what they write"
+	return words + ". Another controller or handler may change the same fields"
 }
