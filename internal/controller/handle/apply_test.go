@@ -66,6 +66,6 @@ func TestCreateOrApply(t *testing.T) {
 	s.drop(configMaps, "eur")
 	eventually(t, "made anew", func() bool {
 		o := s.get(configMaps, "eur")
-		return o != nil && field(o, "data", "reason") == "update" && strings.Contains(text(o), "ownerReferences")
+		return o != nil && field(o, "data", "reason") == "Update" && strings.Contains(text(o), "ownerReferences")
 	})
 }

@@ -162,9 +162,9 @@ func TestDaemonStopTimeout(t *testing.T) {
 	}
 	s.clockOffset.Add(int64(61 * time.Second))
 	st.SyncAll(queue.RequeueAfter)
-	eventually(t, "an event", stuck("eur DaemonStuck daemon d has not returned 1m0s after its context was cancelled: the object is deleted without it"))
+	eventually(t, "an event", stuck("eur DaemonStuck daemon d has not returned within 1m0s after its context was cancelled: the object is deleted without it"))
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
-	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned 1m0s after its context was cancelled: it restarts only after it has returned"))
+	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned within 1m0s after its context was cancelled: it restarts only after it has returned"))
 	eventually(t, "a condition", func() bool { return strings.Contains(text(s.get(rates, "usd")), "DaemonStuck") })
 	s.edit(rates, "usd", `{"metadata":{"labels":{"watch":"yes"}}}`)
 	st.waitIdle(t)

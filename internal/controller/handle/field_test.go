@@ -26,7 +26,7 @@ func TestParseField(t *testing.T) {
 		"metadata":                               "changes with every write",
 		"metadata.resourceVersion":               "changes with every write",
 		"metadata.labels.example.com/a":          `leads into a string; quote a name that contains dots: metadata.labels["example.com/note"]`,
-		"kind":                                   "does not change",
+		"kind":                                   "never changes",
 		"metadata.annotations.a b":               "metadata|annotations|a b",
 		`data["quoted ] inside"]["another.one"]`: "data|quoted ] inside|another.one",
 	} {

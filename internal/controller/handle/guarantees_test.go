@@ -421,7 +421,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	}
 	for _, w := range []*bubbleEnv{x, y} {
 		told := slices.DeleteFunc(w.eventLines(), func(e string) bool { return !strings.HasPrefix(e, "eur ") })
-		if len(told) != 1 || !strings.Contains(told[0], "eur Conflicting handlers run again and again") || !strings.Contains(told[0], "The latest was h, for") {
+		if len(told) != 1 || !strings.Contains(told[0], "eur Conflicting handlers run again and again") || !strings.Contains(told[0], "The latest was h on") {
 			t.Errorf("told %q", told)
 		}
 		if h := w.Health(); h.Conflicting != 1 {

@@ -291,7 +291,7 @@ func TestPreviousStateNotStored(t *testing.T) {
 		"900 KB":      {size: 900_000, kept: true},
 		"too large":   {size: maxRevisionBytes, told: "larger than 1400000 bytes; watch fewer fields"},
 		"refused":     {code: http.StatusUnprocessableEntity, times: large, told: "refused"},
-		"unreachable": {code: http.StatusInternalServerError, times: 1, kept: true, told: "keep what handler h has dealt with"},
+		"unreachable": {code: http.StatusInternalServerError, times: 1, kept: true, told: "store the previous state of handler h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()

@@ -133,7 +133,7 @@ func (r *run) updateThrottle() {
 // conflictMessage says what keeps an object from settling.
 func (r *run) conflictMessage(c *call) string {
 	h := &r.program.Handlers[c.handler]
-	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s, reason %s",
+	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s on %s",
 		maxInterval, h.Name, c.reason)
 	var paths []string
 	for _, change := range h.Changes(c.previous, c.changed()) {
