@@ -44,7 +44,7 @@ func TestAppProblems(t *testing.T) {
 		// Fault H11: a Go program takes no path that a HandlerController refuses.
 		"a field of the system": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate("publish", publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
-		}, []string{`Field: "apiVersion" does not change`, `Field: "metadata.resourceVersion" does not change, or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
+		}, []string{`Field: "apiVersion" never changes`, `Field: "metadata.resourceVersion" never changes or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
 		"negative": {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
 		"a backoff": {func(_ *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish, setpoint.Backoff(time.Minute, time.Second))
@@ -82,7 +82,7 @@ func TestAppProblems(t *testing.T) {
 		"Secrets are not kept": {func(app *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish)
 			setpoint.For[corev1.Secret](app).OnUpdate("generic", generic[corev1.Secret], setpoint.KeepPreviousState())
-		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would be a copy`}},
+		}, []string{`handler "generic" of exchangerates/secret: KeepPreviousState: a ControllerRevision of a Secret would expose its data`}},
 		"two controllers": {func(app *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish)
 			setpoint.For[ExchangeRate](app).OnCreate("publish", publish)
