@@ -118,16 +118,14 @@ func Stored(objects ...any) Option {
 // app wait for each other.
 func Indexed(objects ...any) Option {
 	return func(b *requestBuilder) error {
-		for _, o := range objects {
-			u, err := b.toUnstructured(o)
-			if err != nil {
-				return err
+		var groups []hook.Group
+		if err := b.addObjects(&groups, objects); err != nil {
+			return err
+		}
+		for _, group := range groups {
+			for _, entry := range group.Objects {
+				b.indexed = append(b.indexed, entry.Object)
 			}
-			data, err := u.MarshalJSON()
-			if err != nil {
-				return err
-			}
-			b.indexed = append(b.indexed, data)
 		}
 		return nil
 	}

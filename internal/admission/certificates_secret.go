@@ -187,8 +187,12 @@ func updatedSecret(found *object.Object, packed secretData) ([]byte, error) {
 
 // send writes an object and decodes the response. Errors are those of the API server.
 func send(ctx context.Context, request *rest.Request, body []byte) (*object.Object, error) {
-	result := request.Param("fieldManager", managerName).SetHeader("Content-Type", "application/json").
-		SetHeader("Accept", "application/json").Body(body).Do(ctx)
+	return parseResult(request.Param("fieldManager", managerName).SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", "application/json").Body(body).Do(ctx))
+}
+
+// parseResult decodes the object of a response.
+func parseResult(result rest.Result) (*object.Object, error) {
 	if err := result.Error(); err != nil {
 		return nil, err
 	}

@@ -159,15 +159,7 @@ func wrapError(verb string, at configurationKey, err error) error {
 }
 
 func (t *syncLoop) read(ctx context.Context, at configurationKey) (*object.Object, error) {
-	result := t.options.Client.Get().AbsPath(at.resource.Path("", at.name)).SetHeader("Accept", "application/json").Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	raw, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(raw)
+	return parseResult(t.options.Client.Get().AbsPath(at.resource.Path("", at.name)).SetHeader("Accept", "application/json").Do(ctx))
 }
 
 // owns reports that a Setpoint of the group made a configuration, even if it lost its
