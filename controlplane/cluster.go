@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
 )
 
@@ -49,7 +49,7 @@ type Component struct {
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
 // Address is the URL of the API server.
-func (c *Cluster) Address() string { return c.url(roster.APIServer) }
+func (c *Cluster) Address() string { return c.url(names.APIServer) }
 
 // DataDir is the directory the cluster lives in.
 func (c *Cluster) DataDir() string { return c.dir.Path() }

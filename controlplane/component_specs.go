@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
 )
 
@@ -28,7 +28,7 @@ func (c *Cluster) spec(component string) supervise.Spec {
 	return supervise.Spec{
 		Name:  component,
 		Path:  c.opts.Executable,
-		Args:  slices.Concat([]string{roster.Command, component}, r.args, c.opts.Args[component]),
+		Args:  slices.Concat([]string{names.Command, component}, r.args, c.opts.Args[component]),
 		Env:   append(inherited(), r.env...),
 		Dir:   c.dir.Path("run"),
 		Log:   c.logFile(component),
@@ -39,13 +39,13 @@ func (c *Cluster) spec(component string) supervise.Spec {
 
 func (c *Cluster) componentSpec(component string) componentSpec {
 	switch component {
-	case roster.Etcd:
+	case names.Etcd:
 		return c.etcd()
-	case roster.APIServer:
+	case names.APIServer:
 		return c.apiServer()
-	case roster.ControllerManager:
+	case names.ControllerManager:
 		return c.controllerManager()
-	case roster.Scheduler:
+	case names.Scheduler:
 		return c.scheduler()
 	default:
 		return c.kwok()
@@ -100,7 +100,7 @@ func (c *Cluster) etcd() componentSpec {
 
 func (c *Cluster) apiServer() componentSpec {
 	return componentSpec{
-		args: append(c.serving(roster.APIServer),
+		args: append(c.serving(names.APIServer),
 			"--etcd-servers=unix://"+etcdSocket,
 			// Loopback addresses may not be published as endpoints, and no pod
 			// would be there to use them.
@@ -128,7 +128,7 @@ func (c *Cluster) apiServer() componentSpec {
 
 func (c *Cluster) controllerManager() componentSpec {
 	return componentSpec{
-		args: append(append(c.serving(roster.ControllerManager), c.delegating(roster.ControllerManager)...),
+		args: append(append(c.serving(names.ControllerManager), c.delegating(names.ControllerManager)...),
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file="+c.keyFile("service-accounts"),
 			"--root-ca-file="+c.certFile("ca"),
@@ -140,19 +140,19 @@ func (c *Cluster) controllerManager() componentSpec {
 			"--kube-api-burst=1000",
 			"--profiling=false",
 		),
-		needs: c.ready(roster.APIServer),
+		needs: c.ready(names.APIServer),
 	}
 }
 
 func (c *Cluster) scheduler() componentSpec {
 	return componentSpec{
-		args: append(append(c.serving(roster.Scheduler), c.delegating(roster.Scheduler)...),
+		args: append(append(c.serving(names.Scheduler), c.delegating(names.Scheduler)...),
 			"--leader-elect=false",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
 			"--profiling=false",
 		),
-		needs: c.ready(roster.APIServer),
+		needs: c.ready(names.APIServer),
 	}
 }
 
@@ -162,11 +162,11 @@ func (c *Cluster) kwok() componentSpec {
 	return componentSpec{
 		args: []string{
 			"--config=" + c.stagesFile(),
-			"--kubeconfig=" + c.clientConfig(roster.Kwok),
+			"--kubeconfig=" + c.clientConfig(names.Kwok),
 		},
 		// Its home decides where it looks for more configuration.
 		env:   []string{"KWOK_WORKDIR=" + c.dir.Path("run", "kwok")},
-		needs: c.ready(roster.APIServer),
+		needs: c.ready(names.APIServer),
 	}
 }
 

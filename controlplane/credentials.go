@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
 )
 
 const (
@@ -26,9 +26,9 @@ const (
 // roles for the first two; authorizeKwok sees to the third.
 func users() map[string]string {
 	return map[string]string{
-		roster.ControllerManager: "system:kube-controller-manager",
-		roster.Scheduler:         "system:kube-scheduler",
-		roster.Kwok:              kwokUser,
+		names.ControllerManager: "system:kube-controller-manager",
+		names.Scheduler:         "system:kube-scheduler",
+		names.Kwok:              kwokUser,
 	}
 }
 
@@ -79,10 +79,10 @@ func (c *Cluster) writeFrontProxy() error {
 
 func (c *Cluster) writeServing(authority *pki.Authority) error {
 	hosts := map[string][]string{
-		roster.APIServer: {"kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		names.APIServer: {"kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local", serviceIP},
-		roster.ControllerManager: nil,
-		roster.Scheduler:         nil,
+		names.ControllerManager: nil,
+		names.Scheduler:         nil,
 	}
 	for component, names := range hosts {
 		pair, err := authority.Server(component, append(names, "localhost", "127.0.0.1")...)

@@ -96,7 +96,7 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	t.Helper()
 	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
 	_, port, _ := strings.Cut(place, ":")
-	ask := func(token string) int {
+	call := func(token string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -118,11 +118,11 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	}
 	before := token()
 	for name, given := range map[string]string{"none": "", "a guess": "guess", "that of a user": c.kubectl("create", "token", "may", "-n", "shop")} {
-		if status := ask(given); status != http.StatusUnauthorized {
+		if status := call(given); status != http.StatusUnauthorized {
 			t.Errorf("with the token %s: status %d", name, status)
 		}
 	}
-	if status := ask(before); status != http.StatusOK {
+	if status := call(before); status != http.StatusOK {
 		t.Errorf("with the token: status %d", status)
 	}
 	// Rotated: at once for users, and the old one ends.
@@ -133,7 +133,7 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	if token() == before {
 		t.Error("the token is the same after the rotation")
 	}
-	if status := ask(before); status != http.StatusUnauthorized {
+	if status := call(before); status != http.StatusUnauthorized {
 		t.Errorf("with the token before the rotation: status %d", status)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 )
 
 const (
@@ -86,7 +86,7 @@ func (c *Cluster) bringUpNodes(ctx context.Context) error {
 			return fmt.Errorf("create node: %w", err)
 		}
 	}
-	return c.await(ctx, roster.Kwok, c.nodesReady)
+	return c.await(ctx, names.Kwok, c.nodesReady)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }

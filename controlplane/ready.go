@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 )
 
 func (c *Cluster) etcdReadyFile() string { return c.dir.Path("run", "etcd.ready") }
@@ -19,7 +19,7 @@ func (c *Cluster) etcdReady(context.Context) error {
 // ready asks a component itself.
 func (c *Cluster) ready(component string) func(context.Context) error {
 	path := "/healthz"
-	if component == roster.APIServer {
+	if component == names.APIServer {
 		path = "/readyz"
 	}
 	return func(ctx context.Context) error { return c.admin.Get(ctx, c.url(component)+path, nil) }
@@ -28,7 +28,7 @@ func (c *Cluster) ready(component string) func(context.Context) error {
 // controllersReady holds when the controllers have shown that they work: the
 // default namespace has the ServiceAccount without which no pod is admitted.
 func (c *Cluster) controllersReady(ctx context.Context) error {
-	if err := c.ready(roster.ControllerManager)(ctx); err != nil {
+	if err := c.ready(names.ControllerManager)(ctx); err != nil {
 		return err
 	}
 	return c.admin.Get(ctx, c.Address()+"/api/v1/namespaces/default/serviceaccounts/default", nil)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
 )
 
 const (
@@ -61,15 +61,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	// The API server takes longest to get going and needs etcd only after most
 	// of its own preparations, so the two start together.
-	for _, component := range []string{roster.Etcd, roster.APIServer} {
+	for _, component := range []string{names.Etcd, names.APIServer} {
 		if err := c.launch(c.spec(component)); err != nil {
 			return err
 		}
 	}
-	if err := report.phase(roster.Etcd, func() error { return c.await(ctx, roster.Etcd, c.etcdReady) }); err != nil {
+	if err := report.phase(names.Etcd, func() error { return c.await(ctx, names.Etcd, c.etcdReady) }); err != nil {
 		return err
 	}
-	if err := report.phase(roster.APIServer, func() error { return c.await(ctx, roster.APIServer, c.ready(roster.APIServer)) }); err != nil {
+	if err := report.phase(names.APIServer, func() error { return c.await(ctx, names.APIServer, c.ready(names.APIServer)) }); err != nil {
 		return err
 	}
 	return c.startControllers(ctx, report)
@@ -80,15 +80,15 @@ func (c *Cluster) startControllers(ctx context.Context, report *reporter) error 
 	if err := c.authorizeKwok(ctx); err != nil {
 		return err
 	}
-	for _, component := range []string{roster.ControllerManager, roster.Scheduler, roster.Kwok} {
+	for _, component := range []string{names.ControllerManager, names.Scheduler, names.Kwok} {
 		if err := c.launch(c.spec(component)); err != nil {
 			return err
 		}
 	}
 	return report.phases(map[string]func() error{
-		roster.ControllerManager: func() error { return c.await(ctx, roster.ControllerManager, c.controllersReady) },
-		roster.Scheduler:         func() error { return c.await(ctx, roster.Scheduler, c.ready(roster.Scheduler)) },
-		"nodes":                  func() error { return c.bringUpNodes(ctx) },
+		names.ControllerManager: func() error { return c.await(ctx, names.ControllerManager, c.controllersReady) },
+		names.Scheduler:         func() error { return c.await(ctx, names.Scheduler, c.ready(names.Scheduler)) },
+		"nodes":                 func() error { return c.bringUpNodes(ctx) },
 	})
 }
 
@@ -111,7 +111,7 @@ func (c *Cluster) prepare() error {
 
 func (c *Cluster) reservePorts() error {
 	numbers := map[string]int{}
-	for _, component := range []string{roster.APIServer, roster.ControllerManager, roster.Scheduler} {
+	for _, component := range []string{names.APIServer, names.ControllerManager, names.Scheduler} {
 		reservation, err := port.Reserve(c.dir.Port(component))
 		if err != nil {
 			return fmt.Errorf("%s: %w", component, err)
@@ -124,7 +124,7 @@ func (c *Cluster) reservePorts() error {
 
 // rotateLogs keeps the logs of the previous run, and only of that one.
 func (c *Cluster) rotateLogs() error {
-	for _, component := range roster.All() {
+	for _, component := range names.All() {
 		log := c.logFile(component)
 		if err := os.Rename(log, log+".previous"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("set log aside: %w", err)

@@ -68,12 +68,12 @@ func FuzzDecodeHandlerResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, mode := range modes {
-			answer, err := hook.DecodeHandlerResponse(data, mode)
+			response, err := hook.DecodeHandlerResponse(data, mode)
 			if err != nil {
-				checkRejectedHandlerResponse(t, data, answer == nil, err)
+				checkRejectedHandlerResponse(t, data, response == nil, err)
 				continue
 			}
-			checkAcceptedHandlerResponse(t, data, answer)
+			checkAcceptedHandlerResponse(t, data, response)
 		}
 	})
 }

@@ -49,11 +49,11 @@ func TestDecodeHandlerResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := formatHandlerResponse(answer); got != c.want {
+				if got := formatHandlerResponse(response); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)
 				}
 			})
@@ -165,9 +165,9 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
-				if answer != nil {
-					t.Errorf("got answer %s", formatHandlerResponse(answer))
+				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				if response != nil {
+					t.Errorf("got answer %s", formatHandlerResponse(response))
 				}
 				checkMalformedError(t, err, c.want)
 			})
@@ -188,9 +188,9 @@ func TestDecodeHandlerResponseErrors(t *testing.T) {
 	} {
 		for _, mode := range modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				answer, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
-				if answer != nil || err == nil {
-					t.Fatalf("got answer %v and error %v", answer, err)
+				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				if response != nil || err == nil {
+					t.Fatalf("got answer %v and error %v", response, err)
 				}
 				if got := formatError(err); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)

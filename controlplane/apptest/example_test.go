@@ -68,23 +68,23 @@ func fetchRate(ctx context.Context, address, currency string) (string, error) {
 		return "", err
 	}
 	defer response.Body.Close()
-	var answer struct{ Rates map[string]json.Number }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+	var parsed struct{ Rates map[string]json.Number }
+	if err := json.NewDecoder(response.Body).Decode(&parsed); err != nil {
 		return "", fmt.Errorf("read the rate: %w", err)
 	}
-	return answer.Rates[currency].String(), nil
+	return parsed.Rates[currency].String(), nil
 }
 
 // exchange is a rate service, and how often it was asked.
-func exchange(t testing.TB) (address string, asked *atomic.Int32) {
+func exchange(t testing.TB) (address string, called *atomic.Int32) {
 	t.Helper()
-	asked = new(atomic.Int32)
+	called = new(atomic.Int32)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		called.Add(1)
 		fmt.Fprint(w, `{"rates": {"USD": 1.19, "CHF": 0.94}}`)
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, asked
+	return server.URL, called
 }
 
 func TestPublish(t *testing.T) {

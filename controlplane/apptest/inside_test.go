@@ -38,36 +38,36 @@ func TestAppExitFailsTest(t *testing.T) {
 		{errors.New("the lease is lost"), "the lease is lost"},
 		{nil, "it was not told to, and says no error"},
 	} {
-		c, told, r := newTestRun()
-		told.TB = t
+		c, received, r := newTestRun()
+		received.TB = t
 		c.run(t.Context(), r, func(context.Context) error { return test.err })
-		if want := "the app has ended before the test: " + test.want; told.output != want {
-			t.Errorf("said %q, not %q", told.output, want)
+		if want := "the app has ended before the test: " + test.want; received.output != want {
+			t.Errorf("said %q, not %q", received.output, want)
 		}
 		// Whatever is waited for then is in vain.
 		err := c.poll(func() (bool, error) { return false, errors.New("there is no ConfigMap") })
 		if want := "there is no ConfigMap (the app has ended: " + test.want + ")"; err == nil || err.Error() != want {
 			t.Errorf("a wait ends with %v, not %q", err, want)
 		}
-		told.output = ""
+		received.output = ""
 		c.Stop()
-		if told.output != "" {
-			t.Errorf("said again: %q", told.output)
+		if received.output != "" {
+			t.Errorf("said again: %q", received.output)
 		}
 	}
 }
 
 func TestAppDoesNotStop(t *testing.T) {
 	t.Parallel()
-	c, told, r := newTestRun()
-	told.TB = t
+	c, received, r := newTestRun()
+	received.TB = t
 	forever := make(chan struct{})
 	defer close(forever)
 	go c.run(t.Context(), r, func(context.Context) error { <-forever; return nil })
 	c.stopWithin(r, time.Millisecond)
 	for _, want := range []string{"the app has not stopped after 1ms", "does not heed the end of its context", "TestAppThatDoesNotStop"} {
-		if !strings.Contains(told.output, want) {
-			t.Errorf("not said: %q, but\n%s", want, told.output)
+		if !strings.Contains(received.output, want) {
+			t.Errorf("not said: %q, but\n%s", want, received.output)
 		}
 	}
 	if n, err := r.log.Write([]byte("late")); n != 4 || err != nil {

@@ -46,7 +46,7 @@ func idle(name string) *setpoint.App {
 // What was changed while the app was away is dealt with, and nothing twice.
 func TestAppIsRestarted(t *testing.T) {
 	t.Parallel()
-	address, asked := exchange(t)
+	address, called := exchange(t)
 	cluster := plane.Start(t, newApp(address))
 	for _, name := range []string{"changed", "same"} {
 		cluster.Apply(newRate(name, "USD"))
@@ -56,7 +56,7 @@ func TestAppIsRestarted(t *testing.T) {
 	apptest.Update(cluster, "changed", func(r *ExchangeRate) { r.Spec.Currency = "CHF" })
 	cluster.Start(newApp(address))
 	apptest.Await(cluster, "changed", rateIs("0.94"))
-	if n := asked.Load(); n != 3 {
+	if n := called.Load(); n != 3 {
 		t.Errorf("asked for a rate %d times, not once for each that is to be published", n)
 	}
 }
@@ -64,11 +64,11 @@ func TestAppIsRestarted(t *testing.T) {
 // Tests that are parallel see nothing of each other's objects.
 func TestAppsAreNamespaced(t *testing.T) {
 	t.Parallel()
-	var asked [2]*atomic.Int32
+	var called [2]*atomic.Int32
 	var clusters [2]*apptest.Cluster
 	for i := range clusters {
 		var address string
-		address, asked[i] = exchange(t)
+		address, called[i] = exchange(t)
 		clusters[i] = plane.Start(t, newApp(address))
 	}
 	if clusters[0].Namespace() == clusters[1].Namespace() {
@@ -78,7 +78,7 @@ func TestAppsAreNamespaced(t *testing.T) {
 	handled(clusters[0], "mine")
 	clusters[1].Apply(newRate("other", "USD"))
 	handled(clusters[1], "other")
-	if a, b := asked[0].Load(), asked[1].Load(); a != 1 || b != 1 {
+	if a, b := called[0].Load(), called[1].Load(); a != 1 || b != 1 {
 		t.Errorf("asked %d and %d times", a, b)
 	}
 }

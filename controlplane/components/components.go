@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
-	"github.com/setpoint-dev/setpoint/controlplane/internal/roster"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 )
 
 // settled is when a component has finished starting, which takes much more memory than its
@@ -28,11 +28,11 @@ const settled = 10 * time.Second
 // its arguments without the program's name and returns an exit code.
 func programs() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
-		roster.Etcd:              etcd,
-		roster.APIServer:         apiServer,
-		roster.ControllerManager: controllerManager,
-		roster.Scheduler:         scheduler,
-		roster.Kwok:              kwok,
+		names.Etcd:              etcd,
+		names.APIServer:         apiServer,
+		names.ControllerManager: controllerManager,
+		names.Scheduler:         scheduler,
+		names.Kwok:              kwok,
 	}
 }
 
@@ -53,7 +53,7 @@ func Main(args []string) (code int, handled bool) {
 	case invokedAsKubectl(args), len(args) >= 2 && args[1] == "kubectl":
 		stampVersion()
 		return kubectl(args), true
-	case len(args) >= 3 && args[1] == roster.Command:
+	case len(args) >= 3 && args[1] == names.Command:
 		stampVersion()
 		return component(args[2], args[3:]), true
 	}

@@ -36,11 +36,11 @@ func (s *rateService) rate(ctx context.Context, currency string) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("get the rate of %s: %w", currency, err)
 	}
-	var answer struct{ Rates map[string]json.Number }
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var response struct{ Rates map[string]json.Number }
+	if err := json.Unmarshal(body, &response); err != nil {
 		return "", fmt.Errorf("invalid response of the rate service for %s: %w", currency, err)
 	}
-	rate, known := answer.Rates[currency]
+	rate, known := response.Rates[currency]
 	if !known {
 		return "", fmt.Errorf("the rate service has no rate of %s", currency)
 	}

@@ -37,9 +37,9 @@ func tail(changes ...func(*v1alpha1.Watcher)) *v1alpha1.Watcher {
 }
 
 // web is a pod that asks for Watchers.
-func web(asks string, changes ...func(*corev1.Pod)) *corev1.Pod {
+func web(calls string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{injectAnnotation: asks}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{injectAnnotation: calls}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
 	}
 	for _, change := range changes {

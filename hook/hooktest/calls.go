@@ -109,9 +109,9 @@ func failWith(err error) hook.Hook {
 
 // blockUntilDone is logic that says when it was asked and answers only when it is no
 // longer wanted.
-func blockUntilDone(asked func()) hook.Hook {
+func blockUntilDone(called func()) hook.Hook {
 	return hook.Func(func(ctx context.Context, _ *hook.Request) (*hook.Response, error) {
-		asked()
+		called()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})

@@ -173,12 +173,12 @@ func (c *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answer, err := c.respond(w, r, body)
+	response, err := c.respond(w, r, body)
 	if err != nil {
 		statusError(w, err)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(response)
 }
 
 func statusError(w http.ResponseWriter, err error) {

@@ -59,7 +59,7 @@ func TestReviewResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &hook.ReviewRequest{UID: "u", Operation: hook.OperationCreate, Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","a":1}`)}
-			answer, result, err := reviewResponse(&Webhook{Mutates: !c.validates}, r, &c.verdict)
+			response, result, err := reviewResponse(&Webhook{Mutates: !c.validates}, r, &c.verdict)
 			if result != c.result {
 				t.Errorf("result %q, want %q", result, c.result)
 			}
@@ -72,7 +72,7 @@ func TestReviewResponse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := encode(answer)
+			got, err := encode(response)
 			if err != nil || string(got) != head+c.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, head+c.want)
 			}

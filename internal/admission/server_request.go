@@ -92,8 +92,8 @@ func responseTimeout(r *http.Request, webhook time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = DefaultTimeout
 	}
-	if told, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && told > 0 {
-		limit = min(limit, told)
+	if received, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && received > 0 {
+		limit = min(limit, received)
 	}
 	return limit - min(limit/10, maxTimeoutMargin)
 }

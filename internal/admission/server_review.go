@@ -83,12 +83,12 @@ func (s *Server) process(ctx context.Context, j *outcome, to *route, read func()
 	if j.response, err = s.call(ctx, to, j.request); err != nil {
 		return err
 	}
-	answer, result, err := reviewResponse(to.webhook, j.request, j.response)
+	response, result, err := reviewResponse(to.webhook, j.request, j.response)
 	if err != nil {
 		return err
 	}
 	j.result = result
-	j.body, err = encode(answer)
+	j.body, err = encode(response)
 	return err
 }
 

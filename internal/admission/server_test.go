@@ -92,11 +92,11 @@ func responseOf(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
 }
 
 func TestServerCallsWebhooks(t *testing.T) {
-	var asked *hook.ReviewRequest
-	told := &recordingObserver{}
-	s := NewServer(ServerOptions{Observer: told})
+	var called *hook.ReviewRequest
+	received := &recordingObserver{}
+	s := NewServer(ServerOptions{Observer: received})
 	s.Set([]*Program{programOf(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-		asked = r
+		called = r
 		return &hook.ReviewResponse{Patch: json.RawMessage(`{"b":2}`), Events: []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
 	})})
 	w := post(s, "/admit/web/check?timeout=5s", reviewOf(`"operation":"UPDATE","object":{"a":1},"oldObject":{"a":0}`))
@@ -104,15 +104,15 @@ func TestServerCallsWebhooks(t *testing.T) {
 	if w.Code != http.StatusOK || !response.Allowed || response.UID != "u" || string(response.Patch) != `[{"op":"add","path":"/b","value":2}]` {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
-	if asked.Webhook != "check" || string(asked.Controller) != `{"kind":"C"}` || string(asked.Object) != `{"a":1}` || string(asked.OldObject) != `{"a":0}` {
-		t.Errorf("asked %+v", asked)
+	if called.Webhook != "check" || string(called.Controller) != `{"kind":"C"}` || string(called.Object) != `{"a":1}` || string(called.OldObject) != `{"a":0}` {
+		t.Errorf("asked %+v", called)
 	}
-	if told.last() != "web/check UPDATE mutated" || told.errs[0] != nil || len(told.events) != 1 {
-		t.Errorf("told %+v", told)
+	if received.last() != "web/check UPDATE mutated" || received.errs[0] != nil || len(received.events) != 1 {
+		t.Errorf("told %+v", received)
 	}
 	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
-	if !asked.DryRun || len(told.events) != 1 {
-		t.Errorf("events of a dry run are told: %+v", told.events)
+	if !called.DryRun || len(received.events) != 1 {
+		t.Errorf("events of a dry run are told: %+v", received.events)
 	}
 }
 
@@ -177,8 +177,8 @@ func TestServerRefusesWhatIsLongerThanItSays(t *testing.T) {
 }
 
 func TestServerRefusesMalformedReviews(t *testing.T) {
-	told := &recordingObserver{}
-	s := NewServer(ServerOptions{Observer: told})
+	received := &recordingObserver{}
+	s := NewServer(ServerOptions{Observer: received})
 	s.Set([]*Program{programOf(allow)})
 	for body, want := range malformedReviews() {
 		w := post(s, "/admit/web/check", []byte(body))
@@ -186,8 +186,8 @@ func TestServerRefusesMalformedReviews(t *testing.T) {
 			!strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), "\n") != 1 {
 			t.Errorf("%q: %d, %s", body, w.Code, w.Body)
 		}
-		if told.last() != "web/check  error" {
-			t.Errorf("told %s", told.last())
+		if received.last() != "web/check  error" {
+			t.Errorf("told %s", received.last())
 		}
 	}
 }
@@ -233,15 +233,15 @@ func TestServerHasNoResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			told := &recordingObserver{}
-			s := NewServer(ServerOptions{Observer: told, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			received := &recordingObserver{}
+			s := NewServer(ServerOptions{Observer: received, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			s.Set([]*Program{programOf(c.do)})
 			w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
 			if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), c.want) || strings.Count(w.Body.String(), "\n") != 1 {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
-			if told.last() != "web/check DELETE error" || told.errs[0] == nil {
-				t.Errorf("told %+v", told)
+			if received.last() != "web/check DELETE error" || received.errs[0] == nil {
+				t.Errorf("told %+v", received)
 			}
 			if !strings.Contains(log.String(), "webhook failed") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
 				t.Errorf("log: %s", log.String())

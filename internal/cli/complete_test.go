@@ -54,12 +54,12 @@ func apiServer(w http.ResponseWriter, r *http.Request) {
 		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": `{"status":{"allowed":true}}`,
 	}
 	w.Header().Set("Content-Type", "application/json")
-	answer, known := results[r.URL.Path]
+	response, known := results[r.URL.Path]
 	if !known {
 		w.WriteHeader(http.StatusForbidden)
-		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`
+		response = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`
 	}
-	_, _ = w.Write([]byte(answer))
+	_, _ = w.Write([]byte(response))
 }
 
 // cluster has the commands of a test reach an API server, and no other cluster.

@@ -141,11 +141,11 @@ func TestMetacontrollerFlags(t *testing.T) {
 		if c.flag != "" && f.set.Lookup(c.flag).Value.String() != c.value {
 			t.Errorf("%q: --%s is %q, want %q", c.args, c.flag, f.set.Lookup(c.flag).Value, c.value)
 		}
-		var told []string
+		var received []string
 		for _, note := range notes {
-			told = append(told, note.flag+": "+note.replacement)
+			received = append(received, note.flag+": "+note.replacement)
 		}
-		if got := strings.Join(told, "\n"); got != c.note {
+		if got := strings.Join(received, "\n"); got != c.note {
 			t.Errorf("%q: told %q, want %q", c.args, got, c.note)
 		}
 	}
@@ -167,7 +167,7 @@ func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 // What a flag says reaches the host: no flag is forgotten on the way.
 func TestEveryFlagIsUsed(t *testing.T) {
 	values := map[string]string{"crds": "skip", "dashboard-trusted-proxies": "10.0.0.0/8", "dashboard-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
-	told := func(args ...string) string {
+	received := func(args ...string) string {
 		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)
 	}
@@ -185,7 +185,7 @@ func TestEveryFlagIsUsed(t *testing.T) {
 		case "duration":
 			value = "7m"
 		}
-		if told("--"+f.Name+"="+value) == told() {
+		if received("--"+f.Name+"="+value) == received() {
 			t.Errorf("--%s=%s changes nothing", f.Name, value)
 		}
 	})

@@ -95,8 +95,8 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 
 // warnStandby warns about standby processes and names their leader.
 func (r *session) warnStandby(ctx context.Context) {
-	ask := func(ctx context.Context, s model.Source) (model.Process, error) { return s.Process(ctx) }
-	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, ask) {
+	call := func(ctx context.Context, s model.Source) (model.Process, error) { return s.Process(ctx) }
+	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, call) {
 		if a.Err == nil && a.Value.IsStandby() {
 			fmt.Fprintln(r.stderr, "warning:", clean(a.Value.Caveat()))
 		}

@@ -122,10 +122,10 @@ func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
 
 // queryAll queries all processes in parallel and returns the results. Errors are printed as
 // warnings; they are returned only if every process failed. ErrNotFound is not an error.
-func queryAll[T any](ctx context.Context, r *session, ask func(context.Context, model.Source) (T, error)) ([]model.Result[T], error) {
+func queryAll[T any](ctx context.Context, r *session, call func(context.Context, model.Source) (T, error)) ([]model.Result[T], error) {
 	var found []model.Result[T]
 	var problems []error
-	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, ask) {
+	for _, a := range model.QueryAll(ctx, r.timeouts, r.sources, call) {
 		switch {
 		case a.Err == nil:
 			found = append(found, a)

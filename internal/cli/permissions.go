@@ -165,7 +165,7 @@ func (r *permissions) canSeeAny(ctx context.Context, kinds []model.Kind, namespa
 // listable returns the kinds that the user may list in a namespace, or in all if it is "".
 // It is an error if there are none.
 func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespace string) (found []model.Kind, err error) {
-	var lacking []string
+	var missing []string
 	for _, kind := range kinds {
 		where := ""
 		if kind.Namespaced {
@@ -175,15 +175,15 @@ func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespac
 			found = append(found, kind)
 			continue
 		}
-		lacking = append(lacking, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
+		missing = append(missing, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
 	}
 	if err := r.takeErr(); err != nil {
 		return nil, err
 	}
-	if len(found) > 0 || len(lacking) == 0 {
+	if len(found) > 0 || len(missing) == 0 {
 		return found, nil
 	}
-	err = fmt.Errorf("you may not %s", clean(strings.Join(lacking, ", or ")))
+	err = fmt.Errorf("you may not %s", clean(strings.Join(missing, ", or ")))
 	return nil, errorWithHint{err, "-n selects a namespace in which you may list objects"}
 }
 

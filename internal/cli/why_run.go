@@ -114,43 +114,43 @@ func (t printer) printEvent(r *runDetails, e *model.Event) {
 // printCall prints a call: the changes in its request, and its response.
 func (t printer) printCall(r *runDetails, i int) {
 	step := r.Steps[i]
-	ask := step.Call
+	call := step.Call
 	at := ""
-	if revision := timeline.RevisionLabel(r.Steps, ask); revision != "" {
+	if revision := timeline.RevisionLabel(r.Steps, call); revision != "" {
 		at = " at the " + revision
 	}
-	if ask.Review != nil {
+	if call.Review != nil {
 		t.printReview(r, step)
 		return
 	}
-	t.line(1, "%s%s", callText(ask), at)
+	t.line(1, "%s%s", callText(call), at)
 	before, since := t.previousCall(r, i)
-	t.printRequestChanges(ask, before, since)
+	t.printRequestChanges(call, before, since)
 	switch {
-	case ask.Error != "":
-		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), ask.Error)
-	case ask.Dropped:
+	case call.Error != "":
+		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), call.Error)
+	case call.Dropped:
 		t.line(2, "response after %s; request and response are no longer kept", preciseDuration(step.Took))
 	default:
-		t.printResponse(ask, before, preciseDuration(step.Took))
+		t.printResponse(call, before, preciseDuration(step.Took))
 	}
 	if t.full {
-		t.document("request", ask.Request)
-		t.document("response", ask.Response)
+		t.document("request", call.Request)
+		t.document("response", call.Response)
 	}
 }
 
 // printReview prints a call of an admission webhook and its decision.
 func (t printer) printReview(r *runDetails, step model.Step) {
-	ask, review := step.Call, step.Call.Review
-	t.line(1, "called the webhook %s of %s", ask.Name, r.Controller)
+	call, review := step.Call, step.Call.Review
+	t.line(1, "called the webhook %s of %s", call.Name, r.Controller)
 	if len(review.Requested) > 0 {
 		t.line(2, "requested:")
 		t.changes(3, review.Requested)
 	}
 	switch {
-	case ask.Error != "":
-		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), ask.Error)
+	case call.Error != "":
+		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), call.Error)
 	case review.Denied:
 		t.styled(2, red, "denied after %s: %s%s", preciseDuration(step.Took), cmp.Or(review.Message, "no message"), parenthesized(review.Reason))
 	case len(review.Changes) > 0:
@@ -163,8 +163,8 @@ func (t printer) printReview(r *runDetails, step model.Step) {
 		t.line(2, "warning: %s", warning)
 	}
 	if t.full {
-		t.document("request", ask.Request)
-		t.document("response", ask.Response)
+		t.document("request", call.Request)
+		t.document("response", call.Response)
 	}
 }
 
@@ -177,16 +177,16 @@ func parenthesized(reason string) string {
 }
 
 // callText returns a call for a sentence.
-func callText(ask *model.Call) string {
+func callText(call *model.Call) string {
 	switch {
-	case ask.Name == "sync":
+	case call.Name == "sync":
 		return "called sync"
-	case ask.Name == "finalize", ask.Name == "customize":
-		return "called " + ask.Name
-	case ask.Reason != "":
-		return "called the handler " + ask.Name + ": " + reasonText(ask.Reason)
+	case call.Name == "finalize", call.Name == "customize":
+		return "called " + call.Name
+	case call.Reason != "":
+		return "called the handler " + call.Name + ": " + reasonText(call.Reason)
 	}
-	return "called " + ask.Name
+	return "called " + call.Name
 }
 
 // reasonText describes the reason for which a handler is called.
@@ -211,23 +211,23 @@ func reasonText(reason string) string {
 // previousCall returns the previous comparable call, in this run or a recorded one, and
 // when it was; nil if there is none.
 func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since string) {
-	ask := r.Steps[i].Call
-	if earlier := timeline.LastComparable(r.Steps[:i], ask); earlier != nil {
+	call := r.Steps[i].Call
+	if earlier := timeline.LastComparable(r.Steps[:i], call); earlier != nil {
 		return earlier, "earlier in this run"
 	}
-	run, known := r.before[ask.Previous]
+	run, known := r.before[call.Previous]
 	if !known || run.ID == r.ID {
 		return nil, ""
 	}
-	return timeline.LastComparable(run.Steps, ask), "at " + t.moment(run.Began)
+	return timeline.LastComparable(run.Steps, call), "at " + t.moment(run.Began)
 }
 
 // printRequestChanges prints what changed in the request since the previous call.
-func (t printer) printRequestChanges(ask, before *model.Call, since string) {
-	if before == nil || len(before.Request) == 0 || len(ask.Request) == 0 {
+func (t printer) printRequestChanges(call, before *model.Call, since string) {
+	if before == nil || len(before.Request) == 0 || len(call.Request) == 0 {
 		return
 	}
-	parts, err := diff.Requests(before.Request, ask.Request)
+	parts, err := diff.Requests(before.Request, call.Request)
 	if err != nil {
 		return // The requests are too large to compare.
 	}
@@ -249,12 +249,12 @@ func (t printer) printRequestChanges(ask, before *model.Call, since string) {
 }
 
 // printResponse prints what changed in the response since the previous call.
-func (t printer) printResponse(ask, before *model.Call, after string) {
-	if before == nil || len(before.Response) == 0 || len(ask.Response) == 0 {
+func (t printer) printResponse(call, before *model.Call, after string) {
+	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
 		t.line(2, "response after %s", after)
 		return
 	}
-	changes, err := diff.Objects(before.Response, ask.Response)
+	changes, err := diff.Objects(before.Response, call.Response)
 	switch {
 	case err != nil:
 		t.line(2, "response after %s", after)

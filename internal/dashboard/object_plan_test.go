@@ -38,9 +38,9 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	}
 	fields := url.Values{"csrf": {req.CSRF}, "process": {"setpoint"}, "controller": {teamsController().Name}}
 	const path = "/resources/configmaps/shop/a/plan"
-	answers := make(chan int)
+	responses := make(chan int)
 	for range maxPlans {
-		go func() { answers <- post(t, s, path, fields).Code }()
+		go func() { responses <- post(t, s, path, fields).Code }()
 		<-process.started
 	}
 	if w := post(t, s, path, fields); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "Try again in a moment") {
@@ -48,7 +48,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	}
 	close(process.release)
 	for range maxPlans {
-		if code := <-answers; code != http.StatusOK {
+		if code := <-responses; code != http.StatusOK {
 			t.Errorf("a plan has status %d", code)
 		}
 	}

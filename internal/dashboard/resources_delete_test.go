@@ -39,7 +39,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	a.requests = append(a.requests, r.URL.RequestURI())
 	w.Header().Set("Content-Type", "application/json")
-	switch answer := a.responses[r.URL.Path]; answer {
+	switch response := a.responses[r.URL.Path]; response {
 	case "":
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
@@ -48,7 +48,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
 			`"message":"things is forbidden: User \"ann\" cannot list resource \"things\" in API group \"\" in the namespace \"shop\""}`)
 	default:
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, response)
 	}
 }
 

@@ -45,18 +45,18 @@ func (*hungSource) Run(ctx context.Context, _ uint64) (model.Run, error) {
 // newPodCluster is an API server with the Pod shop/a.
 func newPodCluster(t *testing.T) *userclient.Cluster {
 	t.Helper()
-	answers := map[string]string{
+	responses := map[string]string{
 		"/api":                           `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","verbs":["list"]}]}]}]}`,
 		"/apis":                          `{"items":[]}`,
 		"/api/v1/namespaces/shop/pods/a": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"u1"}}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer, known := answers[r.URL.Path]
+		response, known := responses[r.URL.Path]
 		if !known {
 			w.WriteHeader(http.StatusNotFound)
 		}
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, response)
 	}))
 	t.Cleanup(server.Close)
 	c, err := userclient.New(&rest.Config{Host: server.URL})

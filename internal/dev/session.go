@@ -79,7 +79,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 	}
 	s.printSummary()
 	<-ctx.Done()
-	if _, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
+	if _, called := errors.AsType[signalled](context.Cause(ctx)); called {
 		return 0, nil
 	}
 	return exitFailure, context.Cause(ctx)
@@ -88,7 +88,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 // exitCode returns the exit code of a session that did not start: after a signal, the end
 // of the cluster, or an error.
 func (s *session) exitCode(ctx context.Context, err error) (int, error) {
-	if stop, asked := errors.AsType[signalled](context.Cause(ctx)); asked {
+	if stop, called := errors.AsType[signalled](context.Cause(ctx)); called {
 		return 128 + int(stop.signal), nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -177,7 +177,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		Reaper: s.reaper, Interactive: s.Interactive, Grace: processGrace,
 	}.Run(ctx)
-	if _, asked := errors.AsType[signalled](context.Cause(ctx)); err == nil && !asked && ctx.Err() != nil {
+	if _, called := errors.AsType[signalled](context.Cause(ctx)); err == nil && !called && ctx.Err() != nil {
 		return exitFailure, context.Cause(ctx)
 	}
 	return code, err

@@ -30,7 +30,7 @@ func TestConditions(t *testing.T) {
 		change(&h)
 		return h
 	}
-	const understood, answers = "the spec is valid and its kinds are served", "caches are synced and no call fails"
+	const understood, responses = "the spec is valid and its kinds are served", "caches are synced and no call fails"
 	const seeAccepted = "see the condition Accepted"
 	const partly = "caches are synced; calls fail for some objects: sync hook: refused"
 	fine, declared := conditionState{true, setpoint.ReasonAccepted, understood}, controllerState{object: controllerObject(t, `{"name":"a"}`)}
@@ -47,9 +47,9 @@ func TestConditions(t *testing.T) {
 		accepted, ready conditionState
 	}{
 		"healthy": {health: running,
-			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, responses}},
 		"notes": {health: running, notes: []string{"one", "two"},
-			accepted: conditionState{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood + "; note: one; two"}, ready: conditionState{true, setpoint.ReasonReady, responses}},
 		"refused": {refusal: fmt.Errorf("compile: %w", &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: errors.New("spec.x: no such thing")}),
 			accepted: conditionState{false, setpoint.ReasonInvalidSpec, "spec.x: no such thing"}, ready: conditionState{false, setpoint.ReasonNotAccepted, seeAccepted}},
 		"suspended": {state: controllerState{suspended: true},
@@ -91,11 +91,11 @@ func TestConditions(t *testing.T) {
 		}),
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call did not connect: POST http://hook/sync: connection refused"}},
 		"no connection, for a deleted parent": {state: declared, health: with(func(h *controller.Health) { h.HookUnreachable = "refused" }),
-			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, answers}},
+			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, responses}},
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *controller.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
-			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, answers}},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, responses}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := acceptedCondition(c.refusal, c.notes, c.health)

@@ -199,7 +199,7 @@ type objectWorker interface {
 func (r *runningController) objectWorkers() []objectWorker {
 	var all []objectWorker
 	for _, w := range r.workers {
-		if c, cares := w.(objectWorker); cares {
+		if c, states := w.(objectWorker); states {
 			all = append(all, c)
 		}
 	}

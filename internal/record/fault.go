@@ -68,8 +68,8 @@ func FaultOf(err error) *Fault {
 	if failure.IsPanic(err) {
 		return &Fault{Kind: Panicked}
 	}
-	if asked, is := errors.AsType[*webhook.Error](err); is {
-		return hookFault(asked)
+	if called, is := errors.AsType[*webhook.Error](err); is {
+		return hookFault(called)
 	}
 	if reply, is := errors.AsType[*hook.MalformedError](err); is {
 		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(reply.Path)}

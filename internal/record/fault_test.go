@@ -69,7 +69,7 @@ func TestHookFaults(t *testing.T) {
 	strict := func(context.Context) (*webhook.Credentials, error) {
 		return &webhook.Credentials{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, nil
 	}
-	lacking := func(context.Context) (*webhook.Credentials, error) { return nil, &net.DNSError{Name: "vault"} }
+	missing := func(context.Context) (*webhook.Credentials, error) { return nil, &net.DNSError{Name: "vault"} }
 	nowhere := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Name: "hook.shop", IsNotFound: true}}
 	}
@@ -86,7 +86,7 @@ func TestHookFaults(t *testing.T) {
 		"unknown":     {webhook.Config{URL: "http://hook.shop", Dial: nowhere}, Fault{Kind: HookUnknownHost}},
 		"untrusted":   {webhook.Config{URL: secure.URL, Credentials: strict}, Fault{Kind: HookTLS}},
 		"not secure":  {webhook.Config{URL: "https" + failing.URL[len("http"):]}, Fault{Kind: HookTLS}},
-		"no password": {webhook.Config{URL: failing.URL, Credentials: lacking}, Fault{Kind: HookCredentials}},
+		"no password": {webhook.Config{URL: failing.URL, Credentials: missing}, Fault{Kind: HookCredentials}},
 	} {
 		err := callError(t, c.config)
 		if got := FaultOf(errors.Join(errors.New("status"), err)); got == nil || *got != c.want {

@@ -43,7 +43,7 @@ func TestPendingUpdate(t *testing.T) {
 	p := newPage(t, sharedUI())
 	p.open(guitarsPath)
 	p.see("stratocaster")
-	asked := must[int](p, `(async () => {
+	called := must[int](p, `(async () => {
 		while (document.querySelector(".htmx-request")) await new Promise(done => setTimeout(done, 20));
 		const {id} = document.querySelector('[hx-trigger~="live"]');
 		let asked = 0;
@@ -53,7 +53,7 @@ func TestPendingUpdate(t *testing.T) {
 		await ended;
 		return asked;
 	})()`)
-	if asked != 2 {
-		t.Errorf("the page asked %d times, not 2", asked)
+	if called != 2 {
+		t.Errorf("the page asked %d times, not 2", called)
 	}
 }

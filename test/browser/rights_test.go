@@ -24,7 +24,7 @@ func TestRights(t *testing.T) {
 	c := bootCluster(t, "--cluster-only")
 	c.apply(peopleManifest)
 	// The first run installs the CRDs. The others run no controllers.
-	nobody := []string{"--selector", "team=nobody"}
+	anonymous := []string{"--selector", "team=nobody"}
 	ui := c.run()
 	c.established("compositecontrollers.setpoint.dev")
 	c.kind("people.test", "Widget", hook(t, func(hookRequest) (int, any) { return http.StatusOK, map[string]any{"children": []any{}} }))
@@ -37,13 +37,13 @@ func TestRights(t *testing.T) {
 	t.Run("who may see one namespace", func(t *testing.T) { maySeeOne(t, c.on(t), ui) })
 	t.Run("who has no token", func(t *testing.T) { hasNoAccess(t, ui) })
 	t.Run("who comes by a proxy", func(t *testing.T) {
-		throughProxy(t, c.run(append(nobody, "--dashboard-user-header", "X-Forwarded-User", "--dashboard-groups-header", "X-Forwarded-Groups")...))
+		throughProxy(t, c.run(append(anonymous, "--dashboard-user-header", "X-Forwarded-User", "--dashboard-groups-header", "X-Forwarded-Groups")...))
 	})
 	t.Run("who pretends to be a proxy", func(t *testing.T) {
-		forgedHeaders(t, c.run(append(nobody, "--dashboard-user-header", "X-Forwarded-User", "--dashboard-trusted-proxies", "192.0.2.0/24")...))
+		forgedHeaders(t, c.run(append(anonymous, "--dashboard-user-header", "X-Forwarded-User", "--dashboard-trusted-proxies", "192.0.2.0/24")...))
 	})
 	t.Run("whose session ends", func(t *testing.T) {
-		sessionEnds(t, c.on(t), c.run(append(nobody, "--dashboard-session-lifetime", "8s")...))
+		sessionEnds(t, c.on(t), c.run(append(anonymous, "--dashboard-session-lifetime", "8s")...))
 	})
 }
 

@@ -115,12 +115,12 @@ func (r *replica) isLeader(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	answer, err := http.DefaultClient.Do(req)
+	response, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return false
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	return err == nil && strings.Contains(string(text), "\nsetpoint_leader 1\n")
 }
 

@@ -55,8 +55,8 @@ func (e *StatusError) Error() string {
 }
 
 // Get decodes the response of a URL; the target may be nil.
-func (c *Client) Get(ctx context.Context, url string, answer any) error {
-	return c.do(ctx, http.MethodGet, url, nil, answer)
+func (c *Client) Get(ctx context.Context, url string, parsed any) error {
+	return c.do(ctx, http.MethodGet, url, nil, parsed)
 }
 
 // Create posts an object to a collection. One that exists already is left alone.
@@ -75,7 +75,7 @@ func (c *Client) Create(ctx context.Context, url string, object any) error {
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-func (c *Client) do(ctx context.Context, method, url string, body []byte, answer any) error {
+func (c *Client) do(ctx context.Context, method, url string, body []byte, parsed any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, url, err)
@@ -94,10 +94,10 @@ func (c *Client) do(ctx context.Context, method, url string, body []byte, answer
 	if response.StatusCode >= 300 {
 		return &StatusError{Method: method, URL: url, Code: response.StatusCode, Body: strings.TrimSpace(string(text))}
 	}
-	if answer == nil {
+	if parsed == nil {
 		return nil
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := json.Unmarshal(text, parsed); err != nil {
 		return fmt.Errorf("%s %s: decode response: %w", method, url, err)
 	}
 	return nil

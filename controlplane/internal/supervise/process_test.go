@@ -165,19 +165,19 @@ func TestStopDuringBackoff(t *testing.T) {
 
 func TestRestartWaitsForNeeds(t *testing.T) {
 	s := spec(t.TempDir(), "server")
-	asked := make(chan error)
-	s.Needs = func(context.Context) error { return <-asked }
+	called := make(chan error)
+	s.Needs = func(context.Context) error { return <-called }
 	p := start(t, s)
 	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		asked <- errors.New("not yet")
+		called <- errors.New("not yet")
 		if p.Restarts() != 0 {
 			t.Error("restarted too early")
 		}
 	}
-	asked <- nil
+	called <- nil
 	proctest.Eventually(t, 10*time.Second, func() error {
 		if p.Restarts() != 1 {
 			return errors.New("not restarted")

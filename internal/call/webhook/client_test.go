@@ -30,19 +30,19 @@ func (w *credentialStore) current(context.Context) (*webhook.Credentials, error)
 
 // newTLSServer serves over TLS and notes who asked: by which Authorization, over
 // which connection.
-func newTLSServer(t *testing.T) (server *httptest.Server, asked *[]string) {
+func newTLSServer(t *testing.T) (server *httptest.Server, called *[]string) {
 	t.Helper()
-	asked = new([]string)
+	called = new([]string)
 	connections := map[string]int{}
 	server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known := connections[r.RemoteAddr]; !known {
 			connections[r.RemoteAddr] = len(connections)
 		}
-		*asked = append(*asked, fmt.Sprint(r.Header.Get("Authorization"), " over ", connections[r.RemoteAddr]))
+		*called = append(*called, fmt.Sprint(r.Header.Get("Authorization"), " over ", connections[r.RemoteAddr]))
 		_, _ = io.WriteString(w, `{"children":[]}`)
 	}))
 	t.Cleanup(server.Close)
-	return server, asked
+	return server, called
 }
 
 func trustConfig(server *httptest.Server) *tls.Config {
@@ -60,7 +60,7 @@ func mustCall(t *testing.T, w *webhook.Webhook) {
 
 // A new token goes over the connections there are; other certificates do not.
 func TestCredentialsChange(t *testing.T) {
-	server, asked := newTLSServer(t)
+	server, called := newTLSServer(t)
 	var held credentialStore
 	w := open(t, webhook.Config{URL: server.URL, Credentials: held.current})
 	first, second := trustConfig(server), trustConfig(server)
@@ -75,7 +75,7 @@ func TestCredentialsChange(t *testing.T) {
 		mustCall(t, w)
 	}
 	want := "[Bearer a over 0 Bearer a over 0 Bearer b over 0 Bearer b over 0  over 0  over 0 Bearer b over 1 Bearer b over 1]"
-	if got := fmt.Sprint(*asked); got != want {
+	if got := fmt.Sprint(*called); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -188,27 +188,27 @@ func TestCachedResponsesExpire(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told atomic.Bool
-				w := openPipe(t, webhook.Config{ETag: withETag(c.etag)}, serveETag(&told))
-				ask := func(name string) bool {
-					told.Store(false)
+				var received atomic.Bool
+				w := openPipe(t, webhook.Config{ETag: withETag(c.etag)}, serveETag(&received))
+				call := func(name string) bool {
+					received.Store(false)
 					if _, err := w.Call(t.Context(), requestFor("a.example/v1", "home", name)); err != nil {
 						t.Fatal(err)
 					}
-					return told.Load()
+					return received.Load()
 				}
-				ask("tom")
+				call("tom")
 				<-time.After(c.lifetime - time.Second)
-				if !ask("tom") {
+				if !call("tom") {
 					t.Error("the reply was not used within its time")
 				}
 				<-time.After(time.Second)
-				if ask("tom") {
+				if call("tom") {
 					t.Error("the reply was used beyond its time")
 				}
-				ask("kit")
+				call("kit")
 				<-time.After(c.gone)
-				ask("eve")
+				call("eve")
 				if n, _ := w.CacheSize(); n != 1 {
 					t.Errorf("%d replies are kept, want that about eve", n)
 				}
@@ -224,16 +224,16 @@ func withETag(e webhook.ETag) webhook.ETag {
 
 // serveETag answers with an ETag, or that the reply of that one still holds, and
 // notes which.
-func serveETag(told *atomic.Bool) connHandler {
+func serveETag(received *atomic.Bool) connHandler {
 	return func(_ int, conn net.Conn) {
 		defer conn.Close()
-		asked, err := http.ReadRequest(bufio.NewReader(conn))
+		called, err := http.ReadRequest(bufio.NewReader(conn))
 		if err != nil {
 			return
 		}
-		_, _ = io.Copy(io.Discard, asked.Body)
-		told.Store(asked.Header.Get("If-None-Match") != "")
-		if told.Load() {
+		_, _ = io.Copy(io.Discard, called.Body)
+		received.Store(called.Header.Get("If-None-Match") != "")
+		if received.Load() {
 			_, _ = io.WriteString(conn, "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n")
 			return
 		}

@@ -16,9 +16,9 @@ import (
 // A handler that says what went wrong has answered: the exchange is well, and
 // no reply stands for a later one.
 func TestHandlerError(t *testing.T) {
-	var asked []string
+	var called []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Header.Get("If-None-Match"))
+		called = append(called, r.Header.Get("If-None-Match"))
 		w.Header().Set("ETag", `"1"`)
 		_, _ = w.Write([]byte(`{"error":{"message":"no such currency","permanent":true}}`))
 	}))
@@ -34,8 +34,8 @@ func TestHandlerError(t *testing.T) {
 		}
 	}
 	for i, e := range trace {
-		if e.HookType != webhook.Handle || e.Err != nil || e.Code != http.StatusOK || asked[i] != "" {
-			t.Errorf("exchange %d: %+v, If-None-Match %q", i, e, asked[i])
+		if e.HookType != webhook.Handle || e.Err != nil || e.Code != http.StatusOK || called[i] != "" {
+			t.Errorf("exchange %d: %+v, If-None-Match %q", i, e, called[i])
 		}
 	}
 	if len(trace) != 2 {

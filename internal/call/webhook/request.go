@@ -78,9 +78,9 @@ func (w *Webhook) decode(q request, etag string, data []byte) error {
 }
 
 // credentialsError says why there is nothing to ask with.
-func (w *Webhook) credentialsError(asked context.Context, err error) error {
-	if asked.Err() != nil {
-		return asked.Err()
+func (w *Webhook) credentialsError(called context.Context, err error) error {
+	if called.Err() != nil {
+		return called.Err()
 	}
 	return &CredentialsError{err}
 }

@@ -114,12 +114,12 @@ func TestRetryAfter(t *testing.T) {
 func checkRetryAfter(t *testing.T, err error, want time.Duration) {
 	t.Helper()
 	var later *hook.RetryAfterError
-	switch asked := errors.As(err, &later); {
+	switch called := errors.As(err, &later); {
 	case err == nil:
 		t.Error("no error")
-	case asked != (want > 0):
+	case called != (want > 0):
 		t.Errorf("got %v, want a wait of %v", err, want)
-	case asked && later.After != want:
+	case called && later.After != want:
 		t.Errorf("got a wait of %v, want %v", later.After, want)
 	}
 }

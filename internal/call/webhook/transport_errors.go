@@ -34,13 +34,13 @@ func (r *describedError) Unwrap() error { return r.err }
 
 // callError finds the words for an exchange that did not come to its end. asked is
 // the caller's context, limited the same with the timeout.
-func (w *Webhook) callError(asked, limited context.Context, err error) error {
+func (w *Webhook) callError(called, limited context.Context, err error) error {
 	var malformed *hook.MalformedError
 	switch {
 	case errors.As(err, &malformed):
 		return err
-	case asked.Err() != nil:
-		return asked.Err()
+	case called.Err() != nil:
+		return called.Err()
 	case limited.Err() != nil:
 		return &hook.UnreachableError{Err: w.timeoutError(err)}
 	}

@@ -282,14 +282,14 @@ func TestNoLostUpdates(t *testing.T) {
 	e.respond("c2", nil)
 	eventually(t, "c2 done", func() bool { return stateIn(s.get(rates, "eur"))["c2"].Digest != "" })
 	st.waitIdle(t)
-	told := 0
+	received := 0
 	for _, line := range st.calledLines() {
 		if strings.HasPrefix(line, "c1") {
-			told++
+			received++
 		}
 	}
-	if told != 2 {
-		t.Errorf("c1 was told %d times: %q", told, st.calledLines())
+	if received != 2 {
+		t.Errorf("c1 was told %d times: %q", received, st.calledLines())
 	}
 	r := stateIn(s.get(rates, "eur"))
 	if r["c1"].Digest != r["c2"].Digest {
@@ -508,11 +508,11 @@ func TestUnchangedObjectsAreNotApplied(t *testing.T) {
 	})
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, program(Handler{Name: "t", Every: 20 * time.Millisecond, Do: e}))
-	told := func() int { return len(st.calledLines()) }
+	received := func() int { return len(st.calledLines()) }
 	rounds := func(n int) {
 		t.Helper()
-		former := told()
-		eventually(t, "told again", func() bool { return told() >= former+n })
+		former := received()
+		eventually(t, "told again", func() bool { return received() >= former+n })
 	}
 	applied := func() int { return len(s.wrote("POST configmaps/")) + len(s.wrote("PATCH configmaps/")) }
 	rounds(5)

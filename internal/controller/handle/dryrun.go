@@ -134,7 +134,7 @@ func (r *run) skipReason() string {
 }
 
 // dryRun takes the steps of a run, but for those that write.
-func (r *run) dryRun(ctx context.Context, into *DryRunResult, ask bool) error {
+func (r *run) dryRun(ctx context.Context, into *DryRunResult, hookCall bool) error {
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult, ask bool) error {
 	var applied []*pendingResponse
 	for _, c := range r.callsInOrder() {
 		f := r.newDryRunCall(c)
-		if o := r.dryRunCall(ctx, c, &f, ask); o != nil {
+		if o := r.dryRunCall(ctx, c, &f, hookCall); o != nil {
 			applied = append(applied, o)
 		}
 		if ctx.Err() != nil {

@@ -19,8 +19,8 @@ type DryRunWrite struct {
 
 // dryRunCall asks a handler and finds out what its answer would write. It
 // returns what is owed then; nil if there is nothing to be stored of the object.
-func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, ask bool) *pendingResponse {
-	if !ask {
+func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, hookCall bool) *pendingResponse {
+	if !hookCall {
 		return nil
 	}
 	var o *pendingResponse

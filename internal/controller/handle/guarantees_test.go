@@ -126,7 +126,7 @@ func TestEventHandlersSeeEarlierWrites(t *testing.T) {
 func TestEventChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
-		var told []string
+		var received []string
 		w := startEnv(s, program(
 			Handler{Name: "slow", On: []hook.Reason{onCreate}},
 			Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}},
@@ -141,7 +141,7 @@ func TestEventChanges(t *testing.T) {
 				for _, c := range n.Changes {
 					line += fmt.Sprintf(" %s:%s->%s", c.Path, c.From, c.To)
 				}
-				told = append(told, line)
+				received = append(received, line)
 				return &hook.HandlerResponse{}, nil
 			},
 		})
@@ -150,8 +150,8 @@ func TestEventChanges(t *testing.T) {
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
 		pass(time.Second)
 		want := []string{"3 true", "3 true spec.n:1->2", "3 true spec.n:2->3"}
-		if !slices.Equal(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+		if !slices.Equal(received, want) {
+			t.Errorf("told %q, want %q", received, want)
 		}
 	})
 }
@@ -420,9 +420,9 @@ func testThrottling(t *testing.T, a, b []Handler) {
 		t.Errorf("%d calls within the next 10 minutes", more)
 	}
 	for _, w := range []*bubbleEnv{x, y} {
-		told := slices.DeleteFunc(w.eventLines(), func(e string) bool { return !strings.HasPrefix(e, "eur ") })
-		if len(told) != 1 || !strings.Contains(told[0], "eur Conflicting handlers run again and again") || !strings.Contains(told[0], "The latest was h on") {
-			t.Errorf("told %q", told)
+		received := slices.DeleteFunc(w.eventLines(), func(e string) bool { return !strings.HasPrefix(e, "eur ") })
+		if len(received) != 1 || !strings.Contains(received[0], "eur Conflicting handlers run again and again") || !strings.Contains(received[0], "The latest was h on") {
+			t.Errorf("told %q", received)
 		}
 		if h := w.Health(); h.Conflicting != 1 {
 			t.Errorf("%d objects are conflicting", h.Conflicting)
@@ -450,8 +450,8 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	if h := x.Health(); h.Conflicting != 0 {
 		t.Error("still conflicting")
 	}
-	told := x.eventLines()
-	if last := told[len(told)-1]; !strings.HasPrefix(last, "eur ConflictResolved") {
+	received := x.eventLines()
+	if last := received[len(received)-1]; !strings.HasPrefix(last, "eur ConflictResolved") {
 		t.Errorf("told %q", last)
 	}
 	if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"status":"True"`) {
@@ -484,8 +484,8 @@ func TestThrottlingWithinProgram(t *testing.T) {
 		if n := len(w.callsOf("a", "")); n < burst || n > burst+25 {
 			t.Errorf("%d calls", n)
 		}
-		if told := w.eventLines(); len(told) != 1 || !strings.HasPrefix(told[0], "eur Conflicting") {
-			t.Errorf("told %q", told)
+		if received := w.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], "eur Conflicting") {
+			t.Errorf("told %q", received)
 		}
 		if n := len(w.callsOf("t", "")); n < 295 {
 			t.Errorf("the timer was called %d times in 5 minutes", n)
@@ -518,8 +518,8 @@ func TestEditsAreNotThrottled(t *testing.T) {
 				pass(time.Second)
 			}
 		}
-		if told := w.eventLines(); len(told) > 0 {
-			t.Errorf("told %q", told)
+		if received := w.eventLines(); len(received) > 0 {
+			t.Errorf("told %q", received)
 		}
 	})
 }

@@ -438,11 +438,11 @@ func TestCopiedObjectIsNew(t *testing.T) {
 
 // An object that the API server selects no more is not gone; it is let go.
 func TestObjectLeavesSelector(t *testing.T) {
-	told := []hook.Reason{hook.ReasonEvent, hook.ReasonDelete}
+	received := []hook.Reason{hook.ReasonEvent, hook.ReasonDelete}
 	for name, optional := range map[string]bool{"held": false, "free": true} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
-			p := program(Handler{Name: "h", On: told, Optional: optional, Do: e})
+			p := program(Handler{Name: "h", On: received, Optional: optional, Do: e})
 			p.Fields = "spec.mode=on"
 			st := e.start(t, s, p)
 			s.create(rates, "eur", `{"spec":{"mode":"on"}}`)

@@ -118,7 +118,7 @@ func (r *run) decide() {
 
 // observation is what decides which handlers the object is due for.
 func (r *run) observation(causes queue.Causes) *observation {
-	asked := causes.Has(queue.ReconcileRequested)
+	called := causes.Has(queue.ReconcileRequested)
 	return &observation{
 		program:        &r.program,
 		object:         r.stored,
@@ -127,8 +127,8 @@ func (r *run) observation(causes queue.Causes) *observation {
 		watchedDigests: r.watchedDigests,
 		ownedDigest:    r.ownedDigest,
 		memory:         r.memory,
-		requested:      asked,
-		retryCalls:     asked || causes.Has(queue.HookChanged),
+		requested:      called,
+		retryCalls:     called || causes.Has(queue.HookChanged),
 		throttled:      r.throttled(),
 		now:            r.tools.Now(),
 	}

@@ -60,8 +60,8 @@ func TestDaemonGoexit(t *testing.T) {
 		}}))
 	s.create(rates, "eur", `{}`)
 	eventually(t, "started again", func() bool { return starts.Load() == 3 })
-	if told := text(st.eventLines()); !strings.Contains(told, "daemon d: the daemon called runtime.Goexit") {
-		t.Errorf("told %s", told)
+	if received := text(st.eventLines()); !strings.Contains(received, "daemon d: the daemon called runtime.Goexit") {
+		t.Errorf("told %s", received)
 	}
 	s.drop(rates, "eur")
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })

@@ -39,8 +39,8 @@ func TestStateIsRestored(t *testing.T) {
 		t.Errorf("%d writes while somebody else removed the record", n)
 	}
 	eventually(t, "recorded in the end", recorded)
-	if told := st.calledLines(); len(told) != 3 {
-		t.Errorf("told %q", told)
+	if received := st.calledLines(); len(received) != 3 {
+		t.Errorf("told %q", received)
 	}
 
 	// The next process knows the record alone.

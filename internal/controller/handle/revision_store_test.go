@@ -220,8 +220,8 @@ func TestPreviousStateLost(t *testing.T) {
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur")
-			if told := st.eventLines(); len(told) != 1 || !strings.HasPrefix(told[0], "eur PreviousStateLost previous state of handler h unknown: ") {
-				t.Errorf("told %q", told)
+			if received := st.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], "eur PreviousStateLost previous state of handler h unknown: ") {
+				t.Errorf("told %q", received)
 			}
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
 			st.expectCalls(t, "h update eur", "h update eur spec.n:2->3")
@@ -229,8 +229,8 @@ func TestPreviousStateLost(t *testing.T) {
 			s.edit(rates, "eur", `{"spec":{"n":4}}`)
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur spec.n:3->4")
-			if told := st.eventLines(); len(told) > 0 {
-				t.Errorf("told %q", told)
+			if received := st.eventLines(); len(received) > 0 {
+				t.Errorf("told %q", received)
 			}
 		})
 	}
@@ -253,8 +253,8 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	st.waitForEntries(t, "eur", hasRevision, "h")
 	st.expectCalls(t, "h update usd")
 	expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)
-	if told := st.eventLines(); len(told) > 0 {
-		t.Errorf("told %q", told)
+	if received := st.eventLines(); len(received) > 0 {
+		t.Errorf("told %q", received)
 	}
 	st.stop()
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -310,9 +310,9 @@ func TestPreviousStateNotStored(t *testing.T) {
 			eventually(t, "told of the update", func() bool { return len(st.calledLines()) == 2 })
 			st.expectCalls(t, "h create eur", "h update eur spec.n:1->2")
 			st.waitForEntries(t, "eur", func(e entry) bool { return e.HasRevision == c.kept }, "h")
-			told := st.eventLines()
-			if c.told == "" && len(told) > 0 || c.told != "" && (len(told) != 1 || !strings.Contains(told[0], c.told)) {
-				t.Errorf("told %q", told)
+			received := st.eventLines()
+			if c.told == "" && len(received) > 0 || c.told != "" && (len(received) != 1 || !strings.Contains(received[0], c.told)) {
+				t.Errorf("told %q", received)
 			}
 			st.stop()
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
@@ -350,8 +350,8 @@ func TestRevisionsUnavailable(t *testing.T) {
 			eventually(t, "told", func() bool { return len(st.eventLines()) > 0 })
 			s.set(func() { s.selectorListCode = 0 })
 			st.expectCalls(t, c.line)
-			if told := st.eventLines(); len(told) != 1 || !strings.HasPrefix(told[0], c.told) {
-				t.Errorf("told %q", told)
+			if received := st.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], c.told) {
+				t.Errorf("told %q", received)
 			}
 			if c.code != http.StatusForbidden {
 				expectRevisions(t, s, `{"spec":{"n":2}}`)
@@ -370,8 +370,8 @@ func TestNoRevisionOnDeletion(t *testing.T) {
 	st.waitForEntries(t, "eur", func(e entry) bool { return e.Digest != "" }, "h")
 	s.drop(rates, "eur")
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
-	if told := st.eventLines(); len(told)+len(s.revisions()) > 0 {
-		t.Errorf("told %q, kept %q", told, s.revisions())
+	if received := st.eventLines(); len(received)+len(s.revisions()) > 0 {
+		t.Errorf("told %q, kept %q", received, s.revisions())
 	}
 }
 

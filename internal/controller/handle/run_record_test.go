@@ -75,9 +75,9 @@ func TestRunRecords(t *testing.T) {
 		created = "synced, h?create, create ConfigMap, patch Rate status, told Published"
 	}
 	st.expectRuns(t, created)
-	ask := st.runAt(0).Steps[0].Call
-	if string(ask.Request.Handler.Object) == "" || ask.Request.Handler.Reader != nil || len(ask.Response.Handler.Apply) != 1 {
-		t.Errorf("asked %+v", ask)
+	hookCall := st.runAt(0).Steps[0].Call
+	if string(hookCall.Request.Handler.Object) == "" || hookCall.Request.Handler.Reader != nil || len(hookCall.Response.Handler.Apply) != 1 {
+		t.Errorf("asked %+v", hookCall)
 	}
 	if run := st.runAt(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Controller != "test" || run.Duration <= 0 || run.StartTime.IsZero() {
 		t.Errorf("ran %+v", run)

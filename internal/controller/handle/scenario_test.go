@@ -405,11 +405,11 @@ func (sc *scenario) restart(killed bool) {
 func (sc *scenario) checkThrottleEvents() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	told := sc.process.eventLines()
+	received := sc.process.eventLines()
 	for key, calls := range sc.calls {
 		name := strings.Fields(key)[1]
 		says := func(e string) bool { return strings.HasPrefix(e, name+" "+ReasonConflicting) }
-		if len(calls) > burst+10 && !slices.ContainsFunc(told, says) {
+		if len(calls) > burst+10 && !slices.ContainsFunc(received, says) {
 			sc.t.Errorf("%s: %d calls in a row and no event", key, len(calls))
 		}
 	}

@@ -192,8 +192,8 @@ func (r *run) updateOwnedDigests(applied []*pendingResponse) {
 	for i := range r.program.Handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
 		e := known[h.Name]
-		told := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
-		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !told && e.OwnedDigest != before {
+		received := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
+		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !received && e.OwnedDigest != before {
 			continue
 		}
 		e.OwnedDigest = r.ownedDigest

@@ -17,7 +17,7 @@ import (
 func TestOnSessionEnd(t *testing.T) {
 	var mu sync.Mutex
 	var gone []string
-	tell := func(u userclient.User) {
+	report := func(u userclient.User) {
 		mu.Lock()
 		defer mu.Unlock()
 		gone = append(gone, u.Token)
@@ -33,7 +33,7 @@ func TestOnSessionEnd(t *testing.T) {
 	}
 	t.Run("signed out", func(t *testing.T) {
 		w := newTestEnv(t)
-		b := w.browser(w.authenticator(access.Options{OnSessionEnd: tell}))
+		b := w.browser(w.authenticator(access.Options{OnSessionEnd: report}))
 		if _, err := b.signIn("token-of-ann"); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestOnSessionEnd(t *testing.T) {
 	})
 	t.Run("with the token", func(t *testing.T) {
 		w := newTestEnv(t)
-		authenticator := w.authenticator(access.Options{OnSessionEnd: tell, Headers: access.Headers{User: "X-Forwarded-User"}})
+		authenticator := w.authenticator(access.Options{OnSessionEnd: report, Headers: access.Headers{User: "X-Forwarded-User"}})
 		b, proxied := w.browser(authenticator), w.browser(authenticator)
 		proxied.peer = "127.0.0.1:1"
 		if _, err := b.signIn("token-of-ann"); err != nil {
@@ -63,7 +63,7 @@ func TestOnSessionEnd(t *testing.T) {
 	})
 	t.Run("with the user of the token", func(t *testing.T) {
 		w := newTestEnv(t)
-		b := w.browser(w.authenticator(access.Options{OnSessionEnd: tell, Headers: access.Headers{User: "X-Forwarded-User"}}))
+		b := w.browser(w.authenticator(access.Options{OnSessionEnd: report, Headers: access.Headers{User: "X-Forwarded-User"}}))
 		b.peer = "127.0.0.1:1"
 		b.expect("bob", "at first", "Authorization: Bearer token-of-bob")
 		w.tokens["token-of-bob"] = "mallory"

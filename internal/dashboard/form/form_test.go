@@ -176,7 +176,7 @@ func outline(out *strings.Builder, f *form.Field, depth int, later bool) {
 			out.WriteString(" " + name)
 		}
 	}
-	tell := func(name, text string) { say(name+"="+text, text != "") }
+	report := func(name, text string) { say(name+"="+text, text != "") }
 	say("later", later)
 	say("yaml", f.YAML)
 	say("required", f.Required && !f.Mandatory)
@@ -186,20 +186,20 @@ func outline(out *strings.Builder, f *form.Field, depth int, later bool) {
 	say("nullable", f.Nullable)
 	say("null", f.Null)
 	in := f.Input
-	tell("widget", in.Widget)
+	report("widget", in.Widget)
 	say("type="+in.Type, in.Type != "" && in.Type != "text")
-	tell("min", in.Min)
-	tell("max", in.Max)
-	tell("minlength", in.MinLength)
-	tell("maxlength", in.MaxLength)
-	tell("pattern", in.Pattern)
-	tell("default", f.Default)
-	tell("next", f.Next)
+	report("min", in.Min)
+	report("max", in.Max)
+	report("minlength", in.MinLength)
+	report("maxlength", in.MaxLength)
+	report("pattern", in.Pattern)
+	report("default", f.Default)
+	report("next", f.Next)
 	for _, option := range in.Options {
 		out.WriteString(" (" + option.Text + ")")
 	}
-	tell("text", strings.ReplaceAll(strings.ReplaceAll(f.Text, "\r", ""), "\n", `\n`))
-	tell("help", f.Help)
+	report("text", strings.ReplaceAll(strings.ReplaceAll(f.Text, "\r", ""), "\n", `\n`))
+	report("help", f.Help)
 	out.WriteByte('\n')
 	for _, parts := range [][]*form.Field{f.Fields, f.Rows} {
 		for _, part := range parts {

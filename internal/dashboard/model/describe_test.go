@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := hook.Func(nil)
+	anonymous := hook.Func(nil)
 	nightly, err := schedule.Parse("0 3 * * *")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		{"nothing", Programs{}, []string{}},
 		{"a composite", Programs{Addresses: []string{"hooks.web:8080"}, Hooks: []compose.Program{{
-			Parent: rates, GenerateSelector: true, Sync: nobody, Finalize: nobody, Finalizer: "setpoint.dev/x", Resync: time.Hour,
+			Parent: rates, GenerateSelector: true, Sync: anonymous, Finalize: anonymous, Finalizer: "setpoint.dev/x", Resync: time.Hour,
 			Children: plan.Rules{{Resource: pods, Method: plan.Recreate}, {Resource: deployments, Method: plan.RollingInPlace, Strategy: plan.ServerSide, MaxUnavailable: 2}},
 		}}}, []string{
 			"Manages Rate (example.org/v1).",
@@ -53,7 +53,7 @@ func TestDescribe(t *testing.T) {
 			"Calls the hooks sync and finalize at hooks.web:8080.",
 		}},
 		{"a decorator of a Go program", Programs{Hooks: []compose.Program{{
-			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Namespace: "town", Sync: nobody,
+			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Namespace: "town", Sync: anonymous,
 			Children: plan.Rules{{Resource: pods}},
 		}}}, []string{
 			"Manages Deployment (apps/v1), with labels app=web, in namespace town.",

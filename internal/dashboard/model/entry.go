@@ -71,14 +71,14 @@ func (e *entry) strip() {
 }
 
 // reviewDecision returns what remains of a stripped review: the operation and the denial.
-func reviewDecision(a *record.Call) (q record.Request, answer record.Response) {
+func reviewDecision(a *record.Call) (q record.Request, response record.Response) {
 	if r := a.Request.Review; r != nil {
 		q.Review = &hook.ReviewRequest{Operation: r.Operation, DryRun: r.DryRun}
 	}
 	if v := a.Response.Review; v != nil {
-		answer.Review = &hook.ReviewResponse{Denial: v.Denial}
+		response.Review = &hook.ReviewResponse{Denial: v.Denial}
 	}
-	return q, answer
+	return q, response
 }
 
 func stripPlan(p *record.Planned) {

@@ -149,8 +149,8 @@ func planHoldsSecret(p *record.Planned) bool {
 	return false
 }
 
-func callHoldsSecret(ask *record.Call) bool {
-	return slices.ContainsFunc(requestObjects(&ask.Request), mayHaveSecret) || slices.ContainsFunc(responseObjects(&ask.Response), mayHaveSecret)
+func callHoldsSecret(call *record.Call) bool {
+	return slices.ContainsFunc(requestObjects(&call.Request), mayHaveSecret) || slices.ContainsFunc(responseObjects(&call.Response), mayHaveSecret)
 }
 
 // requestObjects returns the JSON in a request that may contain objects.

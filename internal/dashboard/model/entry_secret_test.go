@@ -60,20 +60,20 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 	before, after := parsed(t, secret(value)), parsed(t, secret(changed))
 	groups := []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{{Namespace: "town", Name: "s", Object: json.RawMessage(secret(value))}}}}
 	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "` + value + `"`)
-	ask := func(q record.Request, a record.Response) record.Run {
+	call := func(q record.Request, a record.Response) record.Run {
 		run := testRun("a", "eur", 10)
 		run.Steps = []record.Step{{Call: &record.Call{Name: "sync", Request: q, Response: a}}}
 		return run
 	}
 	parent := json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Rate"}`)
 	for name, run := range map[string]record.Run{
-		"a child":   ask(record.Request{Sync: &hook.Request{Parent: parent, Children: groups}}, record.Response{Sync: &hook.Response{}}),
-		"a related": ask(record.Request{Sync: &hook.Request{Parent: parent, Related: groups}}, record.Response{Sync: &hook.Response{}}),
-		"a parent":  ask(record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(secret(value))}}, record.Response{}),
-		"desired":   ask(record.Request{Sync: &hook.Request{Parent: parent}}, record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(secret(value))}}}),
-		"owned":     ask(record.Request{Handler: &hook.HandlerRequest{Object: parent, Owned: groups}}, record.Response{Handler: &hook.HandlerResponse{}}),
-		"applied":   ask(record.Request{Handler: &hook.HandlerRequest{Object: parent}}, record.Response{Handler: &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(secret(value))}}}}),
-		"reviewed":  ask(record.Request{Review: &hook.ReviewRequest{Object: json.RawMessage(secret(value))}}, record.Response{Review: &hook.ReviewResponse{Object: json.RawMessage(secret(value))}}),
+		"a child":   call(record.Request{Sync: &hook.Request{Parent: parent, Children: groups}}, record.Response{Sync: &hook.Response{}}),
+		"a related": call(record.Request{Sync: &hook.Request{Parent: parent, Related: groups}}, record.Response{Sync: &hook.Response{}}),
+		"a parent":  call(record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(secret(value))}}, record.Response{}),
+		"desired":   call(record.Request{Sync: &hook.Request{Parent: parent}}, record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(secret(value))}}}),
+		"owned":     call(record.Request{Handler: &hook.HandlerRequest{Object: parent, Owned: groups}}, record.Response{Handler: &hook.HandlerResponse{}}),
+		"applied":   call(record.Request{Handler: &hook.HandlerRequest{Object: parent}}, record.Response{Handler: &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(secret(value))}}}}),
+		"reviewed":  call(record.Request{Review: &hook.ReviewRequest{Object: json.RawMessage(secret(value))}}, record.Response{Review: &hook.ReviewResponse{Object: json.RawMessage(secret(value))}}),
 		"planned": {Controller: "a", Resource: rates, Steps: []record.Step{
 			{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Update, Resource: secrets, Ref: after.Ref(), Before: before, After: after}}}}},
 		}},
@@ -130,15 +130,15 @@ func TestRenderedSecretRunsAreDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ask := first.Steps[0].Call; !ask.Dropped || ask.Request != nil || ask.Response != nil {
-		t.Errorf("the first is kept as %s", marshal(ask))
+	if call := first.Steps[0].Call; !call.Dropped || call.Request != nil || call.Response != nil {
+		t.Errorf("the first is kept as %s", marshal(call))
 	}
 	last, err := b.Run(ids[7])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ask := last.Steps[0].Call; ask.Dropped || !strings.Contains(string(ask.Request), "xxxx") || ask.Previous != ids[6] {
-		t.Errorf("the last is kept as %.200s", marshal(ask))
+	if call := last.Steps[0].Call; call.Dropped || !strings.Contains(string(call.Request), "xxxx") || call.Previous != ids[6] {
+		t.Errorf("the last is kept as %.200s", marshal(call))
 	}
 	if stats := b.Stats(); stats.Bytes > 40_000 || stats.Bytes < 8000 {
 		t.Errorf("it takes %+v", stats)

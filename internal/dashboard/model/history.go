@@ -166,8 +166,8 @@ func (b *History) Run(id uint64) (Run, error) {
 	}
 	run := renderRun(e, true)
 	for i := range run.Steps {
-		if ask := run.Steps[i].Call; ask != nil {
-			ask.Previous = previous[i]
+		if call := run.Steps[i].Call; call != nil {
+			call.Previous = previous[i]
 		}
 	}
 	return run, nil

@@ -55,8 +55,8 @@ type objectHistory struct {
 func (d *objectHistory) previous(of *entry) []uint64 {
 	ids := make([]uint64, len(of.run.Steps))
 	for i := range ids {
-		if ask := of.run.Steps[i].Call; ask != nil {
-			ids[i] = d.lastComparable(ask, of.id)
+		if call := of.run.Steps[i].Call; call != nil {
+			ids[i] = d.lastComparable(call, of.id)
 		}
 	}
 	return ids
@@ -64,9 +64,9 @@ func (d *objectHistory) previous(of *entry) []uint64 {
 
 // lastComparable returns the ID of the last run before the given one with a comparable
 // call; 0 if there is none.
-func (d *objectHistory) lastComparable(ask *record.Call, before uint64) uint64 {
+func (d *objectHistory) lastComparable(call *record.Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
-		if e.id < before && e.comparableTo(ask) {
+		if e.id < before && e.comparableTo(call) {
 			return e.id
 		}
 	}

@@ -45,9 +45,9 @@ func reviewed(run *record.Run) bool {
 // denialOf returns the error or the message of a denied review, if it is still recorded.
 func denialOf(run *record.Run, failed string) string {
 	for i := range run.Steps {
-		ask := run.Steps[i].Call
-		if ask != nil && ask.Response.Review != nil && ask.Response.Review.Denial != nil {
-			return cmp.Or(failed, ask.Response.Review.Denial.Message)
+		call := run.Steps[i].Call
+		if call != nil && call.Response.Review != nil && call.Response.Review.Denial != nil {
+			return cmp.Or(failed, call.Response.Review.Denial.Message)
 		}
 	}
 	return failed

@@ -59,9 +59,9 @@ func TestHistoryKeepsRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := whole.Steps[0].Call
-	if ask.Request == nil || ask.Response == nil || ask.Dropped || ask.Previous != runs[2].ID {
-		t.Errorf("asked %+v", ask)
+	call := whole.Steps[0].Call
+	if call.Request == nil || call.Response == nil || call.Dropped || call.Previous != runs[2].ID {
+		t.Errorf("asked %+v", call)
 	}
 	if some := b.Runs(rateRef("eur"), 1); len(some) != 1 || some[0].ID != runs[0].ID {
 		t.Errorf("the latest is %+v", some)
@@ -87,9 +87,9 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 		step := run.Steps[0]
 		run.Steps = nil
 		for _, revision := range at {
-			ask := *step.Call
-			ask.Revision = revision
-			run.Steps = append(run.Steps, record.Step{Call: &ask})
+			call := *step.Call
+			call.Revision = revision
+			run.Steps = append(run.Steps, record.Step{Call: &call})
 		}
 		return run
 	}
@@ -107,8 +107,8 @@ func TestPreviousRequestsByRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range run.Steps {
-			if ask := run.Steps[k].Call; ask.Previous != want[k] || ask.Revision == nil {
-				t.Errorf("run %d from the end, step %d, at %+v: compared with run %d, want %d", i, k, ask.Revision, ask.Previous, want[k])
+			if call := run.Steps[k].Call; call.Previous != want[k] || call.Revision == nil {
+				t.Errorf("run %d from the end, step %d, at %+v: compared with run %d, want %d", i, k, call.Revision, call.Previous, want[k])
 			}
 		}
 	}

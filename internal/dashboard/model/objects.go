@@ -278,11 +278,11 @@ func createdAt(o *object.Object) time.Time {
 
 // reconcileAtOf returns the time in the annotation setpoint.dev/reconcile-at, or zero.
 func reconcileAtOf(o *object.Object) time.Time {
-	asked, err := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt))
+	called, err := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt))
 	if err != nil {
 		return time.Time{}
 	}
-	return asked
+	return called
 }
 
 // ChildOf converts a child.

@@ -115,11 +115,11 @@ func BenchmarkNewPage(b *testing.B) {
 func TestSortByReconcileAt(t *testing.T) {
 	of := func(name, at string, paused bool) ManagedObject {
 		s := testObject(t, "a", name, record.ObjectState{Paused: paused, LastRun: noon})
-		asked, err := s.Object.With(fmt.Appendf(nil, `{"setpoint.dev/reconcile-at":%q}`, at), "metadata", "annotations")
+		called, err := s.Object.With(fmt.Appendf(nil, `{"setpoint.dev/reconcile-at":%q}`, at), "metadata", "annotations")
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Object = asked
+		s.Object = called
 		return s
 	}
 	all := []ManagedObject{

@@ -107,15 +107,15 @@ func pluralsOf(run *Run) map[groupKind]Kind {
 func (r *redactor) step(step Step, own bool) Step {
 	switch {
 	case step.Call != nil:
-		ask := *step.Call
-		ask.Request, ask.Response = r.text(ask.Request, own), r.text(ask.Response, own)
-		if !own && ask.Error != "" {
-			ask.Error, ask.Fault = redacted, nil
+		call := *step.Call
+		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
+		if !own && call.Error != "" {
+			call.Error, call.Fault = redacted, nil
 		}
-		if ask.Review != nil && !own {
-			ask.Review = &Review{Operation: ask.Review.Operation, DryRun: ask.Review.DryRun, Denied: ask.Review.Denied}
+		if call.Review != nil && !own {
+			call.Review = &Review{Operation: call.Review.Operation, DryRun: call.Review.DryRun, Denied: call.Review.Denied}
 		}
-		step.Call = &ask
+		step.Call = &call
 	case step.Plan != nil:
 		step.Plan = r.plan(step.Plan)
 	case step.Write != nil:

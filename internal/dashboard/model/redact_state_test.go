@@ -117,7 +117,7 @@ func TestRedactController(t *testing.T) {
 	if c.Last.Message != "no" || c.Conditions[0].Message != "no" || c.Notes[0] != "no" {
 		t.Error("the controller itself was changed")
 	}
-	if nobody := func(string, Kind, string, string) bool { return false }; !CanView(&Controller{}, nobody) {
+	if anonymous := func(string, Kind, string, string) bool { return false }; !CanView(&Controller{}, anonymous) {
 		t.Error("there is nothing to hide of one without kinds")
 	}
 	if got := Readable(c.Children, "a", func(_ Kind, namespace string) bool { return namespace == "a" }); len(got) != 1 {

@@ -84,13 +84,13 @@ func TestRedactWithoutNamespace(t *testing.T) {
 		Object: Ref{Kind: Kind{Kind: "Rate"}, Namespace: "town"},
 		Steps:  []Step{{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod", Namespaced: true}, Namespace: "town"}}}, {Call: &Call{Response: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`)}}},
 	}
-	var asked []string
+	var called []string
 	Redact(run, func(k Kind, namespace string) bool {
-		asked = append(asked, k.Kind+" in "+namespace)
+		called = append(called, k.Kind+" in "+namespace)
 		return true
 	})
-	if len(asked) != 2 || asked[1] != "Pod in town" {
-		t.Errorf("asked %q", asked)
+	if len(called) != 2 || called[1] != "Pod in town" {
+		t.Errorf("asked %q", called)
 	}
 }
 

@@ -31,11 +31,11 @@ type Review struct {
 
 // reviewOf renders a review; nil for other calls.
 func (w *renderer) reviewOf(a *record.Call) *Review {
-	asked, answered := a.Request.Review, a.Response.Review
-	if asked == nil {
+	called, answered := a.Request.Review, a.Response.Review
+	if called == nil {
 		return nil
 	}
-	review := &Review{Operation: strings.ToLower(string(asked.Operation)), DryRun: asked.DryRun}
+	review := &Review{Operation: strings.ToLower(string(called.Operation)), DryRun: called.DryRun}
 	if answered != nil {
 		review.Warnings = answered.Warnings
 	}
@@ -48,9 +48,9 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	if !w.whole || w.dropped {
 		return review
 	}
-	review.Requested = requestedChanges(asked, w.of.Resource)
+	review.Requested = requestedChanges(called, w.of.Resource)
 	if answered != nil && answered.Denial == nil {
-		review.Changes = mutations(asked, answered, w.of.Resource)
+		review.Changes = mutations(called, answered, w.of.Resource)
 	}
 	return review
 }

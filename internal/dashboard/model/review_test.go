@@ -70,9 +70,9 @@ func TestDenialsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, each := range []Run{listed, run} {
-		ask := each.Steps[0].Call
-		if r := ask.Review; !ask.Dropped || ask.Request != nil || r == nil || !r.Denied || r.Operation != "create" || r.Message != "no digest" || r.Reason != "Invalid" {
-			t.Errorf("%+v of %+v", ask.Review, ask)
+		call := each.Steps[0].Call
+		if r := call.Review; !call.Dropped || call.Request != nil || r == nil || !r.Denied || r.Operation != "create" || r.Message != "no digest" || r.Reason != "Invalid" {
+			t.Errorf("%+v of %+v", call.Review, call)
 		}
 	}
 	hidden := Redact(listed, func(Kind, string) bool { return false })

@@ -150,16 +150,16 @@ func (w *renderer) step(s *record.Step) Step {
 }
 
 func (w *renderer) call(a *record.Call) *Call {
-	ask := &Call{Name: a.Name, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err), Dropped: w.dropped}
+	call := &Call{Name: a.Name, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err), Dropped: w.dropped}
 	if a.Revision != (record.Revision{}) {
-		ask.Revision = new(a.Revision)
+		call.Revision = new(a.Revision)
 	}
-	ask.Review = w.reviewOf(a)
+	call.Review = w.reviewOf(a)
 	if w.whole && !w.dropped {
-		ask.Request = maskSecrets(requestJSON(&a.Request), w.of.Resource)
-		ask.Response = maskSecrets(responseJSON(&a.Response, a.Request.ControllerType), w.of.Resource)
+		call.Request = maskSecrets(requestJSON(&a.Request), w.of.Resource)
+		call.Response = maskSecrets(responseJSON(&a.Response, a.Request.ControllerType), w.of.Resource)
 	}
-	return ask
+	return call
 }
 
 func (w *renderer) plan(p *record.Planned) *Planned {

@@ -138,9 +138,9 @@ func (s *controllerHistory) addLocalCalls(run *record.Run) {
 		return
 	}
 	for i := range run.Steps {
-		ask := run.Steps[i].Call
-		if ask != nil && (ask.Request.Sync != nil || ask.Request.Customize != nil) {
-			s.addCall(ask.Name, CallOutcome(ask.Err), run.Steps[i].Duration)
+		call := run.Steps[i].Call
+		if call != nil && (call.Request.Sync != nil || call.Request.Customize != nil) {
+			s.addCall(call.Name, CallOutcome(call.Err), run.Steps[i].Duration)
 		}
 	}
 }

@@ -42,10 +42,10 @@ type Result[T any] struct {
 
 // QueryOne queries one process. A timeout error names the process and wraps
 // context.DeadlineExceeded.
-func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, ask func(context.Context, Source) (T, error)) (T, error) {
+func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, call func(context.Context, Source) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, p.timeoutFor(s, time.Now()))
 	defer cancel()
-	value, err := ask(limited, s)
+	value, err := call(limited, s)
 	late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	p.noteSlow(s, late, time.Now())
 	if late {
@@ -55,17 +55,17 @@ func QueryOne[T any](ctx context.Context, p *Timeouts, s Source, ask func(contex
 }
 
 // QueryAll queries processes in parallel. The results are in their order.
-func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, ask func(context.Context, Source) (T, error)) []Result[T] {
-	answers := make([]Result[T], len(all))
+func QueryAll[T any](ctx context.Context, p *Timeouts, all []Source, call func(context.Context, Source) (T, error)) []Result[T] {
+	responses := make([]Result[T], len(all))
 	var asking sync.WaitGroup
 	for i, s := range all {
 		asking.Go(func() {
-			value, err := QueryOne(ctx, p, s, ask)
-			answers[i] = Result[T]{s, value, err}
+			value, err := QueryOne(ctx, p, s, call)
+			responses[i] = Result[T]{s, value, err}
 		})
 	}
 	asking.Wait()
-	return answers
+	return responses
 }
 
 // timeoutFor returns the timeout for a process.

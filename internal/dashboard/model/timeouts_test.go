@@ -19,7 +19,7 @@ func (n *namedSource) Name() string { return n.name }
 func TestQueryAll(t *testing.T) {
 	well, asleep, broken := &namedSource{name: "well"}, &namedSource{name: "asleep"}, &namedSource{name: "broken"}
 	p := NewTimeouts(10 * time.Millisecond)
-	answers := QueryAll(t.Context(), p, []Source{asleep, broken, well}, func(ctx context.Context, s Source) (string, error) {
+	responses := QueryAll(t.Context(), p, []Source{asleep, broken, well}, func(ctx context.Context, s Source) (string, error) {
 		switch s.Name() {
 		case "asleep":
 			<-ctx.Done()
@@ -29,11 +29,11 @@ func TestQueryAll(t *testing.T) {
 		}
 		return "all is well", nil
 	})
-	if err := answers[0].Err; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "asleep did not respond in time") {
+	if err := responses[0].Err; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "asleep did not respond in time") {
 		t.Errorf("asleep: %v", err)
 	}
-	if answers[1].Err == nil || answers[2].Value != "all is well" || answers[2].Err != nil || answers[2].Source != well {
-		t.Errorf("%+v", answers)
+	if responses[1].Err == nil || responses[2].Value != "all is well" || responses[2].Err != nil || responses[2].Source != well {
+		t.Errorf("%+v", responses)
 	}
 }
 

@@ -70,8 +70,8 @@ func (p *Processes) revisionKinds(kind model.Kind) (kinds []model.Kind) {
 
 // states returns the states of an object in all processes.
 func (p *Processes) states(ctx context.Context, ref model.Ref) (states []model.ObjectState) {
-	ask := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
-	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), ask) {
+	call := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
+	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
 		if a.Err != nil && !errors.Is(a.Err, model.ErrNotFound) && ctx.Err() == nil {
 			p.fail(a.Source, a.Err)
 		}

@@ -14,7 +14,7 @@ import (
 // MainCall returns the call that explains a run, and its step: the first call for the
 // latest revision that is not customize. Later calls see what the run itself did. It is nil
 // if there is none.
-func MainCall(steps []model.Step) (ask *model.Call, at int) {
+func MainCall(steps []model.Step) (hookCall *model.Call, at int) {
 	for i, step := range steps {
 		if step.Call != nil && step.Call.Name != "customize" && (step.Call.Revision == nil || !step.Call.Revision.Previous) {
 			return step.Call, i
@@ -33,19 +33,19 @@ func LastComparable(steps []model.Step, as *model.Call) *model.Call {
 	return nil
 }
 
-func revisionOf(ask *model.Call) model.Revision {
-	if ask.Revision == nil {
+func revisionOf(hookCall *model.Call) model.Revision {
+	if hookCall.Revision == nil {
 		return model.Revision{}
 	}
-	return *ask.Revision
+	return *hookCall.Revision
 }
 
 // RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for
 // the first call.
 func RepeatLabel(steps []model.Step, at int) string {
-	ask := steps[at].Call
+	hookCall := steps[at].Call
 	for i := at - 1; i >= 0; i-- {
-		if earlier := steps[i].Call; earlier != nil && LastComparable(steps[i:i+1], ask) != nil {
+		if earlier := steps[i].Call; earlier != nil && LastComparable(steps[i:i+1], hookCall) != nil {
 			if slices.ContainsFunc(steps[i:at], func(s model.Step) bool { return s.Write != nil && Changed(s.Write) }) {
 				return "again, after its writes"
 			}
@@ -57,15 +57,15 @@ func RepeatLabel(steps []model.Step, at int) string {
 
 // RevisionLabel names the revision in a request, such as "former revision 2"; "" if the run
 // uses the latest revision only.
-func RevisionLabel(steps []model.Step, ask *model.Call) string {
+func RevisionLabel(steps []model.Step, hookCall *model.Call) string {
 	former := func(s model.Step) bool { return s.Call != nil && s.Call.Revision != nil && s.Call.Revision.Previous }
 	switch {
-	case ask.Revision == nil || !slices.ContainsFunc(steps, former):
+	case hookCall.Revision == nil || !slices.ContainsFunc(steps, former):
 		return ""
-	case ask.Revision.Previous:
-		return "former revision " + strconv.FormatInt(ask.Revision.Number, 10)
+	case hookCall.Revision.Previous:
+		return "former revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
 	}
-	return "latest revision " + strconv.FormatInt(ask.Revision.Number, 10)
+	return "latest revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
 }
 
 // ReviewOf returns the review of a run, or nil if it is not a review.
@@ -113,14 +113,14 @@ const newObjectAge = time.Minute
 
 // IsCreation reports whether a run is the first one for a new object.
 func IsCreation(run *model.Run) bool {
-	ask, _ := MainCall(run.Steps)
-	if ask == nil || ask.Previous != 0 || ask.Review != nil {
+	hookCall, _ := MainCall(run.Steps)
+	if hookCall == nil || hookCall.Previous != 0 || hookCall.Review != nil {
 		return false
 	}
 	var about struct {
 		Parent, Object struct{ Metadata metav1.ObjectMeta }
 	}
-	if json.Unmarshal(ask.Request, &about) != nil {
+	if json.Unmarshal(hookCall.Request, &about) != nil {
 		return false // The request is not kept, or masked.
 	}
 	for _, meta := range []*metav1.ObjectMeta{&about.Parent.Metadata, &about.Object.Metadata} {

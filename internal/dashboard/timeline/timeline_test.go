@@ -73,8 +73,8 @@ func call(revision string, number int64, former bool) model.Step {
 func TestComparableByRevision(t *testing.T) {
 	// The former revision answered first.
 	steps := []model.Step{call("a", 1, true), call("b", 2, false)}
-	if ask, at := MainCall(steps); at != 1 || ask.Revision.Previous {
-		t.Errorf("the main request is at step %d: %+v", at, ask)
+	if hookCall, at := MainCall(steps); at != 1 || hookCall.Revision.Previous {
+		t.Errorf("the main request is at step %d: %+v", at, hookCall)
 	}
 	before := []model.Step{call("a", 1, false)}
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func TestDecisions(t *testing.T) {
 // Fault U1: the first run about a new object was triggered by its creation, not by a change.
 func TestIsCreation(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	ask := func(member, created string, previous uint64) *model.Run {
+	hookCall := func(member, created string, previous uint64) *model.Run {
 		request := `{"` + member + `":{"metadata":{"creationTimestamp":"` + created + `"}}}`
 		return &model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync", Previous: previous, Request: json.RawMessage(request)}}}}
 	}
@@ -156,14 +156,14 @@ func TestIsCreation(t *testing.T) {
 		run  *model.Run
 		want bool
 	}{
-		"a parent":         {ask("parent", "2026-03-01T11:59:59Z", 0), true},
-		"of a decorator":   {ask("object", "2026-03-01T12:00:00Z", 0), true},
-		"a clock ahead":    {ask("object", "2026-03-01T12:00:02Z", 0), true},
-		"called before":    {ask("parent", "2026-03-01T11:59:59Z", 7), false},
-		"an old one":       {ask("parent", "2026-03-01T11:00:00Z", 0), false},
+		"a parent":         {hookCall("parent", "2026-03-01T11:59:59Z", 0), true},
+		"of a decorator":   {hookCall("object", "2026-03-01T12:00:00Z", 0), true},
+		"a clock ahead":    {hookCall("object", "2026-03-01T12:00:02Z", 0), true},
+		"called before":    {hookCall("parent", "2026-03-01T11:59:59Z", 7), false},
+		"an old one":       {hookCall("parent", "2026-03-01T11:00:00Z", 0), false},
 		"no request":       {&model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync"}}}}, false},
 		"nothing asked":    {&model.Run{Began: began}, false},
-		"not known of it":  {ask("related", "2026-03-01T12:00:00Z", 0), false},
+		"not known of it":  {hookCall("related", "2026-03-01T12:00:00Z", 0), false},
 		"a broken request": {&model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"parent":7}`)}}}}, false},
 	} {
 		if got := IsCreation(c.run); got != c.want {

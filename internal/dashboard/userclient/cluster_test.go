@@ -50,11 +50,11 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	f.log = append(f.log, strings.TrimSpace(fmt.Sprintf("%s %s as %s %s", r.Method, r.URL.Path, r.Header.Get("Impersonate-User"), r.Header.Get("Authorization"))))
 	w.Header().Set("Content-Type", "application/json")
-	answer, known := f.responses[r.URL.Path]
+	response, known := f.responses[r.URL.Path]
 	if f.code != 0 || !known {
 		w.WriteHeader(max(f.code, http.StatusNotFound))
 	}
-	_, _ = w.Write([]byte(answer))
+	_, _ = w.Write([]byte(response))
 }
 
 func (f *fakeAPI) update(change func()) {

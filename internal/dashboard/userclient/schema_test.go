@@ -21,12 +21,12 @@ func TestSchemasDuringOutage(t *testing.T) {
 	var index atomic.Value
 	index.Store(described)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := index.Load().(string)
+		response := index.Load().(string)
 		if strings.Contains(r.URL.Path, "example.org") {
-			answer = `{"openapi":"3.0.0","components":{"schemas":{"s":{"x-kubernetes-group-version-kind":[{"group":"example.org","version":"v1","kind":"Shop"}]}}}}`
+			response = `{"openapi":"3.0.0","components":{"schemas":{"s":{"x-kubernetes-group-version-kind":[{"group":"example.org","version":"v1","kind":"Shop"}]}}}}`
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(answer))
+		_, _ = w.Write([]byte(response))
 	}))
 	defer server.Close()
 	api, err := New(&rest.Config{Host: server.URL})

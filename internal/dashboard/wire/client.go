@@ -108,9 +108,9 @@ func (c *client) Run(ctx context.Context, id uint64) (found model.Run, err error
 
 // setProcess sets the name of this client, because several processes may have the same
 // name.
-func (c *client) setProcess(cares []model.ObjectState) {
-	for i := range cares {
-		cares[i].Process = c.name
+func (c *client) setProcess(states []model.ObjectState) {
+	for i := range states {
+		states[i].Process = c.name
 	}
 }
 
@@ -227,19 +227,19 @@ func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, toke
 
 // responseError converts an error response.
 func (c *client) responseError(status int, body []byte) error {
-	var told errorBody
-	if err := json.Unmarshal(body, &told); err != nil || told.Reason == "" {
+	var received errorBody
+	if err := json.Unmarshal(body, &received); err != nil || received.Reason == "" {
 		return fmt.Errorf("the process %s is not Setpoint, or has another version: status %d", c.name, status)
 	}
-	switch told.Reason {
+	switch received.Reason {
 	case reasonNotFound:
-		return remoteError{told.Error, model.ErrNotFound}
+		return remoteError{received.Error, model.ErrNotFound}
 	case reasonVersion:
-		return fmt.Errorf("the process %s has another version: %s", c.name, told.Error)
+		return fmt.Errorf("the process %s has another version: %s", c.name, received.Error)
 	case reasonUnauthorized, reasonForbidden, reasonClosed:
-		return fmt.Errorf("the process %s denied the request: %s", c.name, told.Error)
+		return fmt.Errorf("the process %s denied the request: %s", c.name, received.Error)
 	}
-	return errors.New(told.Error)
+	return errors.New(received.Error)
 }
 
 // remoteError is an error of the other process that wraps a known kind.

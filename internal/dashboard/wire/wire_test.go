@@ -31,8 +31,8 @@ func ref() model.Ref {
 	return model.Ref{Kind: model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red & <blue>", UID: "u"}
 }
 
-func (c *fakeSource) record(asked ...any) error {
-	c.calls = asked
+func (c *fakeSource) record(called ...any) error {
+	c.calls = called
 	return c.err
 }
 
@@ -315,9 +315,9 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 		{"the same", rotatedToken{"", "old"}, "denied the request: missing or invalid token", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			asked := 0
+			called := 0
 			server := httptest.NewServer(Handler(&fakeSource{}, guardFunc(func(given string) error {
-				asked++
+				called++
 				return secret.Admit(t.Context(), given)
 			})))
 			defer server.Close()
@@ -326,8 +326,8 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = NewClient("canned", base, nil, test.credential).Process(t.Context())
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || asked != test.asked {
-				t.Errorf("asked %d times: %v; want %d times: %s", asked, err, test.asked, test.want)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || called != test.asked {
+				t.Errorf("asked %d times: %v; want %d times: %s", called, err, test.asked, test.want)
 			}
 		})
 	}

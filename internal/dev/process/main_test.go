@@ -42,9 +42,9 @@ func self(t *testing.T) string {
 
 // serve listens at $PORT and is ready at its third answer.
 func serve() {
-	var asked atomic.Int32
+	var called atomic.Int32
 	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) < 3 {
+		if called.Add(1) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})

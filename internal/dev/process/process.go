@@ -144,7 +144,7 @@ func (p *Process) Run(ctx context.Context) {
 		}
 		p.set(state{down: err, failed: err})
 		p.options.Notify(Event{Died: err, Retry: wait})
-		if next, asked := p.awaitBackoff(ctx, wait); asked {
+		if next, called := p.awaitBackoff(ctx, wait); called {
 			cause = next
 		}
 		wait = min(2*wait, p.options.MaxBackoff)
@@ -177,7 +177,7 @@ func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
 }
 
 // awaitBackoff waits before a restart, or until Restart is called.
-func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause string, asked bool) {
+func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause string, called bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

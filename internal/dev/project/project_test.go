@@ -75,9 +75,9 @@ processes:
 	if ported.Command[3] != "4711" || ported.Env["PORT"] != "4711" || got.Processes[0].Env["PORT"] != "{port}" {
 		t.Errorf("with port: %v %v", ported.Command, ported.Env)
 	}
-	told := got.Processes[1].WithPorts(4712, map[string]int{"hook": 4711})
-	if told.Env["HOOK"] != "localhost:4711" || told.Env["OWN"] != "4712" {
-		t.Errorf("with another's port: %v", told.Env)
+	received := got.Processes[1].WithPorts(4712, map[string]int{"hook": 4711})
+	if received.Env["HOOK"] != "localhost:4711" || received.Env["OWN"] != "4712" {
+		t.Errorf("with another's port: %v", received.Env)
 	}
 }
 

@@ -49,15 +49,15 @@ func requestToken(ctx context.Context, admin *Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var answer struct {
+	var response struct {
 		Status struct {
 			Token string `json:"token"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return "", fmt.Errorf("read the contenders' token: %w", err)
 	}
-	return answer.Status.Token, nil
+	return response.Status.Token, nil
 }
 
 func writeKubeconfig(admin *Client, token, path string) error {

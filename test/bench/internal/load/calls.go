@@ -21,12 +21,12 @@ type Caller struct {
 func (c Caller) Call(ctx context.Context, n int) (time.Duration, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers}}
 	defer client.CloseIdleConnections()
-	ask := func(ctx context.Context, _ int) error { return c.post(ctx, client) }
-	if err := Each(ctx, c.Workers, c.Workers, ask); err != nil {
+	call := func(ctx context.Context, _ int) error { return c.post(ctx, client) }
+	if err := Each(ctx, c.Workers, c.Workers, call); err != nil {
 		return 0, err
 	}
 	since := time.Now()
-	err := Each(ctx, n, c.Workers, ask)
+	err := Each(ctx, n, c.Workers, call)
 	return time.Since(since), err
 }
 

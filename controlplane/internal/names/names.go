@@ -1,6 +1,6 @@
-// Package roster names the components, once, for the side that starts them and
-// the side that runs them.
-package roster
+// Package names has the names of the components, for the packages that start them and
+// those that run them.
+package names
 
 // Command is the hidden first argument that turns the binary into a component.
 const Command = "_component"
