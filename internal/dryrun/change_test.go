@@ -143,12 +143,12 @@ func TestPlannedNamespaces(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	for want, err := range map[string]error{
-		"behind a Service of the cluster": &webhook.Error{Err: &net.DNSError{IsNotFound: true, Name: "hook.shop"}},
-		"correct the reply":               &hook.MalformedError{Path: "children", Err: errors.New("required")},
-		"not accepted, so it does":        &compile.Refusal{Err: errors.New("no")},
-		"nothing listens there":           &webhook.Error{Err: syscall.ECONNREFUSED},
-		"same permissions":                apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
-		"run the command again":           apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
+		"behind a Service, which is not reachable": &webhook.Error{Err: &net.DNSError{IsNotFound: true, Name: "hook.shop"}},
+		"correct the hook's response":              &hook.MalformedError{Path: "children", Err: errors.New("required")},
+		"not accepted, so it does":                 &compile.Refusal{Err: errors.New("no")},
+		"start the hook":                           &webhook.Error{Err: syscall.ECONNREFUSED},
+		"same permissions":                         apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
+		"run the command again":                    apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no")),
 	} {
 		p := newProblem(fmt.Errorf("sync hook: %w", err))
 		p.hint(cliHint)
