@@ -2,22 +2,22 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ControllerStatus says how a controller is doing. Every controller kind of either group reports it.
+// ControllerStatus is the status of every controller kind of either group.
 type ControllerStatus struct {
-	// observedGeneration is the metadata.generation of the spec this status speaks of.
+	// observedGeneration is the metadata.generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell whether the controller is Accepted (its spec is understood, its resources
-	// exist and may be used) and Ready (its watches are synced and its hook answers).
+	// conditions tell whether the controller is Accepted (its spec is valid, its resources exist and
+	// Setpoint may use them) and Ready (its watches are synced and its hook responds).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// The counts are written when they are zero too: an empty column reads as "not known".
+	// The counts are written even if they are zero: an empty column reads as "not known".
 
-	// parents is the number of parents in the care of the controller.
+	// parents is the number of parents that the controller manages.
 	// +optional
 	Parents int32 `json:"parents"`
 
@@ -25,8 +25,8 @@ type ControllerStatus struct {
 	// +optional
 	Children int32 `json:"children"`
 
-	// paused is the number of parents that are left alone because they carry the annotation
-	// setpoint.dev/paused: "true".
+	// paused is the number of parents that Setpoint does not reconcile because they have the
+	// annotation setpoint.dev/paused: "true".
 	// +optional
 	Paused int32 `json:"paused"`
 

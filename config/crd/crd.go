@@ -1,8 +1,8 @@
 // Package crd carries the CustomResourceDefinitions of the kinds this release reconciles.
 //
-// The YAML files here are generated from api/ and never edited; make gen writes them. Whoever
-// installs CRDs reads them through All. What the files promise (a status that is not pruned, the
-// published fields and defaults, a description for each field) is held by the tests of this package.
+// The YAML files here are generated from api/ and never edited; make gen writes them. Code
+// that installs CRDs reads them through All. The tests of this package check the files: a status that
+// is not pruned, the published fields and defaults, a description for each field.
 package crd
 
 import (

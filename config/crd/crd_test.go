@@ -133,7 +133,7 @@ func TestHooksAreAlike(t *testing.T) {
 	}
 }
 
-// A handler is told in the way a hook is asked, and what runs it reports alike.
+// Handlers are configured like hooks, and their controller reports the same status.
 func TestHandlersAreLikeHooks(t *testing.T) {
 	composite, handler := schemaOf(t, ourComposite), schemaOf(t, ourHandler)
 	for name, pair := range map[string][2]schema{

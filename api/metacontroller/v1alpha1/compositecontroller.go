@@ -6,11 +6,11 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 )
 
-// A kind of a k8s.io group says how far its review has got, or the API server refuses its CRD.
+// The API server rejects a CRD in a k8s.io group without this annotation.
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, request not yet submitted"
 
-// CompositeController gives every object of one kind, the parent, a set of children. A hook is shown
-// a parent with the children it has and answers with the children it should have; Setpoint makes it so.
+// CompositeController gives every object of one kind, the parent, a set of children. A hook
+// receives a parent and its children and returns the desired children; Setpoint applies them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,7 +29,7 @@ type CompositeController struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what to watch, what to write, and whom to ask.
+	// spec configures the parent, the children and the hooks.
 	// +required
 	Spec CompositeControllerSpec `json:"spec"`
 
@@ -47,7 +47,7 @@ type CompositeControllerList struct {
 	Items           []CompositeController `json:"items"`
 }
 
-// CompositeControllerSpec says what to watch, what to write, and whom to ask.
+// CompositeControllerSpec configures the parent, the children and the hooks.
 type CompositeControllerSpec struct {
 	// parentResource names the kind whose objects get children.
 	// +required
@@ -135,9 +135,9 @@ type UpdateStrategy struct {
 	StatusChecks *StatusChecks `json:"statusChecks,omitempty"`
 }
 
-// UpdateMethod is a way to bring an existing child in line: OnDelete leaves it as it is until someone
-// deletes it, Recreate deletes it and creates it anew, InPlace changes the fields that differ. The
-// Rolling methods do the same to one child after the other.
+// UpdateMethod is a way to bring an existing child in line: OnDelete changes nothing until a user
+// deletes the child, Recreate deletes and recreates it, InPlace updates the fields that differ. The
+// Rolling methods do the same, one child at a time.
 //
 // +kubebuilder:validation:Enum=OnDelete;Recreate;InPlace;RollingRecreate;RollingInPlace
 type UpdateMethod string

@@ -7,8 +7,8 @@ import (
 )
 
 // DecoratorController adds to objects of any kinds, which may have controllers of their own: attachments,
-// labels, annotations, a status. A hook is shown an object with the attachments it has and answers with
-// those it should have; Setpoint makes it so.
+// labels, annotations, a status. A hook receives an object and its attachments and returns the
+// desired ones; Setpoint applies them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +28,7 @@ type DecoratorController struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what to watch, what to attach, and whom to ask.
+	// spec configures the objects to decorate, the attachments and the hooks.
 	// +required
 	Spec DecoratorControllerSpec `json:"spec"`
 
@@ -47,15 +47,15 @@ type DecoratorControllerList struct {
 	Items           []DecoratorController `json:"items"`
 }
 
-// DecoratorControllerSpec says what to watch, what to attach, and whom to ask.
+// DecoratorControllerSpec configures the objects to decorate, the attachments and the hooks.
 type DecoratorControllerSpec struct {
 	// resources say which objects are decorated: those that match at least one of these rules. Two rules
 	// may name the same kind, and both count.
 	// +required
 	Resources []DecoratedResource `json:"resources"`
 
-	// attachments lists the kinds of objects the hook may answer with. Only these are shown to the hook,
-	// updated and deleted.
+	// attachments lists the kinds that the hook may return. Setpoint sends only these to the hook, and
+	// updates and deletes only these.
 	// +optional
 	Attachments []Attachment `json:"attachments,omitempty"`
 
@@ -119,17 +119,18 @@ type AttachmentUpdateStrategy struct {
 	Method UpdateMethod `json:"method,omitempty"`
 }
 
-// DecoratorHooks holds the questions a decorator asks.
+// DecoratorHooks are the hooks of a DecoratorController.
 type DecoratorHooks struct {
-	// customize is asked which other objects to show to the other hooks.
+	// customize selects the related objects that the other hooks receive.
 	// +optional
 	Customize *Hook `json:"customize,omitempty"`
 
-	// sync is asked which attachments, labels, annotations and status an object should have.
+	// sync returns the desired attachments, labels, annotations and status of an object.
 	// +optional
 	Sync *Hook `json:"sync,omitempty"`
 
-	// finalize is asked instead of sync once an object is to be deleted or has left the controller.
+	// finalize is called instead of sync when an object is being deleted or no longer matches the
+	// controller's selectors.
 	// +optional
 	Finalize *Hook `json:"finalize,omitempty"`
 }

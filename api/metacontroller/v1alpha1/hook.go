@@ -2,17 +2,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Hooks holds the questions a controller asks.
+// Hooks are the hooks of a CompositeController.
 type Hooks struct {
-	// customize is asked which other objects to show to the other hooks.
+	// customize selects the related objects that the other hooks receive.
 	// +optional
 	Customize *Hook `json:"customize,omitempty"`
 
-	// sync is asked which children, and which status, a parent should have.
+	// sync returns the desired children and status of a parent.
 	// +optional
 	Sync *Hook `json:"sync,omitempty"`
 
-	// finalize is asked instead of sync once a parent is to be deleted or has left the controller.
+	// finalize is called instead of sync when a parent is being deleted or no longer matches the
+	// controller's selector.
 	// +optional
 	Finalize *Hook `json:"finalize,omitempty"`
 
@@ -25,20 +26,20 @@ type Hooks struct {
 	PostUpdateChild *Hook `json:"postUpdateChild,omitempty"`
 }
 
-// Hook says how one question is asked.
+// Hook configures how Setpoint calls one hook.
 type Hook struct {
-	// version is the form in which objects are sent. In v2 namespaced objects are always keyed
-	// namespace/name; in v1 the key is the bare name when the parent is namespaced too.
+	// version is the version of the request and response format. In v2, keys of namespaced objects
+	// are always namespace/name. In v1, the key is the name alone if the parent is namespaced too.
 	// +optional
 	// +kubebuilder:default=v1
 	Version HookVersion `json:"version,omitempty"`
 
-	// webhook asks over HTTP. Without it the hook is off.
+	// webhook is the HTTP endpoint to call. Without it the hook is off.
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// HookVersion is a version of the form in which a hook is asked and answers.
+// HookVersion is a version of the request and response format of hooks.
 //
 // +kubebuilder:validation:Enum=v1;v2
 type HookVersion string
@@ -48,7 +49,7 @@ const (
 	HookV1 HookVersion = "v1"
 	HookV2 HookVersion = "v2"
 
-	// DefaultHookVersion is meant by an empty HookVersion.
+	// DefaultHookVersion applies if HookVersion is empty.
 	DefaultHookVersion = HookV1
 )
 
@@ -66,26 +67,26 @@ type Webhook struct {
 	// +optional
 	Path *string `json:"path,omitempty"`
 
-	// timeout is how long one exchange may take, as a duration such as 500ms or 1m30s. Absent, zero
-	// and less mean 10s.
+	// timeout limits one call, as a duration such as 500ms or 1m30s. If absent, zero or negative, it
+	// is 10s.
 	// +optional
 	// +kubebuilder:validation:Format=duration
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// etag lets the endpoint answer that its last answer still holds.
+	// etag lets the endpoint return 304 Not Modified if its last response still applies.
 	// +optional
 	ETag *ETag `json:"etag,omitempty"`
 
-	// responseUnMarshallMode says what becomes of an answer with fields that are unknown or given
-	// twice: strict refuses it, loose passes over them. Absent means loose for hooks of version v1
-	// and strict for v2.
+	// responseUnMarshallMode controls how Setpoint handles unknown and duplicate fields in a
+	// response: strict rejects the response, loose ignores the fields. If absent, it is loose for
+	// hooks of version v1 and strict for v2.
 	// +optional
 	ResponseUnMarshallMode ResponseUnMarshallMode `json:"responseUnMarshallMode,omitempty"`
 
 	ConnectionSettings `json:",inline"`
 }
 
-// ResponseUnMarshallMode says what becomes of an answer with fields that are unknown or given twice.
+// ResponseUnMarshallMode controls how Setpoint handles unknown and duplicate fields in a response.
 //
 // +kubebuilder:validation:Enum=loose;strict
 type ResponseUnMarshallMode string
@@ -115,17 +116,17 @@ type ServiceReference struct {
 	Protocol *string `json:"protocol,omitempty"`
 }
 
-// ETag says how long answers are kept for an endpoint that may answer "not modified".
+// ETag configures the cache of responses for an endpoint that may return 304 Not Modified.
 type ETag struct {
-	// enabled sends If-None-Match with each question whose last answer is kept.
+	// enabled sends If-None-Match with each request whose last response is cached.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// cacheTimeoutSeconds is how long an answer is kept. Absent means an hour.
+	// cacheTimeoutSeconds is how long a response is cached. Absent means an hour.
 	// +optional
 	CacheTimeoutSeconds *int32 `json:"cacheTimeoutSeconds,omitempty"`
 
-	// cacheCleanupSeconds is how often answers past their time are dropped.
+	// cacheCleanupSeconds is how often expired responses are removed.
 	// +optional
 	CacheCleanupSeconds *int32 `json:"cacheCleanupSeconds,omitempty"`
 }
