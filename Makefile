@@ -154,7 +154,7 @@ GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
 .PHONY: fmt-check
 fmt-check: | need-go
 	@unformatted=$$(gofmt -l $(GO_FILES)); \
-	  [ -z "$$unformatted" ] || { echo "not formatted (make fmt mends it):"; echo "$$unformatted"; exit 1; }
+	  [ -z "$$unformatted" ] || { echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 
 .PHONY: vet
 vet: | need-go

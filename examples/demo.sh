@@ -7,7 +7,7 @@
 
 heading "$# controllers on one control plane" \
 	'Most are a manifest, of our API group or of the one of Metacontroller, and a function' \
-	'that answers HTTP. The others are programs in Go, which need no manifest.' \
+	'that serves HTTP. The others are programs in Go, which need no manifest.' \
 	"${SETPOINT_DASHBOARD:+In a browser: $SETPOINT_DASHBOARD}"
 await --for=condition=Ready --all setpoint,compositecontrollers.metacontroller.k8s.io,decoratorcontrollers.metacontroller.k8s.io
 show "kubectl get setpoint,cc.metacontroller.k8s.io,dec.metacontroller.k8s.io \\
@@ -34,10 +34,10 @@ if ! command -v node >/dev/null; then
 		'Node.js 20 or newer (https://nodejs.org), and `make demo` shows them too.'
 fi
 
-# Somebody who looks on can go on looking: all of it runs until they have had enough.
+# With a dashboard open, everything keeps running until the user presses Enter.
 if [ -t 0 ] && [ -n "${SETPOINT_DASHBOARD:-}" ]; then
 	heading 'All of it in a browser' \
-		"Open $SETPOINT_DASHBOARD to see what each controller did, and why; to edit what it" \
-		'cares for, add a guitar, break something. Press Enter to end all of it.'
+		"Open $SETPOINT_DASHBOARD to see what each controller did, and why; to edit the objects" \
+		'that it manages, add a guitar, break something. Press Enter to stop everything.'
 	read -r _
 fi

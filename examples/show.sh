@@ -31,14 +31,14 @@ show() {
 # await … is a `kubectl wait` that only speaks up when it was in vain.
 await() { kubectl wait --timeout=10m "$@" >/dev/null; }
 
-# answers WANTED COMMAND asks until WANTED is the answer. It is for what cannot be
-# waited for: an authorizer hears of a new role a moment after it was stored.
-answers() {
+# await_output EXPECTED COMMAND repeats COMMAND until it prints EXPECTED. It is for states
+# that kubectl wait cannot watch: an authorizer sees a new role a moment after it was stored.
+await_output() {
 	for _ in $(seq 1000); do
-		answer=$(eval "$2" 2>&1) || true
-		[ "$answer" != "$1" ] || return 0
+		output=$(eval "$2" 2>&1) || true
+		[ "$output" != "$1" ] || return 0
 	done
-	fail "$2: the answer should be \"$1\", and still is \"$answer\""
+	fail "$2: the output should be \"$1\", and still is \"$output\""
 }
 
 fail() {

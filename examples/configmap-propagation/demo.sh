@@ -3,8 +3,8 @@
 . "$(dirname "$0")/../show.sh"
 
 heading 'configmap-propagation: children that depend on other objects' \
-	'Namespaces with a label have a copy of a ConfigMap. A second hook, customize, says' \
-	'what sync has to see; when that changes, sync is asked again.'
+	'Namespaces with a label have a copy of a ConfigMap. A second hook, customize, selects' \
+	'the related objects of sync; when they change, Setpoint calls sync again.'
 await --for=create configmap/settings --namespace team-red
 
 show 'kubectl label namespace team-green settings=shared'

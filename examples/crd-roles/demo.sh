@@ -10,11 +10,11 @@ create='kubectl auth can-i create cats.example.com --as=jane'
 await --for=create clusterrole/cats.example.com-view clusterrole/cats.example.com-edit
 
 show 'kubectl create rolebinding jane --clusterrole=view --user=jane'
-answers yes "$list"
+await_output yes "$list"
 show "$list"
-answers no "$create"
+await_output no "$create"
 show "$create" || true
 show 'kubectl label crd cats.example.com crd-roles.examples.setpoint.dev/wanted-'
 await --for=delete clusterrole/cats.example.com-view clusterrole/cats.example.com-edit
-answers no "$list"
+await_output no "$list"
 show "$list" || true

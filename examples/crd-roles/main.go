@@ -42,7 +42,7 @@ func serve(ctx context.Context, log *slog.Logger, address string) error {
 		defer cancel()
 		stopped <- server.Shutdown(ctx)
 	})
-	log.Info("answering", "address", address)
+	log.Info("listening", "address", address)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -59,7 +59,7 @@ func handleSync(log *slog.Logger) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(sync(&req)); err != nil {
-			log.Error("answer", "about", req.Object.Metadata.Name, "error", err)
+			log.Error("write response", "object", req.Object.Metadata.Name, "error", err)
 		}
 	}
 }

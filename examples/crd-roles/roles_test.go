@@ -51,7 +51,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// lines writes each rule of an answer on a line.
+// lines writes each rule of a response on a line.
 func lines(resp *Response) []string {
 	var all []string
 	for _, role := range resp.Attachments {
@@ -65,7 +65,7 @@ func lines(resp *Response) []string {
 	return all
 }
 
-// An answer without roles says so: a missing or null list is not the same.
+// A response without roles has an empty list: a missing or null list is not the same.
 func TestHandleSync(t *testing.T) {
 	for _, c := range []struct {
 		name, request string

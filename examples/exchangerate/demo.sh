@@ -2,9 +2,9 @@
 # shellcheck source=examples/show.sh
 . "$(dirname "$0")/../show.sh"
 
-heading 'exchangerate: a handler that asks the world outside' \
-	'An ExchangeRate has a ConfigMap with the rate. Here a service of ours is asked, every' \
-	'three seconds; its rates are what one sets them to.'
+heading 'exchangerate: a handler that calls an external service' \
+	'An ExchangeRate has a ConfigMap with the rate. This demo requests it from a test service' \
+	'every three seconds; its rates are set with PUT.'
 rates=http://${SETPOINT_HOOKS##*rates.exchangerate=}
 rates=${rates%%,*}
 await --for=jsonpath='{.status.rate}' exchangerate/dollar
@@ -18,7 +18,7 @@ say 'The ConfigMap deleted by hand comes back, also while the service is out of 
 show "echo 503 | kubectl --server=$rates replace --raw /trouble -f -"
 await --for=condition=Handled=False exchangerate/dollar
 show 'kubectl delete configmap dollar'
-answers 1.2345 'kubectl get configmap dollar -o jsonpath={.data.rate}'
+await_output 1.2345 'kubectl get configmap dollar -o jsonpath={.data.rate}'
 show 'kubectl get configmap dollar -o custom-columns=RATE:.data.rate,CURRENCY:.data.currency'
 say 'The object says what is wrong:'
 show "kubectl get exchangerate dollar -o jsonpath='{.status.conditions[0].message}'"

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-// newReadyService is a rate service with an answer, whatever it is asked.
+// newReadyService is a rate service that returns the same response to every request.
 func newReadyService(t *testing.T, status int, body string) *rateService {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestEventOnNewRate(t *testing.T) {
 	}
 }
 
-// Nobody has to be asked for the last good rate.
+// Restoring the last good rate needs no request to the service.
 func TestLastGoodRateIsRestored(t *testing.T) {
 	r := handleRate(t, &rateService{}, "restore", ExchangeRateStatus{Rate: "1.1", Currency: "CHF"}, setpointtest.Reason(setpoint.ReasonDrift))
 	if r.Err != nil || len(r.Applied) != 1 {

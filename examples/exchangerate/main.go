@@ -41,7 +41,7 @@ var crd []byte
 func main() {
 	app := setpoint.New("exchangerate")
 	address := app.Flags().String("rates", os.Getenv("RATES"), "`address` of the rate service; $RATES if not given")
-	every := app.Flags().Duration("every", time.Hour, "how often a rate is asked for again")
+	every := app.Flags().Duration("every", time.Hour, "how often to request a rate again")
 	app.Parse()
 	addControllers(app, &rateService{address: *address}, *every)
 	app.Main()

@@ -10,9 +10,9 @@ before=$(kubectl get pod example-immortalpod -o 'jsonpath={.metadata.uid}')
 
 show 'kubectl get immortalcontainers'
 show 'kubectl delete pod example-immortalpod'
-# Asked for, not waited for: the simulated nodes delete pods by name, now and then
-# the next one of a name too, and a wait for a pod that is not there fails.
-answers Running 'kubectl get pod example-immortalpod -o jsonpath={.status.phase}'
+# Polled, not awaited: the simulated nodes delete pods by name, sometimes also the next
+# pod of that name, and kubectl wait fails if the pod does not exist.
+await_output Running 'kubectl get pod example-immortalpod -o jsonpath={.status.phase}'
 show 'kubectl get pod example-immortalpod'
 
 after=$(kubectl get pod example-immortalpod -o 'jsonpath={.metadata.uid}')

@@ -1,11 +1,11 @@
 // Command rates is a rate service to try the example with: the rates are what one
 // sets them to, and so are the troubles.
 //
-//	GET    /latest?symbols=USD   answers {"rates":{"USD":1.1901}}
+//	GET    /latest?symbols=USD   returns {"rates":{"USD":1.1901}}
 //	PUT    /USD                  sets the rate to the body; nonsense is a rate too
-//	DELETE /USD                  forgets the currency
-//	PUT    /trouble              "503" has all answers be that, "1m" delays them
-//	DELETE /trouble              ends it
+//	DELETE /USD                  removes the currency
+//	PUT    /trouble              "503" makes all responses fail with it, "1m" delays them
+//	DELETE /trouble              ends the trouble
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	log.Info("answering", "address", server.Addr)
+	log.Info("listening", "address", server.Addr)
 	if err := server.ListenAndServe(); err != nil {
 		log.Error("serve rates", "error", err)
 		os.Exit(1)

@@ -1,7 +1,7 @@
 // Package v1alpha1 is the API of Watchers.
 //
-// What lives here: the types of the kind, from which its CRD is made. What must not:
-// anything done about them. Who calls: the operator, and whoever makes Watchers in Go.
+// It has the types of the kind, from which its CRD is generated, and no behaviour. The
+// operator imports it, and so does Go code that creates Watchers.
 //
 // +groupName=watch.my.domain
 package v1alpha1
