@@ -9,17 +9,17 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// addProxy is asked before a pod is created.
+// addProxy reviews a pod before it is created.
 func addProxy(_ context.Context, r *setpoint.Review[corev1.Pod]) error {
 	isProxy := func(c corev1.Container) bool { return c.Name == "proxy" }
 	if slices.ContainsFunc(r.Object.Spec.Containers, isProxy) {
-		return nil // It is asked again about its own result.
+		return nil // The API server calls it again with its own result.
 	}
 	r.Object.Spec.Containers = append(r.Object.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	return nil
 }
 
-// keepCurrency is asked before an ExchangeRate is changed.
+// keepCurrency reviews updates of ExchangeRates.
 func keepCurrency(_ context.Context, r *setpoint.Review[ExchangeRate]) error {
 	if r.Old.Spec.Currency != r.Object.Spec.Currency {
 		return setpoint.Invalid("spec.currency: stays %s; make another ExchangeRate", r.Old.Spec.Currency)
@@ -27,7 +27,7 @@ func keepCurrency(_ context.Context, r *setpoint.Review[ExchangeRate]) error {
 	return nil
 }
 
-// What is asked before objects are stored. Pods are not watched for it.
+// Admission functions run before the API server stores an object. They need no watch of pods.
 func ExampleHandlers_Mutate() {
 	app := setpoint.New("proxies")
 	pods := setpoint.For[corev1.Pod](app)

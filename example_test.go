@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// errUnknownCurrency is an error that time does not mend.
+// errUnknownCurrency is an error that a retry does not fix.
 var errUnknownCurrency = errors.New("unknown currency")
 
 // fetch asks a service for a rate.
@@ -71,7 +71,7 @@ func ExampleMemory() {
 	}
 }
 
-// Pods by the ConfigMaps that they mount: who has to be told of a change.
+// Pods by the ConfigMaps that they mount, to find the pods that a change affects.
 func ExampleNewIndex() {
 	app := setpoint.New("restarter")
 	pods := setpoint.For[corev1.Pod](app)
@@ -96,7 +96,7 @@ func ExampleNewIndex() {
 	app.Main()
 }
 
-// A Deployment for each Site, as it should be.
+// A Deployment for each Site.
 func ExampleCompose() {
 	type Site struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -74,7 +74,7 @@ func TestIndexFollows(t *testing.T) {
 	has("c")
 }
 
-// An object whose keys cannot be made has none, and takes nobody down.
+// A panic in the key function leaves the object without keys and does not stop the program.
 func TestIndexKeysMayPanic(t *testing.T) {
 	app := New("app")
 	app.log = slog.New(slog.DiscardHandler)

@@ -9,7 +9,7 @@ import (
 
 // TestPackagesHaveNoState: a package-level variable is a table, a default or a
 // compiled pattern, set where it is declared and never after. What changes
-// belongs to a value that somebody made and can make twice.
+// belongs to a value that the program constructs and can construct twice.
 func TestPackagesHaveNoState(t *testing.T) {
 	files := handWritten(parseRepository(t))
 	variables := packageVariables(files)

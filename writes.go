@@ -56,7 +56,7 @@ func (c *Call[T]) DeleteAll(obj any, selector string) {
 }
 
 // Evict evicts a pod. If a PodDisruptionBudget prevents it, Setpoint retries. Evicts must
-// declare it, whoever owns the pod.
+// declare it, whether or not the object owns the pod.
 func (c *Call[T]) Evict(pod *corev1.Pod) { c.delete("Evict", pod, hook.Deletion{Evict: true}) }
 
 // EvictAll evicts the pods that match a label selector in the namespace of the handled

@@ -19,7 +19,7 @@ func changed() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, ti
 func pod(text string) corev1.Pod {
 	parts := strings.Fields(text)
 	var age int
-	_, _ = fmt.Sscan(parts[1], &age) // What is no number is the age of nobody in these tests.
+	_, _ = fmt.Sscan(parts[1], &age) // If it is not a number, the tests do not use the age.
 	created := metav1.NewTime(changed().Truncate(time.Second).Add(-time.Duration(age) * time.Second))
 	isController := true
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/setpointtest"
 )
 
-// scenario is a change of a ConfigMap that a handler is told of again and again.
+// scenario is a change of a ConfigMap for which the handler runs repeatedly.
 type scenario struct {
 	app *setpoint.App
 	of  *corev1.ConfigMap
@@ -91,7 +91,7 @@ func TestAllAtOnce(t *testing.T) {
 	p.expect(t, "Warning NotRestarted", "c 7 bare", "d -1", "e -2 waiting")
 }
 
-// A pod that a budget keeps is asked to leave again, less and less often.
+// If a budget prevents the eviction of a pod, it is retried with backoff.
 func TestABudgetIsRespected(t *testing.T) {
 	p := newScenario(frontend)
 	p.handle(t)
@@ -115,7 +115,7 @@ func TestBadDataStopsTheRestart(t *testing.T) {
 	p.expect(t, "again after 15s", "b 8", "c -3 waiting")
 }
 
-// A malformed annotation is told, and mended it is as if it had never been.
+// A malformed annotation is reported; once corrected, it has no effect on the result.
 func TestCorrectedAnnotation(t *testing.T) {
 	p := newScenario(Selector + ": app in (")
 	p.expect(t, "Warning InvalidAnnotation, again after 1h0m0s", "a 9")

@@ -304,7 +304,7 @@ func (k *CertificateManager) setError(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil && k.keyring == nil {
-		err = errNoCertificate // Somebody else was faster, and is yet to be heard of.
+		err = errNoCertificate // Another replica created it first; its event has not arrived yet.
 	}
 	if errorText(err) == errorText(k.err) {
 		return

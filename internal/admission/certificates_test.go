@@ -46,7 +46,7 @@ func newSecretManager(t *testing.T, c *fakeAPIServer) *certificateTest {
 	})
 }
 
-// run runs something until the test ends, or until it is told to stop.
+// run runs do until the test ends or stop is called.
 func run(t *testing.T, do func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -155,8 +155,8 @@ func TestCARotation(t *testing.T) {
 	eventually(t, "the old one leaves", func() bool { return k.authorities() == 1 && k.isTrusted() })
 }
 
-// What somebody does to the Secret is mended at once, and what is served with
-// stays good for those who trusted the bundle before.
+// Changes to the Secret are repaired at once, and clients that trust the former bundle
+// still trust the served certificate.
 func TestSecretIsRepaired(t *testing.T) {
 	data := func(key, value string) func(*fakeAPIServer) {
 		return func(c *fakeAPIServer) {
@@ -188,7 +188,7 @@ func TestSecretIsRepaired(t *testing.T) {
 			eventually(t, "it is mended", func() bool { return len(c.written()) == writes+1 })
 			want := 1
 			if name == "deleted" {
-				want = 2 // Whoever deletes keys wants others.
+				want = 2 // Deleting keys requests new ones.
 			}
 			eventually(t, "a new CA follows, if it is to", func() bool { return leader.authorities() == want })
 			eventually(t, "both have the same", func() bool { return bytes.Equal(leader.Bundle(), standby.Bundle()) && standby.isTrusted() })
@@ -265,7 +265,7 @@ func TestCertificateManagerForbidden(t *testing.T) {
 	}
 }
 
-// A Secret that is somebody else's is left alone.
+// A Secret with another owner is not changed.
 func TestForeignSecretsAreKept(t *testing.T) {
 	c := newFakeAPIServer(t)
 	c.create(secretPath, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ops","name":"setpoint-admission"},"data":{"tls.crt":"YQ=="}}`)
@@ -296,8 +296,8 @@ func TestCertificatesInMemory(t *testing.T) {
 	eventually(t, "the next who leads renews it", func() bool { return k.serial() != next && k.isTrusted() })
 }
 
-// Fault S2. All replicas have the same key, and so do those that come later. While another one
-// takes its place, or the first that of none, paths of both are answered.
+// Fault S2. All replicas have the same key, and so do later ones. While a key is created or
+// replaced, the server accepts the paths of both the old and the new key.
 func TestReplicasShareOnePathKey(t *testing.T) {
 	c := newFakeAPIServer(t)
 	leader, standby := newSecretManager(t, c), newSecretManager(t, c)

@@ -37,9 +37,9 @@ type fakeAPIServer struct {
 	watchers map[chan string]watchRequest
 	// writes are the requests that were carried out, such as "POST /api/v1/…".
 	writes []string
-	// refuse has requests answered with an error; it is called with the lock held.
+	// refuse returns the error with which a request fails; it is called with the lock held.
 	refuse func(*http.Request) error
-	// lease answers a dry run of creating a Lease; nil allows it.
+	// lease handles a dry run of creating a Lease; nil allows it.
 	lease func(w http.ResponseWriter, labels map[string]string) error
 }
 
@@ -104,7 +104,7 @@ func (c *fakeAPIServer) get(path string) (o *unstructured.Unstructured) {
 	return o
 }
 
-// edit changes what is stored at a path, as somebody else does.
+// edit changes the object at a path, as another client does.
 func (c *fakeAPIServer) edit(path string, change func(o *unstructured.Unstructured)) {
 	c.with(func() {
 		o := c.objects[path].DeepCopy()
@@ -113,10 +113,10 @@ func (c *fakeAPIServer) edit(path string, change func(o *unstructured.Unstructur
 	})
 }
 
-// remove deletes what is stored at a path, as somebody else does.
+// remove deletes the object at a path, as another client does.
 func (c *fakeAPIServer) remove(path string) { c.with(func() { c.delete(path) }) }
 
-// create stores an object, as somebody else does.
+// create stores an object, as another client does.
 func (c *fakeAPIServer) create(path, text string) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON([]byte(text)); err != nil {
@@ -259,7 +259,7 @@ func (c *fakeAPIServer) list(r *http.Request) (*unstructured.Unstructured, error
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items}}, nil
 }
 
-// watch streams what there is and what becomes of it.
+// watch streams the existing objects and their changes.
 func (c *fakeAPIServer) watch(w http.ResponseWriter, r *http.Request) {
 	watcher, first, err := c.open(r)
 	if err != nil {

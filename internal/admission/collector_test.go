@@ -110,7 +110,7 @@ func TestCollectorRemovesAbandonedConfigurations(t *testing.T) {
 	if got := c.paths("webhookconfigurations"); !slices.Equal(got, want) {
 		t.Errorf("left %v", got)
 	}
-	// The program started again without reviews: nothing is asked of it any more.
+	// The program restarted without reviews: the API server no longer calls it.
 	c.with(func() { k.unused = true })
 	eventually(t, "its own is removed", func() bool {
 		renew()

@@ -39,7 +39,7 @@ func TestPathsAreUnguessable(t *testing.T) {
 	}
 }
 
-// A Secret from before there were keys: its paths are answered until the others are known.
+// A Secret from a release without keys: the server accepts its paths until the keys are known.
 func TestPathsBeforeThereWereKeys(t *testing.T) {
 	current := &keyring{}
 	k := NewCertificateManager(CertificateManagerOptions{})

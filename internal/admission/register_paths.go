@@ -24,7 +24,7 @@ func (p *Program) probePath() string { return "/probe/" + pathSegment(p.configur
 func (p *Program) configuration() string { return cmp.Or(p.Configuration, p.Name) }
 
 // probeWarning identifies the response of a probe, which the probe alone receives.
-const probeWarning = "setpoint was asked"
+const probeWarning = "setpoint received the request"
 
 // pathSegment returns a name as a path segment: itself if it is valid, or a valid prefix
 // with a digest.

@@ -1,7 +1,7 @@
 package admission
 
-// What is wanted of the API server is known to nobody outside before it is
-// written, so these tests look inside.
+// The desired configurations are not visible outside the package before they are
+// written, so these tests are in the package.
 
 import (
 	"errors"

@@ -190,7 +190,7 @@ func (t *syncLoop) removeUnwanted(ctx context.Context, wanted map[configurationK
 
 func (t *syncLoop) remove(ctx context.Context, at configurationKey, o *object.Object, e *configurationState) {
 	now := t.options.Clock.Now()
-	// What was put back again and again need not be left alone to be removed.
+	// A deletion does not wait for the backoff of conflicting writes.
 	if o.Deleting() || e.err != nil && now.Before(e.retryAt) {
 		return
 	}

@@ -136,7 +136,7 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 			return now != nil && withoutVersion(now) == before
 		})
 		eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Err == nil })
-		r.expectNoWrites() // Somebody who does many of these is told to stop.
+		r.expectNoWrites() // The API server limits clients that send many of these.
 	}
 
 	c.edit(path, func(o *unstructured.Unstructured) {
@@ -210,7 +210,7 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 	})
 }
 
-// Who changes a configuration again and again does not keep us busy, and is told of.
+// If another client keeps changing a configuration, the registrar backs off and reports it.
 func TestRegistrarBacksOffOnConflicts(t *testing.T) {
 	c := newFakeAPIServer(t)
 	r := registrar(t, c)
@@ -293,7 +293,7 @@ func TestRegistrarPropagatesBundles(t *testing.T) {
 	eventually(t, "the old CA leaves", func() bool { return r.keeper.authorities() == 1 && everywhere() })
 }
 
-// newWebhook answers a probe as a Server does, by way of the API server.
+// newWebhook handles a probe as a Server does, through the API server.
 func newWebhook(w http.ResponseWriter, _ map[string]string) error {
 	w.Header().Set("Warning", `299 - "setpoint was asked"`)
 	return nil
@@ -334,8 +334,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// One probe that fails does not make a webhook unreachable, and an API server that
-// cannot be asked says nothing about it.
+// One failed probe does not make a webhook unreachable, and an unreachable API server
+// does not count as a failed probe.
 func TestProbeFailureThreshold(t *testing.T) {
 	c := newFakeAPIServer(t)
 	r := registrar(t, c)

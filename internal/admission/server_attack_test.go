@@ -78,7 +78,7 @@ func TestSlowConnectionsBlockNoReviews(t *testing.T) {
 	}
 }
 
-// A hook that does not answer takes the turns of its own controller alone.
+// A hook that does not respond uses up only the slots of its own controller.
 func TestTurnsAreByProgram(t *testing.T) {
 	entered, release := make(chan struct{}, 2), make(chan struct{})
 	stuck := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
@@ -128,7 +128,7 @@ func TestSlowReviewsAreGivenUp(t *testing.T) {
 	}
 }
 
-// The time to arrive is not that of the hook: one that takes longer is answered.
+// The read timeout does not limit the hook: a slower hook still gets its response through.
 func TestSlowHooksAreWaitedFor(t *testing.T) {
 	const bodyTimeout = 100 * time.Millisecond
 	s := serve(t, ServerOptions{BodyTimeout: bodyTimeout}, programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {

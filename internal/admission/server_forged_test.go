@@ -28,8 +28,8 @@ func forgery(t *testing.T, w Webhook) (*Server, *recordingObserver) {
 	return s, observer
 }
 
-// Fault S5: a forged review was believed: the hook was called, with its credentials, and
-// its events were told at any object.
+// Fault S5: the server accepted a forged review: it called the hook, with its credentials, and
+// recorded its events on any object.
 func TestForgedReviews(t *testing.T) {
 	pods := Webhook{
 		Rules:            []Rule{{"", "v1", []string{"pods", "pods/status"}, []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}},
@@ -65,7 +65,7 @@ func TestForgedReviews(t *testing.T) {
 	}
 }
 
-// What an API server sends is asked about, in all the ways it may look.
+// The server calls the hook for every form of review that an API server sends.
 func TestGenuineReviews(t *testing.T) {
 	all := []hook.Operation{hook.OperationCreate, hook.OperationUpdate, hook.OperationDelete, hook.OperationConnect}
 	for name, c := range map[string]struct {

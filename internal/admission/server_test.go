@@ -30,7 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// recordingObserver is an Observer that keeps what it is told.
+// recordingObserver is an Observer that stores the events it receives.
 type recordingObserver struct {
 	sync.Mutex
 
@@ -490,7 +490,7 @@ func TestServeWhileAllChanges(t *testing.T) {
 	}
 }
 
-// TestServeEnds goes on answering for a while, and lets what is under way end.
+// TestServeEnds: a stopping server still responds for a while and finishes active requests.
 func TestServeEnds(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	slow := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
@@ -513,7 +513,7 @@ func TestServeEnds(t *testing.T) {
 	if got, err := s.post(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`)); err != nil || got.code != http.StatusOK {
 		t.Errorf("the lame duck does not answer: %s, %v", got.body, err)
 	}
-	// Once nobody is let in any more, what was under way still is.
+	// Once the server accepts no connections, active requests still run.
 	refused, poll := false, time.NewTicker(20*time.Millisecond)
 	defer poll.Stop()
 	for deadline := time.Now().Add(20 * time.Second); !refused && time.Now().Before(deadline); {

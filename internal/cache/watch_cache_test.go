@@ -33,7 +33,7 @@ type model struct {
 
 	sent      map[uint64]bool // versions that the watch has received
 	delivered int             // entries of the history that the watch has received
-	responses []func()        // replies to writes that are still on their way
+	responses []func()        // responses to writes that are still on their way
 	cache     watchCache
 	writers   []*View
 	notified  map[*View]map[string]uint64 // newest version or deletion, by UID

@@ -105,7 +105,7 @@ func parsed(t *testing.T, args ...string) *runFlags {
 func TestMetacontrollerFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		// flag and value are what is set, note what a user is told.
+		// flag and value are set, note is shown to the user.
 		flag, value, note string
 	}{
 		{args: []string{"--discovery-interval=20s"}, note: "--discovery-interval: not needed: kinds are discovered when a controller or a CRD changes"},

@@ -31,8 +31,8 @@ func (r *reviewSource) Objects(_ context.Context, _ string, q model.Query) (mode
 	return page, nil
 }
 
-// Fault U3: `get` of a controller of admission said that it had no objects in all
-// namespaces, cared for nine, and that -A shows those.
+// Fault U3: `get` of an admission controller said that it had no objects in all
+// namespaces, managed nine, and that -A shows those.
 func TestGetReviews(t *testing.T) {
 	other := pod("b")
 	other.Namespace = "other"

@@ -14,13 +14,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
-// fakeProcess plays one: it says which controllers it runs, and ends when it is told to.
+// fakeProcess reports which controllers it runs, and ends on request.
 type fakeProcess struct {
 	model.Source
 	name string
 	// info is what it says of itself.
 	info model.Process
-	// hangs says that it takes questions, and answers none.
+	// hangs means that it accepts requests and never responds.
 	hangs bool
 	ended chan struct{}
 }
@@ -170,8 +170,8 @@ func TestWatchOutlivesFailures(t *testing.T) {
 	}
 }
 
-// Fault G6: what one replica leads and another stands by for is one controller, that of
-// the leader. Where no leader answers, the one that stands by tells what it knows.
+// Fault G6: a controller with a leader and a standby is listed once, as the leader reports
+// it. If no leader responds, the standby reports it.
 func TestStandbyControllersAreListedOnce(t *testing.T) {
 	leader, standby := newFakeProcess("setpoint"), newFakeProcess("setpoint-7")
 	leader.info, standby.info = model.Process{LeaderElection: true, IsLeader: true}, model.Process{LeaderElection: true}

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
-// unreachableReviewer is an API server that does not answer.
+// unreachableReviewer is an API server that does not respond.
 type unreachableReviewer struct{}
 
 func (unreachableReviewer) CanI(context.Context, string, model.Kind, string, string) (bool, error) {
@@ -20,7 +20,7 @@ func (unreachableReviewer) Kind(context.Context, string) (model.Kind, error) {
 	return model.Kind{}, userclient.ErrUnreachable
 }
 
-// What is left out because nobody says what the user may see is not left out in silence.
+// If an access review fails, the output says what it leaves out.
 func TestOutageIsNotForbidden(t *testing.T) {
 	perms := &permissions{accessReviewer: unreachableReviewer{}}
 	said := model.Controller{Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}

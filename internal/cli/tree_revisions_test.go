@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
 )
 
-// Fault U6: the ControllerRevisions in which handlers keep the state of an object are in its
-// tree. No process has them in memory: the API server is asked.
+// Fault U6: the ControllerRevisions in which handlers store the state of an object are in its
+// tree. No process has them in memory: the command reads them from the API server.
 func TestTreeHasControllerRevisions(t *testing.T) {
 	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -25,7 +25,7 @@ func pod(name string) model.Ref {
 	return model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
 }
 
-// request is what a hook is asked, with a pod in a phase.
+// request is a hook request with a pod in a phase.
 func request(phase string) json.RawMessage {
 	return json.RawMessage(`{"parent": {"apiVersion": "example.com/v1", "kind": "Team", "metadata": {"name": "red", "namespace": "shop"}},
 		"children": {"Pod.v1": {"a": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "status": {"phase": "` + phase + `"}}}}}`)
@@ -177,7 +177,8 @@ func TestWhyStandby(t *testing.T) {
 	}
 }
 
-// What nobody works on, as a watch is missing, is not said to be worked on elsewhere.
+// If no process reconciles an object because a watch is missing, the output does not
+// say that another process does.
 func TestWhyUnmanaged(t *testing.T) {
 	var out bytes.Buffer
 	printer{out: &out, now: noon}.printState(visibleState{ObjectState: model.ObjectState{Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateUnknown}})

@@ -125,8 +125,7 @@ func invalid(format string, args ...any) error {
 // Compiled is a compiled controller.
 type Compiled struct {
 	// Programs are one for each kind of parent, Reactions one for each kind of object
-	// that has handlers, and Admission is what is asked before objects are stored, nil
-	// for nothing. There is at least one of them, and they have one name.
+	// that has handlers, and Admission has the webhooks, nil if there are none. There is at least one of them, and they have one name.
 	Programs  []compose.Program
 	Handlers  []handle.Program
 	Admission *admission.Program

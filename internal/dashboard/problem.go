@@ -86,7 +86,7 @@ func (req *request) problemFor(err error) *problem {
 	}
 	p := *problemOf(err)
 	if req.context().Err() != nil {
-		// The next process serves whoever still waits.
+		// The next process serves the waiting clients.
 		p = problem{
 			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.", AutoRetry: true,
 			Hint: "This page reloads automatically.",

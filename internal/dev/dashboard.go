@@ -19,13 +19,13 @@ import (
 // session.
 const defaultDashboardAddress = "127.0.0.1:7400"
 
-// openDashboard opens the address of the window; without one there is none.
+// openDashboard listens on the dashboard's address; without an address there is no dashboard.
 func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) {
 	if s.DashboardAddress == "" {
 		return nil, nil //nolint:nilnil // The dashboard is disabled.
 	}
 	if at, err := netip.ParseAddrPort(s.DashboardAddress); err != nil || !at.Addr().IsLoopback() {
-		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: whoever comes there may do everything", s.DashboardAddress)
+		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: every client of that address has full access", s.DashboardAddress)
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {

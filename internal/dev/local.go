@@ -21,7 +21,7 @@ type localProcess struct {
 	process    *process.Process
 	sources    sources
 	firstStart chan error // receives the result of the first start
-	// down reports that the manager was told that the process does not respond. Only
+	// down reports whether the manager knows that the process does not respond. Only
 	// handleEvent uses it.
 	down bool
 }

@@ -144,8 +144,8 @@ func (c *Change) correctReason() {
 	}
 }
 
-// recreateNeeded reports whether the dry run shows that an object is recreated, and not left alone
-// or updated.
+// recreateNeeded reports whether the dry run shows that an object is recreated, rather than
+// updated or unchanged.
 func recreateNeeded(c *Change, result apply.Result) bool {
 	a := result.Action
 	if a.DryRunVerb == "" || result.Stored == nil || result.Stored.Deleting() {

@@ -57,7 +57,7 @@ type Object struct {
 	Ref
 	// Hook is the hook that was called, "sync" or "finalize".
 	Hook string `json:"hook,omitempty"`
-	// Skipped says why the object would be left alone.
+	// Skipped says why the object would not be reconciled.
 	Skipped string   `json:"skipped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 	// Calls are the calls of handlers, in order. Timers are scheduled calls, and GivenUp the

@@ -10,8 +10,8 @@ import (
 
 // When a child counts as flapping, and how long its writes are delayed.
 const (
-	// flappingWrites is how many writes with the same reason within the window make a child
-	// flapping.
+	// flappingWrites is how many writes with the same reason within
+	// flappingWindow make a child flapping.
 	flappingWrites = 5
 	flappingWindow = time.Minute
 	// minFlappingBackoff and maxFlappingBackoff bound the backoff, which doubles with each write.

@@ -75,7 +75,7 @@ func (s statusOverlay) isUnchanged(response *hook.Response) bool {
 // complete completes the status of a response. For a composite it replaces the status of a custom
 // resource and sets observedGeneration. The status of a built-in kind has other writers: it is
 // merged by member, and null removes one. A decorator replaces the status of a custom resource, or
-// leaves it alone if the response has none.
+// does not change it if the response has none.
 func (s statusOverlay) complete(have, want map[string]any, generation int64) map[string]any {
 	switch {
 	case s.decorates && want == nil:

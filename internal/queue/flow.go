@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The steps of a key: add a cause, enqueue, hand out, finish, discard. All run under Queue.mu.
+// The steps of a key: add a cause, enqueue, dequeue, finish, discard. All run under Queue.mu.
 
 func (q *Queue) now() time.Duration { return time.Since(q.epoch) }
 

@@ -24,8 +24,8 @@ type Options struct {
 	Open bool
 	// Headers are set by a proxy that authenticated the user.
 	//
-	// Whoever reaches the process from a trusted address can claim to be anyone. That includes
-	// users who may forward a port to the pod, since such connections come from loopback. Run
+	// A client with a trusted address can claim to be any user. That includes users who may
+	// forward a port to the pod, since such connections come from loopback. Run
 	// the proxy in the same pod and restrict pods/portforward.
 	Headers Headers
 	// Hosts are the host names of the dashboard behind the proxy, such as

@@ -23,7 +23,7 @@ var (
 	noon    = time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// testRun is a run in which a hook was asked about an object with so much in it.
+// testRun is a run that called a hook with an object of this size.
 func testRun(controller, name string, bytes int) record.Run {
 	parent := json.RawMessage(`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"` + name + `"},"spec":{"text":"` + strings.Repeat("x", bytes) + `"}}`)
 	return record.Run{
@@ -219,8 +219,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// What old runs had in their hands goes before they do, and one that is too large
-// pushes out nobody.
+// The history drops the bodies of old runs before the runs, and a body that is too large
+// evicts none.
 func TestHistoryDropsBodiesFirst(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
 	for i := range 10 {
@@ -363,7 +363,7 @@ func runWithResponse(r *hook.Response) record.Run {
 
 func runWithStep(s record.Step) record.Run { return record.Run{Steps: []record.Step{s}} }
 
-// What was applied out of sight may have been there: nobody knows what was changed.
+// Without the previous object, the changes of an apply are unknown.
 func TestApplyWithoutPrevious(t *testing.T) {
 	after := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town"},"data":{"a":"b"}}`)
 	for verb, want := range map[plan.Verb]bool{plan.Apply: false, plan.Create: true} {

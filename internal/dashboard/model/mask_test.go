@@ -61,7 +61,7 @@ func parsed(t *testing.T, text string) *object.Object {
 	return o
 }
 
-// What is written to a Secret is told by the names of its keys alone.
+// Changes of a Secret show only the names of its keys.
 func TestChangesOfSecrets(t *testing.T) {
 	before := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"b"}},"data":{"old":"c2VjcmV0"}}`)
 	after := parsed(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"c"}},"data":{"old":"b3RoZXI=","new":"bW9yZQ=="}}`)
@@ -98,7 +98,7 @@ func TestRedactQuotes(t *testing.T) {
 	}
 }
 
-// What the API server quotes of a Secret when it refuses it is told nowhere.
+// If the API server quotes a Secret in an error, the quote is masked.
 func TestSecretWriteErrors(t *testing.T) {
 	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "czNjcmV0"`)
 	for _, c := range []struct {

@@ -110,8 +110,8 @@ func BenchmarkNewPage(b *testing.B) {
 	}
 }
 
-// Those are asked for first for which nobody asked, in words that are no time neither, and
-// those last that are left alone, whatever they were asked for.
+// Objects without a valid request time sort first, and paused objects sort last, with or
+// without a request.
 func TestSortByReconcileAt(t *testing.T) {
 	of := func(name, at string, paused bool) ManagedObject {
 		s := testObject(t, "a", name, record.ObjectState{Paused: paused, LastRun: noon})

@@ -77,8 +77,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// In a reply, an object need not say its namespace: that of the run is meant, where its
-// kind is known to have one.
+// An object in a response may omit its namespace: it defaults to that of the run if its
+// kind is known to be namespaced.
 func TestRedactWithoutNamespace(t *testing.T) {
 	run := Run{
 		Object: Ref{Kind: Kind{Kind: "Rate"}, Namespace: "town"},

@@ -23,7 +23,7 @@ const (
 	newRate = `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur"},"spec":{"text":"b","list":["x","y"]}}`
 )
 
-// Fault U3: a mutation says which fields it changed, whichever way the webhook answered.
+// Fault U3: a mutation says which fields it changed, in every form of response.
 func TestWebhookChanges(t *testing.T) {
 	review := hook.ReviewRequest{Operation: hook.OperationUpdate, Object: json.RawMessage(newRate), OldObject: json.RawMessage(oldRate)}
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// namedSource is a Source of which no more than the name is asked.
+// namedSource is a Source of which only the name is used.
 type namedSource struct {
 	Source
 	name string

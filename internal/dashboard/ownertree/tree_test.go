@@ -67,7 +67,7 @@ type fakeProcess struct {
 	name     string
 	kinds    []model.Kind
 	children map[string][]model.Child
-	// hangs says that it answers nothing about objects.
+	// hangs means that it does not respond to requests for objects.
 	hangs   bool
 	queries atomic.Int32
 }

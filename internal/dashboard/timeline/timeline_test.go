@@ -71,7 +71,7 @@ func call(revision string, number int64, former bool) model.Step {
 // Fault U1: during a rolling update a run calls the hook once for each revision of the
 // parent. Each request is compared with the last one about the same revision.
 func TestComparableByRevision(t *testing.T) {
-	// The former revision answered first.
+	// The former revision responded first.
 	steps := []model.Step{call("a", 1, true), call("b", 2, false)}
 	if hookCall, at := MainCall(steps); at != 1 || hookCall.Revision.Previous {
 		t.Errorf("the main request is at step %d: %+v", at, hookCall)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Fault S1: what answers at the address of a process that is gone may be anything, such
-// as a server that switches protocols and keeps the connection.
+// Fault S1: the address of a process that is gone may belong to any server, such as one
+// that switches protocols and keeps the connection.
 func TestInvalidResponse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// fakeSource is a Source with one answer to each question. It notes what it was asked.
+// fakeSource is a Source with one response to each request. It records the requests.
 type fakeSource struct {
 	calls   []any
 	err     error

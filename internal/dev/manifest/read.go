@@ -1,8 +1,8 @@
-// Package manifest reads Kubernetes manifests and keeps a cluster in step with
-// them: what is new or changed is applied, what a file no longer holds is
-// deleted, provided that this run has applied it.
+// Package manifest reads Kubernetes manifests and syncs a cluster with them. It
+// applies new and changed objects, and deletes objects that were removed from a
+// file, provided that this run applied them.
 //
-// When that happens, and what a user is told, is the dev loop's affair.
+// The dev loop decides when to sync and what to print.
 package manifest
 
 import (

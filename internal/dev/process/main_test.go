@@ -40,7 +40,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// serve listens at $PORT and is ready at its third answer.
+// serve listens at $PORT and is ready at its third response.
 func serve() {
 	var called atomic.Int32
 	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,7 +51,7 @@ func serve() {
 	_ = http.ListenAndServe(net.JoinHostPort("127.0.0.1", os.Getenv("PORT")), nil)
 }
 
-// serveAndHang supervises a process until somebody kills it.
+// serveAndHang supervises a process until it is killed.
 func serveAndHang() {
 	reaper, err := process.NewReaper()
 	if err != nil {
@@ -88,10 +88,10 @@ func newDeathMarker(t *testing.T) *deathMarker {
 	return &deathMarker{path: path}
 }
 
-// awaitOpen waits until somebody holds it open.
+// awaitOpen waits until another process holds it open.
 func (g *deathMarker) awaitOpen(t *testing.T) {
 	t.Helper()
-	file, err := os.Open(g.path) // Blocks until somebody opens the other end.
+	file, err := os.Open(g.path) // Blocks until another process opens the other end.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (g *deathMarker) awaitOpen(t *testing.T) {
 	}
 }
 
-// awaitAlone waits until nobody does any more.
+// awaitAlone waits until no other process holds it open.
 func (g *deathMarker) awaitAlone(t *testing.T) {
 	t.Helper()
 	_ = g.file.SetReadDeadline(time.Now().Add(10 * time.Second))

@@ -82,7 +82,7 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 func TestExitedProcessIsRestartedWithBackoff(t *testing.T) {
 	s := supervise(t, process.Options{
 		Command: sh("echo out; echo err >&2; printf rest; exit 3"),
-		Port:    1, // Nobody answers there.
+		Port:    1, // No server listens there.
 		Backoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond,
 	})
 	for _, want := range []time.Duration{1, 2, 4, 4} {

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 )
 
-// pass moves the clock of a synctest bubble, which waits for nobody.
+// pass advances the clock of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestPlainLinesAreWrittenOnce(t *testing.T) {

@@ -374,5 +374,5 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.lease = &sent
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.lease) // Nobody may be listening any more.
+	_ = json.NewEncoder(w).Encode(s.lease) // The client may have disconnected.
 }
