@@ -26,9 +26,9 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
 )
 
-// A process in a pod is found by its Lease and read by a port-forward through the API
-// server, by whom the API server lets. There is no kubelet here: one that can do
-// nothing but forward ports stands in, made of what real ones forward ports with.
+// The CLI finds a process in a pod by its Lease and reads it by a port-forward, which
+// the API server authorizes. There is no kubelet here: a fake one, made of the real
+// code, only forwards ports.
 func TestInspectProcessInPod(t *testing.T) {
 	t.Parallel()
 	c := start(t, controlplane.Options{})
@@ -201,7 +201,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: see-cont
 subjects: [{kind: ServiceAccount, name: may, namespace: shop}]
 `
 
-// emptyController is one that asks nobody: there are no such objects.
+// emptyController is a controller without parents, so it never calls its hook.
 const emptyController = `
 apiVersion: metacontroller.k8s.io/v1alpha1
 kind: CompositeController

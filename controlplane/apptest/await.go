@@ -72,8 +72,8 @@ func (c *Cluster) describeKind(ref reference) string {
 	return "The " + ref.Resource + where + " are " + strings.Join(names, ", ") + "."
 }
 
-// isRetryable says that an error is one that time may mend: something is not there yet,
-// or the API server is not.
+// isRetryable reports whether a later attempt may succeed: an object does not exist yet,
+// or the API server is unavailable.
 func isRetryable(err error) bool {
 	if _, unreached := errors.AsType[*url.Error](err); unreached || errors.Is(err, errNotServed) {
 		return true

@@ -73,7 +73,7 @@ func count[T any](want int) func([]T) error {
 	}
 }
 
-// What no time mends is told at once.
+// Await fails immediately on errors that a retry cannot fix.
 func TestMistakesFailImmediately(t *testing.T) {
 	t.Parallel()
 	type Guitar struct{ metav1.ObjectMeta }

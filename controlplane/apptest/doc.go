@@ -46,8 +46,8 @@
 //
 // $SETPOINT_TEST_KUBECONFIG names a control plane that is there already, such as
 // that of `setpoint dev`; it is used in place of one of our own, and what failed
-// tests leave can be looked at. $KUBECONFIG is not heeded: it may name a cluster
-// that somebody loves.
+// tests leave can be looked at. $KUBECONFIG is ignored: it may name a
+// production cluster.
 //
 // # What lives here
 //

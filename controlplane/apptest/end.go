@@ -35,9 +35,9 @@ func (c *Cluster) cleanUp() {
 	}
 }
 
-// deleteCreated takes away what a test has made: all that lives in no namespace, and its
-// namespace if all is to go, or an app may see it that works everywhere. Nobody is left who would see to the
-// finalizers, so they go too.
+// deleteCreated deletes the cluster-scoped objects that a test has created, and its
+// namespace if all is set or an app that watches all namespaces may see it. It removes
+// finalizers too: no controller is running that would.
 func (c *Cluster) deleteCreated(all bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), cleanupTimeout)
 	defer cancel()

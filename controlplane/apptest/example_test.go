@@ -75,7 +75,7 @@ func fetchRate(ctx context.Context, address, currency string) (string, error) {
 	return parsed.Rates[currency].String(), nil
 }
 
-// exchange is a rate service, and how often it was asked.
+// exchange starts a rate service, and counts its requests.
 func exchange(t testing.TB) (address string, called *atomic.Int32) {
 	t.Helper()
 	called = new(atomic.Int32)

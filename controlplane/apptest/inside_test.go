@@ -36,7 +36,7 @@ func TestAppExitFailsTest(t *testing.T) {
 		want string
 	}{
 		{errors.New("the lease is lost"), "the lease is lost"},
-		{nil, "it was not told to, and says no error"},
+		{nil, "it stopped by itself, without an error"},
 	} {
 		c, received, r := newTestRun()
 		received.TB = t
@@ -65,7 +65,7 @@ func TestAppDoesNotStop(t *testing.T) {
 	defer close(forever)
 	go c.run(t.Context(), r, func(context.Context) error { <-forever; return nil })
 	c.stopWithin(r, time.Millisecond)
-	for _, want := range []string{"the app has not stopped after 1ms", "does not heed the end of its context", "TestAppThatDoesNotStop"} {
+	for _, want := range []string{"the app has not stopped after 1ms", "ignores that its context is done", "TestAppThatDoesNotStop"} {
 		if !strings.Contains(received.output, want) {
 			t.Errorf("not said: %q, but\n%s", want, received.output)
 		}

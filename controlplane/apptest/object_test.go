@@ -99,7 +99,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// A kind of somebody else's, without a Go type, is there as soon as it is applied.
+// A third-party kind without a Go type is served as soon as its CRD is applied.
 func TestUntypedKinds(t *testing.T) {
 	t.Parallel()
 	mustPass(t, func(t testing.TB) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// recorder plays a test that may fail, and keeps what it is told.
+// recorder is a fake test that may fail; it records its messages.
 type recorder struct {
 	testing.TB
 

@@ -35,7 +35,8 @@ type appRun struct {
 	// ended is closed when it has come to rest, with an error or nil.
 	ended chan struct{}
 	err   error
-	// errReported says that it was told to, said that the test knows of err.
+	// errReported reports whether the test has stopped the app and knows err,
+	// exitReported whether the test knows that the app has stopped by itself.
 	errReported, exitReported bool
 	log                       *output
 }
@@ -89,7 +90,7 @@ func (c *Cluster) options(r *appRun, options []Option) setpoint.Options {
 	return o
 }
 
-// run runs an app to its end. One that was not told to end fails the test.
+// run runs an app until it stops. An app that stops by itself fails the test.
 func (c *Cluster) run(ctx context.Context, r *appRun, work func(context.Context) error) {
 	defer close(r.ended)
 	err := work(ctx)
@@ -162,7 +163,7 @@ func (c *Cluster) stopWithin(r *appRun, limit time.Duration) {
 			c.t.Errorf("stop the app: %v", r.err)
 		}
 	case <-time.After(limit):
-		c.t.Errorf("the app has not stopped after %v: a handler or a daemon does not heed the end of its context. What runs:\n%s", limit, goroutines())
+		c.t.Errorf("the app has not stopped after %v: a handler or a daemon ignores that its context is done. Goroutines:\n%s", limit, goroutines())
 	}
 }
 
@@ -175,7 +176,7 @@ func goroutines() string {
 	return text.String()
 }
 
-// failed is why an app has ended that was not told to; nil if none has.
+// failed returns why an app has stopped by itself; nil if none has.
 func (c *Cluster) failed() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +195,7 @@ func (c *Cluster) failed() error {
 // cause is why an app has ended.
 func cause(err error) error {
 	if err == nil {
-		return errors.New("it was not told to, and says no error")
+		return errors.New("it stopped by itself, without an error")
 	}
 	return err
 }

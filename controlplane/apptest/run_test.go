@@ -110,7 +110,7 @@ func TestAppCannotRun(t *testing.T) {
 	}
 }
 
-// usedAddress is an address that somebody else listens at.
+// usedAddress returns an address that is already in use.
 func usedAddress(t testing.TB) string {
 	t.Helper()
 	server := httptest.NewServer(nil)

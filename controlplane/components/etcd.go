@@ -58,7 +58,7 @@ func parseEtcd(args []string) (cfg *embed.Config, ready string, err error) {
 	cfg = embed.NewConfig()
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	socket := flags.String("unix-socket", "", "the socket to serve on, relative to the working directory")
-	flags.StringVar(&ready, "ready-file", "", "a file to write once requests are answered")
+	flags.StringVar(&ready, "ready-file", "", "a file to write once etcd serves requests")
 	cfg.AddFlags(flags) // which also sets defaults that NewConfig does not
 	if err := flags.Parse(args); err != nil {
 		return nil, "", err

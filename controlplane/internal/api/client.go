@@ -59,7 +59,7 @@ func (c *Client) Get(ctx context.Context, url string, parsed any) error {
 	return c.do(ctx, http.MethodGet, url, nil, parsed)
 }
 
-// Create posts an object to a collection. One that exists already is left alone.
+// Create posts an object to a collection. It does not change an existing one.
 func (c *Client) Create(ctx context.Context, url string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/pki"
 )
 
-// serve answers with the code that the path says, and echoes the request.
+// serve responds with the status code in the path, and echoes the request.
 func serve(t *testing.T) (*api.Client, string) {
 	t.Helper()
 	authority, err := pki.NewAuthority("test")

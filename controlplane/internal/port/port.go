@@ -1,11 +1,11 @@
 // Package port reserves loopback ports for processes that bind them later, and
 // again after each restart.
 //
-// Asking the kernel for a free port, closing it and hoping that nobody else gets
-// it before the child binds it is a race. Here the parent keeps the port bound,
+// To get a free port from the kernel and close it is a race: another process may get
+// the port before the child binds it. Here the parent keeps the port bound,
 // without listening, for as long as the cluster lives; the child binds the same
-// port with SO_REUSEPORT. Nobody else's port-zero request can be given it, and a
-// connection made while the child is down is refused at once.
+// port with SO_REUSEPORT. The kernel gives it to no other process that requests
+// port zero, and refuses connections at once while the child is down.
 package port
 
 import (

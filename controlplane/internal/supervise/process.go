@@ -152,7 +152,7 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// supervise replaces one run by the next until it is told to stop or gives up.
+// supervise restarts the process until Stop is called or it gives up.
 func (p *Process) supervise(r *run) {
 	defer close(p.done)
 	streak := restartStreak{policy: p.spec.Policy.withDefaults()}
