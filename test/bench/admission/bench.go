@@ -70,7 +70,7 @@ func (b *bench) measure(ctx context.Context, c contender) (f measurements, err e
 			err = b.until(ctx, false)
 		}
 	}()
-	if err := b.until(ctx, c.name != "nobody"); err != nil {
+	if err := b.until(ctx, c.name != "no webhook"); err != nil {
 		return f, err
 	}
 	if _, err := b.create(ctx, b.options.crowd/4, b.options.clients); err != nil {

@@ -23,7 +23,7 @@ const baseline = "controller-runtime"
 
 func contenders() []contender {
 	return []contender{
-		{"nobody", func(context.Context, *bench) (func() error, error) { return func() error { return nil }, nil }},
+		{"no webhook", func(context.Context, *bench) (func() error, error) { return func() error { return nil }, nil }},
 		{baseline, func(_ context.Context, b *bench) (func() error, error) { return b.startSelf("handwritten") }},
 		{"Setpoint, Go program", func(_ context.Context, b *bench) (func() error, error) { return b.startSelf("sdk") }},
 		{"Setpoint, AdmissionController and hook", startController},

@@ -1,5 +1,5 @@
-// Command admission measures what it costs that pods are changed before they are
-// stored: the same change by nobody, by a webhook written on controller-runtime, by a
+// Command admission measures the cost of mutating pods before they are stored:
+// without a webhook, and the same mutation by a webhook written on controller-runtime, by a
 // Go program with the SDK, and by an AdmissionController whose hook is a Go program.
 // Pods are created as dry runs, by one client and by many, and one table says how long
 // that took.

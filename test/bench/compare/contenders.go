@@ -16,7 +16,7 @@ type contender struct {
 	operator command
 	// hook, if there is one, stays meanwhile.
 	hook *command
-	// controller is the object that the operator is told what to do by, if any.
+	// controller is the manifest that configures the operator, if any.
 	controller string
 	// needs is the binary that is run, without which the contender is left out;
 	// built is how one comes by it.
@@ -47,8 +47,8 @@ const (
 	example    = "examples/exchangerate/"
 )
 
-// contenders are all there are, in the order of the table. What they are told beside
-// where things are is nothing but the number of reconciles at once, once.
+// contenders returns all contenders in the order of the table. Besides addresses, they
+// get one setting: the maximum concurrent reconciles.
 func contenders() []contender {
 	crd := []string{example + "crd.yaml"}
 	inherited := []string{"KUBECONFIG=$KUBECONFIG", "RATES=$RATES"}

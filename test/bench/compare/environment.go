@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/load"
 )
 
-// Where the objects are served, and where Setpoint is told what to do.
+// The resources of the objects and of Setpoint's controllers.
 const (
 	groupPath      = "/apis/operators.brennerm.github.io/v1"
 	resource       = "exchangerates"
@@ -79,8 +79,8 @@ func (s *environment) open(ctx context.Context) (err error) {
 	return s.warmUp(ctx)
 }
 
-// warmUp has the API server do once what it will be asked to do, and waits until
-// the garbage collector knows the kind: it looks for new ones every 30 seconds.
+// warmUp makes each kind of request once, and waits until the garbage collector knows
+// the kind: it discovers new ones every 30 seconds.
 func (s *environment) warmUp(ctx context.Context) error {
 	const namespace, objects = "compare-warm-up", 100
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.New("the garbage collector does not collect"))

@@ -36,7 +36,8 @@ func main() {
 type options struct {
 	// root is the repository, bin the folder of what was built of it.
 	root, bin string
-	// objects is how many there are, outage how many change while nobody looks.
+	// objects is the number of objects, outage the number that change while the
+	// operator is down.
 	objects, outage int
 	// workers is how many requests the load generator makes at once.
 	workers int
@@ -68,7 +69,7 @@ func parse(args []string) (options, error) {
 	return o, o.absolute()
 }
 
-// absolute says where the folders are for whoever runs elsewhere.
+// absolute makes the folders absolute, for processes with another working directory.
 func (o *options) absolute() error {
 	for _, folder := range []*string{&o.root, &o.bin} {
 		path, err := filepath.Abs(*folder)

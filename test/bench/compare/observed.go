@@ -126,7 +126,7 @@ func (s *observed) haveRate(from, to int, currency string) func() error {
 			}
 		}
 		if wrong > 0 {
-			return fmt.Errorf("%d of %d ConfigMaps are not as they should be, %s among them", wrong, to-from, one)
+			return fmt.Errorf("%d of %d ConfigMaps differ from the desired state, %s among them", wrong, to-from, one)
 		}
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *observed) hasFalseCondition(i int) func() error {
 	return func() error {
 		object := s.objects[nameOf(i)]
 		if object == nil {
-			return fmt.Errorf("%s is not there", nameOf(i))
+			return fmt.Errorf("%s does not exist", nameOf(i))
 		}
 		for _, condition := range object.Status.Conditions {
 			if condition.Status == "False" {

@@ -27,7 +27,7 @@ func heading(title string) row { return row{title: "**" + title + "**"} }
 
 func (s *environment) rows() []row {
 	n := float64(s.objects)
-	rows := []row{heading("lines that somebody writes")}
+	rows := []row{heading("handwritten lines")}
 	rows = append(rows, s.sourceRows()...)
 	rows = append(rows, heading(fmt.Sprintf("%d objects are created", s.objects)))
 	rows = append(rows, stepRows(func(r *result) *outcome { return &r.create }, n)...)

@@ -48,7 +48,7 @@ type outcome struct {
 	serviceCalls int64
 }
 
-// behaviour is what a contender does of what was asked for.
+// behaviour records which requirements a contender meets.
 type behaviour struct {
 	restoresDeleted, restoresEdited bool
 	setsCondition, sendsEvent       bool
@@ -233,7 +233,7 @@ func (t *trial) restores(ctx context.Context, i int, harm func() error) (bool, e
 	}
 	right := t.observed.haveRate(i, i+1, changedCurrency)
 	return t.within(ctx, restoreTimeout, func() error {
-		// Two are the harm and what mends it.
+		// Two writes are the damage and its repair.
 		if t.observed.versions[nameOf(i)] < before+2 {
 			return errors.New("nothing has happened since the harm")
 		}

@@ -42,7 +42,7 @@ func (s *environment) newTrial(ctx context.Context, c contender) (*trial, error)
 	}}, nil
 }
 
-// start starts whoever is not there: the hook stays when the operator is ended.
+// start starts the processes that are not running: the hook outlives the operator.
 func (t *trial) start(ctx context.Context) (err error) {
 	if t.hook != nil && t.hookProcess == nil {
 		if err := t.startHook(ctx); err != nil {
@@ -63,7 +63,7 @@ func (t *trial) startHook(ctx context.Context) (err error) {
 	if t.hookProcess, err = t.launch(t.name+"-hook", *t.hook); err != nil {
 		return err
 	}
-	return cluster.Poll(ctx, "the hook to answer", func() (bool, error) {
+	return cluster.Poll(ctx, "the hook to respond", func() (bool, error) {
 		return responds(ctx, t.values["HOOK"]), t.hookProcess.Err()
 	})
 }
@@ -73,7 +73,7 @@ func (t *trial) launch(name string, c command) (*child.Process, error) {
 	return child.Start(t.env.dir, name, line[0], line[1:]...)
 }
 
-// responds says whether somebody speaks HTTP there, whatever it is.
+// responds reports whether a server responds at the URL, with any status.
 func responds(ctx context.Context, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -163,8 +163,8 @@ const (
 	idleCPU      = 20 * time.Millisecond
 )
 
-// awaitIdle waits until nobody does anything, and so until what follows the work has
-// been done too. One that never rests is not waited for forever.
+// awaitIdle waits until all processes are idle, so that the work's follow-ups are done
+// too. It stops waiting for a contender that never becomes idle.
 func (t *trial) awaitIdle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, idleLimit)
 	defer cancel()
@@ -191,7 +191,7 @@ func (t *trial) awaitIdle(ctx context.Context) error {
 
 func jsonInto(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("read what the API server answers: %w", err)
+		return fmt.Errorf("read the API server's response: %w", err)
 	}
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// worker does the reference work, whoever asks for it.
+// worker does the reference work for handlers and Sync.
 type worker struct{ recorder *probe.Recorder }
 
 const apiVersion = thing.Group + "/" + thing.Version
 
-// handlers do the work when something happens. A resync is a timer: handlers are
-// not told again of what they have dealt with.
+// handlers do the work on events. A resync is a timer: Setpoint does not call handlers
+// again for events that they have handled.
 func (w *worker) handlers(o *options) *setpoint.App {
 	app := setpoint.New("bench")
 	app.InstallCRDs(thing.CRD)

@@ -1,7 +1,7 @@
-// Command inprocess is Setpoint as a Go program does without a webhook: the
+// Command inprocess is Setpoint as a Go program without a webhook: the
 // reference work written with the SDK, through handlers or through a Sync. The
 // bench runs it as a contender, as a process of its own; it is a binary of its
-// own so that nobody's memory holds what the others are made of.
+// own so that its memory does not include the code of other contenders.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end when it is asked to.
+// stopGrace is how long a process may take to end after SIGTERM.
 const stopGrace = 15 * time.Second
 
 // logTail is how much of a log an error shows.
@@ -56,7 +56,7 @@ func Start(dir, name, program string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// follow hands over the first line, logs all, and reaps the process.
+// follow passes on the first line, logs all, and reaps the process.
 func (p *Process) follow(out io.Reader, log *os.File) {
 	reader := bufio.NewReader(out)
 	line, _ := reader.ReadString('\n')
@@ -72,7 +72,7 @@ func (p *Process) follow(out io.Reader, log *os.File) {
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // FirstLine waits for the first line the process prints on standard output. It
-// may be asked for once.
+// may be called once.
 func (p *Process) FirstLine(ctx context.Context) (string, error) {
 	select {
 	case line := <-p.firstLine:

@@ -23,7 +23,7 @@ const (
 // Requests is a number of requests by what they are.
 type Requests map[string]float64
 
-// The kinds of request that are told apart.
+// The kinds of request that are counted separately.
 const (
 	Create = "create"
 	Update = "update" // PUT and PATCH, server-side apply too

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
 )
 
-// Ports below those that systems hand out by themselves (from 32768 on Linux):
-// nobody takes one by chance while the hook is away.
+// Ports below the ephemeral range (from 32768 on Linux): no other process gets one by
+// chance while the hook is down.
 const (
 	firstSteady = 21_000
 	lastSteady  = 21_999

@@ -29,14 +29,13 @@ const (
 	// SetpointMC is Setpoint with a controller of the group
 	// metacontroller.k8s.io.
 	SetpointMC = "setpoint-mc"
-	// GoHandler is a Go program that is told what happens to parents.
+	// GoHandler is a Go program that handles events of parents.
 	GoHandler = "go-handler"
-	// GoSync is a Go program that says what there should be.
+	// GoSync is a Go program that returns the desired children.
 	GoSync = "go-sync"
 )
 
-// unrecorded ends the names of contenders that keep no account of what they do, which
-// is otherwise there for whoever asks why.
+// unrecorded is the suffix of contenders that run without a reconcile history.
 const unrecorded = "-unrecorded"
 
 // Contender does the reference work, or has it done.
@@ -53,7 +52,7 @@ type Contender interface {
 	Close() error
 }
 
-// Writer is a contender that is told what to do: it has no eyes.
+// Writer is a contender that is called for each write: it watches nothing.
 type Writer interface {
 	// Write brings children and status of all parents in line. Created says
 	// that the children exist.

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/webhook"
 )
 
-// hookName is how the bench's binary is told to be the hook.
+// hookName is the argument that runs the bench's binary as the hook.
 const hookName = "hook"
 
 func (c *setpoint) HookURL() string { return "http://" + c.hookAddress + webhook.Path }

@@ -14,7 +14,7 @@ import (
 type inprocess struct {
 	config Config
 	name   string
-	// form is how the program is told which of its forms to be.
+	// form is the argument that selects the program's form.
 	form string
 	// reads says that parents may read other objects.
 	reads bool

@@ -72,7 +72,7 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	err = cluster.Poll(ctx, c.name+" to become ready", func() (bool, error) {
-		return answersOK(ctx, "http://"+address+"/readyz"), c.process.Err()
+		return respondsOK(ctx, "http://"+address+"/readyz"), c.process.Err()
 	})
 	if err != nil {
 		return 0, errors.Join(err, c.Stop())
@@ -80,7 +80,7 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 	return time.Since(since), nil
 }
 
-func answersOK(ctx context.Context, url string) bool {
+func respondsOK(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// writes makes the requests that nobody can do without, and nothing else: the
-// floor under everyone's time. It runs in the load generator's process.
+// writes makes only the requests that every contender has to make: the lower bound of
+// all times. It runs in the load generator's process.
 type writes struct {
 	workers    int
 	kubeconfig string

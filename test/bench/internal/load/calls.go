@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Caller asks a hook the same thing over and over, as fast as it answers: the
-// floor under the time of everybody who has to ask it that often.
+// Caller sends a hook the same request over and over, as fast as it responds: the
+// lower bound of the time of all contenders that call it that often.
 type Caller struct {
 	URL     string
 	Body    []byte
@@ -42,7 +42,7 @@ func (c Caller) post(ctx context.Context, client *http.Client) error {
 	}
 	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		return fmt.Errorf("read the hook's answer: %w", err)
+		return fmt.Errorf("read the hook's response: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("ask the hook: %s", res.Status)

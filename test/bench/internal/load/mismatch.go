@@ -10,7 +10,7 @@ import (
 // maxExamples is how many wrong objects an error shows.
 const maxExamples = 5
 
-// MismatchError says how many objects are not as they should be, and shows some.
+// MismatchError counts the objects that differ from the desired state, and names some.
 type MismatchError struct {
 	Wrong, Of  int
 	Unexpected int
@@ -57,7 +57,7 @@ func (t *Tracker) explain(wrong *MismatchError, s *state, parent int, name strin
 	case t.goal.Gone:
 		wrong.add(name + " is still there")
 	case !s.exists:
-		wrong.add(name + " is not there")
+		wrong.add(name + " does not exist")
 	case s.seen.Child:
 		wrong.add(fmt.Sprintf("child %s holds %.40q, want %.40q", name, s.seen.Value, t.goal.Value(parent)))
 	default:

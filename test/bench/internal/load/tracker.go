@@ -29,7 +29,8 @@ type Observation struct {
 	Ready int
 }
 
-// Tracker knows which objects are as they should be. It is told, never asks.
+// Tracker knows which objects match the desired state. It makes no requests: watches
+// call it.
 type Tracker struct {
 	mu         sync.Mutex
 	goal       Goal
@@ -134,8 +135,8 @@ func (t *Tracker) find(s Observation) (*state, int) {
 	return &t.children[i*t.goal.Children+j], i
 }
 
-// noteUnexpected remembers children that nobody wants; other names, such as the
-// ConfigMap that Kubernetes puts into each namespace, are none of ours.
+// noteUnexpected records children that are not desired. It ignores other names, such as
+// the ConfigMap that Kubernetes creates in each namespace.
 func (t *Tracker) noteUnexpected(s Observation) {
 	if _, _, ours := thing.ChildIndex(s.Name); !s.Child || !ours {
 		return

@@ -12,9 +12,8 @@ import (
 // Observer watches a namespace's parents and children until it is closed.
 type Observer struct{ watches []*watch.Watch }
 
-// Observe tells see of every parent and child of a namespace, from several
-// goroutines, and fail if it cannot go on. It returns when all that was there
-// has been told.
+// Observe calls see for every parent and child of a namespace, from several
+// goroutines, and fail if it cannot go on. It returns after the initial list.
 func Observe(ctx context.Context, client *cluster.Client, namespace string, see func(Observation, time.Time), fail func(error)) (*Observer, error) {
 	o := &Observer{}
 	sink := watch.Sink[object]{

@@ -91,7 +91,7 @@ func (g *Generator) ChangeOver(ctx context.Context, w Work, over time.Duration) 
 }
 
 // ChangeShared gives the ConfigMap that all parents read a value, and creates
-// it if it is not there.
+// it if it does not exist.
 func (g *Generator) ChangeShared(ctx context.Context, w Work, value string) error {
 	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"},"data":{"%s":"%s"}}`,
 		w.Shared, thing.ValueKey, value)
@@ -111,7 +111,7 @@ func (g *Generator) Delete(ctx context.Context, w Work) error {
 	})
 }
 
-// CreateUnrelated creates n ConfigMaps that belong to nobody.
+// CreateUnrelated creates n ConfigMaps without an owner.
 func (g *Generator) CreateUnrelated(ctx context.Context, namespace string, n, size int) error {
 	data := strings.Repeat("u", size)
 	return Each(ctx, n, g.Workers, func(ctx context.Context, i int) error {

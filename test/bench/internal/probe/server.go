@@ -102,7 +102,7 @@ func (r *Recorder) serveArm(w http.ResponseWriter, req *http.Request) {
 	r.arm(query.Get("value"), parents)
 }
 
-// serveEntered answers as soon as the armed value has come in often enough.
+// serveEntered responds as soon as the armed value has come in often enough.
 func (r *Recorder) serveEntered(w http.ResponseWriter, req *http.Request) {
 	armed := r.armed.Load()
 	if armed == nil || armed.value != req.URL.Query().Get("value") {

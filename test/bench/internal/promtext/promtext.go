@@ -44,7 +44,7 @@ func endsName(rest string) bool {
 }
 
 // parseSample reads what follows a metric's name: labels in braces, if any,
-// the value, and a timestamp that nobody needs here.
+// the value, and a timestamp, which it ignores.
 func parseSample(s string) (labels map[string]string, value float64, err error) {
 	labels = map[string]string{}
 	if strings.HasPrefix(s, "{") {

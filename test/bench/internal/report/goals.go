@@ -5,7 +5,7 @@ import "fmt"
 // Goal is a limit for one measure of one contender.
 type Goal struct {
 	Section, Key string
-	// What names the measure in the verdict.
+	// What names the measure in the result.
 	What string
 	Unit Unit
 	// Limit is the highest value that reaches the goal; with Ratio, the highest
@@ -51,11 +51,11 @@ func (r *Report) Compare(contender string, goals []Goal) {
 	}
 }
 
-// round keeps what the table shows, so that a verdict never contradicts it.
+// round keeps what the table shows, so that a result never contradicts it.
 func round(v float64) float64 { return float64(int64(v*100+0.5)) / 100 }
 
 func goalGrid(results []GoalResult) [][]string {
-	grid := [][]string{{"contender", "measure", "goal", "got", "rounds", "verdict"}}
+	grid := [][]string{{"contender", "measure", "goal", "got", "rounds", "result"}}
 	for _, v := range results {
 		word, rounds := "missed", none
 		if v.Reached {

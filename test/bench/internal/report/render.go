@@ -88,8 +88,8 @@ func (r *Report) tables() []table {
 	return tables
 }
 
-// grid is the section as cells, headings first. Measures that nobody has are
-// left out.
+// grid is the section as cells, headings first. It omits measures
+// that no contender has.
 func (s *Section) grid(baseline string) [][]string {
 	grid := [][]string{{"contender"}}
 	for _, row := range s.Rows {

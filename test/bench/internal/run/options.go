@@ -93,7 +93,7 @@ func (o *options) bindSizes(flags *flag.FlagSet) {
 	flags.DurationVar(&o.Outage, "outage", time.Minute, "outage: how long the hook is away")
 	flags.IntVar(&o.Memory.Parents, "memory-parents", 1000, "memory: number of parents")
 	flags.IntVar(&o.Memory.Children, "memory-children", 10, "memory: ConfigMaps of each parent")
-	flags.IntVar(&o.Unrelated, "unrelated", 50_000, "unrelated: number of ConfigMaps of nobody")
+	flags.IntVar(&o.Unrelated, "unrelated", 50_000, "unrelated: number of ConfigMaps without an owner")
 	flags.DurationVar(&o.Timeout, "timeout", 3*time.Minute, "limit of each phase")
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// Main runs the bench that the arguments describe. What goes on is told on
-// standard error; the report goes to standard output.
+// Main runs the bench that the arguments describe. It writes progress to
+// standard error and the report to standard output.
 func Main(ctx context.Context, args []string) (err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -55,7 +55,7 @@ func Main(ctx context.Context, args []string) (err error) {
 	return r.report.Write(os.Stdout, o.output)
 }
 
-// keepOrRemove removes the logs when nobody will want them.
+// keepOrRemove removes the logs if they are not needed.
 func (o *options) keepOrRemove(dir string, err error) error {
 	if err == nil && !o.keep {
 		return os.RemoveAll(dir)

@@ -18,7 +18,7 @@ const idleTime = 30 * time.Millisecond
 
 // sample is one change's way, each from the moment the request was sent.
 type sample struct {
-	// response is when the API server answered, event when a bare watch showed the
+	// response is when the API server responded, event when a bare watch showed the
 	// change, call when the contender was about to deal with it.
 	response, event, call time.Duration
 }
@@ -51,7 +51,7 @@ func latencyHead(samples int) report.Section {
 			{Key: "event99", Title: "p99", Unit: report.Millis},
 			{Key: "bare50", Title: "request → event p50", Unit: report.Millis},
 			{Key: "bare99", Title: "p99", Unit: report.Millis},
-			{Key: "reply50", Title: "request → reply p50", Unit: report.Millis},
+			{Key: "response50", Title: "request → response p50", Unit: report.Millis},
 		},
 	}
 }
@@ -69,13 +69,13 @@ func latencyValues(samples []sample) map[string]float64 {
 	// Negative when our own watch is served after the contender's.
 	event := func(s sample) time.Duration { return s.call - s.event }
 	return map[string]float64{
-		"call50":  percentile(50, call),
-		"call99":  percentile(99, call),
-		"event50": percentile(50, event),
-		"event99": percentile(99, event),
-		"bare50":  percentile(50, bare),
-		"bare99":  percentile(99, bare),
-		"reply50": percentile(50, func(s sample) time.Duration { return s.response }),
+		"call50":     percentile(50, call),
+		"call99":     percentile(99, call),
+		"event50":    percentile(50, event),
+		"event99":    percentile(99, event),
+		"bare50":     percentile(50, bare),
+		"bare99":     percentile(99, bare),
+		"response50": percentile(50, func(s sample) time.Duration { return s.response }),
 	}
 }
 

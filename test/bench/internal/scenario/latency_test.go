@@ -10,7 +10,7 @@ import (
 func TestArrivals(t *testing.T) {
 	var a arrivals
 	at := time.Now()
-	a.see(load.Observation{Name: "thing-00000", Wanted: "new"}, at) // nobody awaits it
+	a.see(load.Observation{Name: "thing-00000", Wanted: "new"}, at) // not awaited
 	awaited := a.await("new", 1)
 	for _, s := range []load.Observation{
 		{Name: "thing-00001", Wanted: "old", Value: "old", Ready: 1},
@@ -41,7 +41,7 @@ func TestLatencyValues(t *testing.T) {
 	}
 	got := latencyValues(samples)
 	for key, want := range map[string]float64{
-		"call50": 5, "call99": 6, "bare50": 4, "bare99": 8, "event50": -2, "event99": 1, "reply50": 4,
+		"call50": 5, "call99": 6, "bare50": 4, "bare99": 8, "event50": -2, "event99": 1, "response50": 4,
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)

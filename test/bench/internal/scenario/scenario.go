@@ -28,7 +28,7 @@ const (
 	Memory    = "memory"    // many cached ConfigMaps
 	Related   = "related"   // one ConfigMap that all parents read changes
 	Outage    = "outage"    // the hook is away for a while
-	Unrelated = "unrelated" // create and update among ConfigMaps of nobody
+	Unrelated = "unrelated" // create and update among ConfigMaps without an owner
 )
 
 // Names lists the scenarios in the order they are run.
@@ -70,7 +70,7 @@ type Bench struct {
 	OtherProcesses func() (map[string]time.Duration, error)
 
 	trials int
-	// unrelatedThere says that the ConfigMaps of nobody have been created.
+	// unrelatedThere says that the ConfigMaps without an owner have been created.
 	unrelatedThere bool
 }
 
@@ -176,7 +176,7 @@ func (t *trial) idle(ctx context.Context, process contender.Process, scenarios [
 	return nil
 }
 
-// runUnrelated creates and updates parents among ConfigMaps of nobody.
+// runUnrelated creates and updates parents among ConfigMaps without an owner.
 func (b *Bench) runUnrelated(ctx context.Context, c contender.Contender) (err error) {
 	if _, isProcess := c.(contender.Process); !isProcess {
 		return nil

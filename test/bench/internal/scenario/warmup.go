@@ -11,9 +11,9 @@ import (
 // warmUpParents is enough for every code path to have been taken.
 const warmUpParents = 200
 
-// WarmUp has every contender and the API server do everything once, so that
-// nobody pays for being first. It ends when garbage of the new kind is collected:
-// the collector looks for new kinds every 30 seconds only.
+// WarmUp runs every contender once, so that the first one measured has no
+// disadvantage. It ends when garbage of the new kind is collected: the collector
+// discovers new kinds every 30 seconds only.
 func (b *Bench) WarmUp(ctx context.Context, contenders []contender.Contender) error {
 	unseen := *b
 	unseen.Report = &report.Report{}

@@ -21,12 +21,12 @@ type Spec struct {
 	// Padding is the size of a text that each child holds beside the value, in
 	// bytes.
 	Padding int `json:"padding,omitempty"`
-	// Shared names a ConfigMap beside the parent that whoever works on it has
-	// to read. Nothing that is written depends on it.
+	// Shared names a ConfigMap beside the parent that every contender has to read.
+	// No write depends on it.
 	Shared string `json:"shared,omitempty"`
 }
 
-// Status is what is there.
+// Status is the observed state.
 type Status struct {
 	Ready              int    `json:"ready"`
 	Value              string `json:"value"`

@@ -1,5 +1,4 @@
-// Package watch reads the watch of one path of the API server, from what is there
-// at first to whatever comes, for as long as it is wanted.
+// Package watch lists and watches one path of the API server until it is closed.
 //
 // It knows versions, bookmarks and broken connections. What an object means is
 // its callers' business: the load generator's, and the comparison's.
@@ -23,7 +22,7 @@ type Head struct {
 	Metadata Metadata `json:"metadata"`
 }
 
-// Metadata is the part of an object's metadata that somebody here wants to know.
+// Metadata is the part of an object's metadata that the bench needs.
 type Metadata struct {
 	Name        string            `json:"name"`
 	Version     string            `json:"resourceVersion"`
@@ -47,9 +46,10 @@ type Watch struct {
 
 // Sink takes what is seen, from a goroutine of the watch.
 type Sink[T any] struct {
-	// See is told of an object, and when it was seen; gone is one that was deleted.
+	// See is called for each event, with its time; gone says that the object was
+	// deleted.
 	See func(object *T, gone bool, at time.Time)
-	// Fail is told why the watch cannot go on.
+	// Fail is called with the error that ends the watch.
 	Fail func(error)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
 )
 
-// syncRequest is the part of a sync request that the answer depends on.
+// syncRequest is the part of a sync request that the response depends on.
 type syncRequest struct {
 	Parent struct {
 		Metadata struct {

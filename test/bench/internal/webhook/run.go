@@ -1,6 +1,5 @@
-// Package webhook is the hook that Setpoint asks in the bench: a Go program on
-// loopback, run as a process of its own, that answers sync requests and counts
-// them.
+// Package webhook is the hook that Setpoint calls in the bench: a Go program on
+// loopback, run as a process of its own, that serves sync requests and counts them.
 package webhook
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
 )
 
-// Path is where sync requests are answered.
+// Path is the path of sync requests.
 const Path = "/sync"
 
-// CustomizePath is where it is answered what parents read.
+// CustomizePath is the path of customize requests.
 const CustomizePath = "/customize"
 
 // Run serves the hook and its probe at an address until ctx is done. It prints

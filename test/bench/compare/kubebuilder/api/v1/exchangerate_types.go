@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExchangeRateSpec is what is asked for.
+// ExchangeRateSpec is the desired state.
 type ExchangeRateSpec struct {
 	// The currency, by its code.
 	// +kubebuilder:validation:Enum=CAD;CHF;GBP;JPY;PLN;USD

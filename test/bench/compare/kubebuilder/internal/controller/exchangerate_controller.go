@@ -1,5 +1,5 @@
-// Package controller is the comparison's reconciler: what somebody who knows
-// controller-runtime would write. It imports nothing of Setpoint.
+// Package controller is the comparison's reconciler, as an experienced user of
+// controller-runtime would write it. It imports nothing of Setpoint.
 package controller
 
 import (
@@ -33,9 +33,9 @@ type ExchangeRateReconciler struct {
 }
 
 const (
-	// pollInterval is how often a rate is asked for again.
+	// pollInterval is the time between two requests for a rate.
 	pollInterval = time.Hour
-	// rateTimeout is how long an answer may take.
+	// rateTimeout limits a request to the rate service.
 	rateTimeout = 5 * time.Second
 	// handled is the condition that says how the asking went.
 	handled = "Handled"
@@ -83,8 +83,8 @@ func (r *ExchangeRateReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	return ctrl.Result{RequeueAfter: pollInterval}, nil
 }
 
-// publish asks for the rate and writes the ConfigMap. When the service does not
-// answer, the last good rate is kept, also if somebody has deleted it.
+// publish requests the rate and writes the ConfigMap. When the service does not
+// respond, publish keeps the last good rate, and restores a deleted ConfigMap.
 func (r *ExchangeRateReconciler) publish(ctx context.Context, object *v1.ExchangeRate) error {
 	asking, cancel := context.WithTimeout(ctx, rateTimeout)
 	defer cancel()

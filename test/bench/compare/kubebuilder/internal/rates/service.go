@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Service answers /latest?symbols=USD with {"rates":{"USD":1.1901}}.
+// Service responds to /latest?symbols=USD with {"rates":{"USD":1.1901}}.
 type Service struct{ Address string }
 
-// maxResponse is more than any answer of the service.
+// maxResponse is larger than any response of the service.
 const maxResponse = 1 << 20
 
 // Check says what is wrong with the service's address.
@@ -41,7 +41,7 @@ func (s *Service) Rate(ctx context.Context, currency string) (string, error) {
 	}
 	var response struct{ Rates map[string]json.Number }
 	if err := json.Unmarshal(body, &response); err != nil {
-		return "", fmt.Errorf("the rate service answers nonsense about %s: %w", currency, err)
+		return "", fmt.Errorf("invalid response of the rate service for %s: %w", currency, err)
 	}
 	rate, known := response.Rates[currency]
 	if !known {
@@ -53,7 +53,7 @@ func (s *Service) Rate(ctx context.Context, currency string) (string, error) {
 	return rate.String(), nil
 }
 
-// get is the body of an answer that is well.
+// get returns the body of a successful response.
 func (s *Service) get(ctx context.Context, currency string) ([]byte, error) {
 	address := strings.TrimSuffix(s.Address, "/") + "/latest?" + url.Values{"symbols": {currency}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
