@@ -60,12 +60,12 @@ func (c *cluster) run(flags ...string) (ui string) {
 	log := filepath.Join(filepath.Dir(c.data), fmt.Sprintf("run-%d.log", c.runs))
 	start(c.t, log, c.binary, append([]string{"run", "--kubeconfig", c.kubeconfig, "--address", "", "--dashboard-address", address}, flags...)...)
 	ui = "http://" + address
-	answers(c.t, ui)
+	awaitDashboard(c.t, ui)
 	return ui
 }
 
-// answers waits until a dashboard responds.
-func answers(t *testing.T, ui string) {
+// awaitDashboard waits until a dashboard responds.
+func awaitDashboard(t *testing.T, ui string) {
 	t.Helper()
 	until(t, "be answered by "+ui, 3*time.Minute, func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, ui+"/signin", nil)

@@ -16,7 +16,7 @@ func TestOutage(t *testing.T) {
 	}
 	c := bootCluster(t, "--dashboard-address", address, "../../examples/immortalcontainer")
 	ui := "http://" + address
-	answers(t, ui)
+	awaitDashboard(t, ui)
 	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
 	object := list + "/default/example"
 	until(t, "have the example", 3*time.Minute, func() error {

@@ -17,19 +17,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/front"
+	"github.com/setpoint-dev/setpoint/test/loadbalancer"
 )
 
-// TestAdmission has two replicas answer the API server by a Service, and takes them,
-// their certificates and their Secret away while pods are being created. The Service
-// is one of type ExternalName: there is no network of pods here, and the API server
-// looks a Service up itself.
+// TestAdmission runs two replicas behind a Service, and stops them and deletes their
+// certificates and their Secret while pods are being created. The Service has the type
+// ExternalName: there is no pod network here, and the API server resolves Services
+// itself.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	c := bootCluster(t)
 	hook := httptest.NewServer(http.HandlerFunc(admit))
 	t.Cleanup(hook.Close)
-	s := &admissionTest{testCluster: c, parent: t, balancer: front.New(t), load: newLoad(c)}
+	s := &admissionTest{testCluster: c, parent: t, balancer: loadbalancer.New(t), load: newLoad(c)}
 	c.apply(reviewedService)
 	s.replicas = []*process{s.replica(), s.replica()}
 	c.established("admissioncontrollers.setpoint.dev")
@@ -85,7 +85,7 @@ type admissionTest struct {
 
 	// parent is the test whose parts these are.
 	parent   *testing.T
-	balancer *front.LoadBalancer
+	balancer *loadbalancer.LoadBalancer
 	load     *load
 	replicas []*process
 }
@@ -120,7 +120,7 @@ func (s *admissionTest) updateBackends() {
 	s.balancer.SetBackends(addresses...)
 }
 
-// findInLog is what the first group of a pattern is in the log, "" if it is not there.
+// findInLog returns the first group of a pattern's match in the log, "" without a match.
 func (p *process) findInLog(pattern string) string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
@@ -220,9 +220,8 @@ func (k certificateSecret) signingCA() *x509.Certificate {
 // requests are the least that are made while certificates change.
 const requests = 1000
 
-// certificatesRotate has two certificates and a CA follow others while pods are being created.
-// The CA follows since somebody has deleted the Secret: that is what an operator does
-// when a key has got out.
+// certificatesRotate rotates two certificates and a CA while pods are being created. The
+// test deletes the Secret to rotate the CA, as an admin does when a key has leaked.
 func (s *admissionTest) certificatesRotate(t *testing.T) {
 	s.load.whileLoaded(t, 8, func() {
 		first, serials := s.readSecret(), map[string]bool{}
@@ -262,8 +261,8 @@ func (s *admissionTest) refuses(t *testing.T) {
 	}
 }
 
-// replicaStopped ends the replica that leads in good order: nobody notices, but who is asked at
-// the very moment in which a connection ends.
+// replicaStopped stops the leader gracefully: no review fails, except one that is sent
+// at the very moment in which a connection closes.
 func (s *admissionTest) replicaStopped(t *testing.T) {
 	s.serving()
 	s.load.ending = true
@@ -280,8 +279,8 @@ func (s *admissionTest) replicaStopped(t *testing.T) {
 	s.serving()
 }
 
-// replicaKilled ends it without a warning. What it was being asked is lost; from then on the
-// other one answers, long before it leads.
+// replicaKilled kills the leader. Its reviews in flight are lost; from then on the other
+// replica responds, long before it becomes the leader.
 func (s *admissionTest) replicaKilled(t *testing.T) {
 	leader := s.leader()
 	leader.kill()
@@ -309,9 +308,9 @@ func (s *admissionTest) bad(t *testing.T) error {
 	return nil
 }
 
-// allReplicasKilled leaves nobody to answer, and no certificates: a review that validates is not
-// got round by that. Those that are started next make others, which last so shortly that
-// they are renewed every twenty seconds.
+// allReplicasKilled kills all replicas and deletes the certificates: that must not bypass a
+// validating review. The replicas that start next create certificates that live so
+// shortly that they are renewed every twenty seconds.
 func (s *admissionTest) allReplicasKilled(t *testing.T) {
 	for _, p := range s.replicas {
 		p.kill()
@@ -331,8 +330,8 @@ func (s *admissionTest) allReplicasKilled(t *testing.T) {
 	s.refuses(t)
 }
 
-// controllerDeleted deletes the controller: from then on nobody is asked, and in between nobody
-// is refused.
+// controllerDeleted deletes the controller: from then on there are no reviews, and in
+// between no request is rejected.
 func (s *admissionTest) controllerDeleted(t *testing.T) {
 	s.load.whileLoaded(t, 8, func() {
 		s.kubectl("delete", "admissioncontroller", "pods")

@@ -28,7 +28,7 @@ type behaviour struct {
 	truncate int // bytes of the body that are sent of those announced; 0: all
 	size     int // the body is padded with spaces to this many bytes
 	refuse   bool
-	require  http.Header // what a request needs, to be answered
+	require  http.Header // required in a request
 	etag     string      // a request with it gets no more than 304
 	tls      string      // the file for the certificate; "": plain HTTP
 }
@@ -138,7 +138,7 @@ func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, er
 	return does, nil
 }
 
-// parseResponse makes a template of a reply, so that it can speak of the request.
+// parseResponse parses a response as a template over the request.
 func parseResponse(name, text string) (*template.Template, error) {
 	asJSON := func(v any) (string, error) {
 		out, err := json.Marshal(v)
@@ -221,7 +221,7 @@ func (h *hookServer) note(request []byte) behaviour {
 	return h.behaviour
 }
 
-// refusal is the status of a request that gets no reply; 0 if it gets one.
+// refusal returns the status of a request that gets no response file; 0 if it gets one.
 func (b behaviour) refusal(r *http.Request) int {
 	for name := range b.require {
 		if r.Header.Get(name) != b.require.Get(name) {
@@ -247,7 +247,7 @@ func (b behaviour) body(request []byte) ([]byte, error) {
 	return append(body.Bytes(), bytes.Repeat([]byte(" "), max(0, b.size-body.Len()))...), err
 }
 
-// switchProtocols answers 101, and keeps the connection until the caller closes it.
+// switchProtocols responds with 101, and keeps the connection until the caller closes it.
 func switchProtocols(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -58,7 +58,7 @@ func TestKilled(t *testing.T) { //nolint:tparallel // The victims share the clus
 	})
 }
 
-// killController cares for the widgets of all namespaces.
+// killController manages the widgets of all namespaces.
 const killController = `apiVersion: setpoint.dev/v1alpha1
 kind: CompositeController
 metadata: {name: kill}
@@ -69,8 +69,8 @@ spec:
   hooks: {sync: {webhook: {url: "%s"}}}
 `
 
-// pausingHook answers every parent with its children. It can be made to stop in
-// the middle of things.
+// pausingHook responds with the children of every parent. A test can pause it at any
+// call.
 type pausingHook struct {
 	mu      sync.Mutex
 	left    int           // calls until it stops; negative when it does not
@@ -78,8 +78,8 @@ type pausingHook struct {
 	resumed chan struct{} // closed when it goes on
 }
 
-// pauseAfter has the hook stop answering after so many calls. What it returns is
-// closed when it has.
+// pauseAfter makes the hook hang after so many calls. It returns a channel that is
+// closed when the hook hangs.
 func (h *pausingHook) pauseAfter(calls int) (halted <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *pausingHook) pauseAfter(calls int) (halted <-chan struct{}) {
 	return h.paused
 }
 
-// resume has it answer again, also those who wait.
+// resume makes the hook respond again, also to waiting calls.
 func (h *pausingHook) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

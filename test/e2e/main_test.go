@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// insideVariable tells a test process that it was started by `setpoint dev`,
-// whose KUBECONFIG and SETPOINT it may trust. KUBECONFIG alone proves nothing:
-// it may name a cluster that somebody loves.
+// insideVariable is set in test processes that `setpoint dev` has started: they may
+// trust KUBECONFIG and SETPOINT. KUBECONFIG alone proves nothing: it may name a
+// production cluster.
 const insideVariable = "SETPOINT_E2E_INSIDE"
 
 // TestMain runs the tests as the command of `setpoint dev … -- COMMAND`, as a

@@ -213,7 +213,7 @@ func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
 	return options, nil
 }
 
-// scriptedHandler is a handler that does as it is told.
+// scriptedHandler is a handler that follows a script's instructions.
 type scriptedHandler struct{ replica, handler string }
 
 // run writes the call down, and follows the handler's orders.
@@ -291,7 +291,7 @@ func value(o *setpoint.Unstructured) string {
 	return text[:min(len(text), 10)]
 }
 
-// readInstructions are a handler's orders; none if it was not told anything.
+// readInstructions returns a handler's instructions, "" if there are none.
 func readInstructions(handler string) string {
 	instructions, err := os.ReadFile(filepath.Join(instructionsFolder, handler))
 	if err != nil {

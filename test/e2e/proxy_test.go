@@ -14,9 +14,8 @@ import (
 // proxyKey is where a script has its proxy.
 type proxyKey struct{}
 
-// proxy stands between programs and the API server. It can fall silent: what the
-// server sends on connections that are open then comes to nobody, and no connection
-// ends for it.
+// proxy stands between programs and the API server. It can fall silent: it then drops
+// what the server sends on open connections, without closing them.
 type proxy struct {
 	server   string
 	silences atomic.Int64
@@ -66,7 +65,7 @@ func (p *proxy) connect(near net.Conn) {
 	opened := p.silences.Load()
 	go func() {
 		defer near.Close()
-		_, _ = io.Copy(silencer{near, func() bool { return p.silences.Load() != opened }}, far) // it ended, whoever ended it
+		_, _ = io.Copy(silencer{near, func() bool { return p.silences.Load() != opened }}, far) // either side may close it
 	}()
 	_, _ = io.Copy(far, near)
 	_ = far.Close()

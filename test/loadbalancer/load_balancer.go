@@ -1,7 +1,7 @@
-// Package front is what a Service is in a cluster, on one machine: an address behind which
-// there are replicas. The end-to-end tests and the soak reach Setpoint's webhooks by it;
-// no product code may.
-package front
+// Package loadbalancer does on one machine what a Service does in a cluster: it forwards
+// connections to replicas. The end-to-end tests and the soak reach Setpoint's webhooks by
+// it; no product code may.
+package loadbalancer
 
 import (
 	"io"
@@ -19,7 +19,7 @@ type LoadBalancer struct {
 	next     int
 }
 
-// New opens a front on a free port of loopback until the end of the test.
+// New starts a load balancer on a free port of loopback until the end of the test.
 func New(t *testing.T) *LoadBalancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +61,7 @@ func (f *LoadBalancer) connect(near net.Conn) {
 	}
 	go func() {
 		defer near.Close()
-		_, _ = io.Copy(near, far) // it ended, whoever ended it
+		_, _ = io.Copy(near, far) // either side may close it
 	}()
 	_, _ = io.Copy(far, near)
 	_ = far.Close()

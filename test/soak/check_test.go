@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// state is what there is, and what is wrong with it.
+// state holds the objects of the cluster, and the problems found.
 type state struct {
 	*soakRun
 	all      map[string][]unstructured.Unstructured
@@ -20,8 +20,8 @@ type state struct {
 	unowned  []*unstructured.Unstructured
 }
 
-// check says all that is not as it has to be. Strays are children that somebody
-// has taken from a parent that is gone now: they are nobody's.
+// check returns all problems, and the unowned children: a user has removed the owner,
+// and the parent is gone now.
 func (s *soakRun) check(ctx context.Context) (wrong []string, unowned []*unstructured.Unstructured) {
 	all, err := s.cluster.all(ctx)
 	if err != nil {
@@ -42,7 +42,8 @@ func (s *soakRun) check(ctx context.Context) (wrong []string, unowned []*unstruc
 	return f.problems, f.unowned
 }
 
-// deleteUnowned deletes strays, as the message about them says: their names may be wanted.
+// deleteUnowned deletes unowned children, as the message about them says: parents may
+// need their names.
 func (s *soakRun) deleteUnowned(ctx context.Context, unowned []*unstructured.Unstructured) {
 	for _, o := range unowned {
 		err := s.cluster.in(resourceOf("v1", o.GetKind())).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
@@ -97,7 +98,7 @@ func (f *state) checkParent(o *unstructured.Unstructured, children []*unstructur
 		wanted[w.kind+" "+w.name] = w.value
 	}
 	if o.GetName() == canary {
-		delete(wanted, "ConfigMap "+canary+"-0") // it is somebody else's
+		delete(wanted, "ConfigMap "+canary+"-0") // it has another owner
 	} else {
 		f.checkStatus(who, o, &p)
 	}
@@ -109,7 +110,7 @@ func (f *state) checkParent(o *unstructured.Unstructured, children []*unstructur
 		got, _, _ := unstructured.NestedString(c.Object, "data", "value")
 		switch {
 		case !isWanted && lostLabel(c):
-			// Its label was taken while nobody led: it goes with its parent.
+			// Its label was removed while there was no leader: it goes with its parent.
 		case !isWanted:
 			f.problem("%s has %s, which it does not want", who, what)
 		case got != value:
@@ -200,7 +201,7 @@ func (f *state) checkParentsExist() {
 	}
 }
 
-// checkCanaries wants what is somebody else's to be untouched.
+// checkCanaries verifies that objects of other owners are unchanged.
 func (f *state) checkCanaries(ctx context.Context) {
 	for where, version := range f.cluster.canaries {
 		space, called, _ := strings.Cut(where, "/")

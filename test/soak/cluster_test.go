@@ -138,7 +138,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// plantCanaries creates what nobody may touch.
+// plantCanaries creates objects that Setpoint must not change.
 func (c *cluster) plantCanaries(t *testing.T) {
 	t.Helper()
 	keeper := c.apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: keeper, namespace: "+namespace+"}}")[0]

@@ -5,12 +5,12 @@ import "sync"
 // expectations is what those who take part remember for the check.
 type expectations struct {
 	mu sync.Mutex
-	// parents are parents that were made and that nobody has asked to delete.
+	// parents are the parents that were created and not deleted.
 	parents map[string]bool
 	// notes are annotations that users have put on children, by UID.
 	notes map[string]string
-	// unowned are children from which somebody has taken the owner, by UID: when
-	// their parent goes before it has taken them in again, they stay.
+	// unowned are children whose owner reference a user has removed, by UID: they
+	// stay if their parent is deleted before Setpoint adopts them again.
 	unowned map[string]bool
 	// rung and dismissed are the bells, by UID, of which handlers were called with
 	// success: one that was rung does not go before it is dismissed.

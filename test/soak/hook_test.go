@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hook answers for all controllers. In bad weather it does all that hooks do
-// when they are not well.
+// hook serves all controllers. While it is faulty, it fails in all the ways in which
+// hooks fail.
 type hook struct {
 	tally   *counters
 	ledger  *expectations
@@ -26,7 +26,7 @@ type hook struct {
 	server *http.Server
 }
 
-// Ports that no system hands out by itself, so that nobody takes the hook's while
+// Ports below the ephemeral range, so that no other process gets the hook's port while
 // it is down.
 const (
 	firstPort = 22_000
@@ -130,7 +130,7 @@ func (h *hook) random(n int) int {
 	return h.rand.IntN(n)
 }
 
-// invalidResponse is an answer that must not be acted on: least of all taken for "no
+// invalidResponse sends a response that Setpoint must not apply, least of all as "no
 // children".
 func (h *hook) invalidResponse(w http.ResponseWriter, r *http.Request) {
 	responses := []string{
@@ -158,7 +158,7 @@ func reset(w http.ResponseWriter) {
 	_ = connection.Close()
 }
 
-// hookRequest is what the hook is asked.
+// hookRequest is the request that the hook decodes.
 type hookRequest struct {
 	Parent      *parent
 	Object      *parent

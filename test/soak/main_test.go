@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/front"
+	"github.com/setpoint-dev/setpoint/test/loadbalancer"
 )
 
 var (
@@ -92,7 +92,7 @@ func newSoakRun(t *testing.T, binary string, seed uint64) *soakRun {
 		hook:    newHook(t, newRand(seed, "hook"), count, known),
 		ledger:  known,
 	}
-	reviews := front.New(t)
+	reviews := loadbalancer.New(t)
 	var addresses []string
 	for i := range *replicaCount {
 		r := newReplica(t, binary, plane.kubeconfig, i, count)

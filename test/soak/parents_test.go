@@ -63,7 +63,7 @@ func (p *parent) desiredChildren() []desiredChild {
 	return all
 }
 
-// object is the child as a hook answers with it.
+// object returns the child as a hook responds with it.
 func (w desiredChild) object(p *parent) map[string]any {
 	metadata := map[string]any{"name": w.name}
 	if p.Kind == "Pot" {

@@ -23,7 +23,7 @@ type replica struct {
 	name, log          string
 	binary, kubeconfig string
 	address            string
-	// reviews is where it answers the API server, service the port of the Service that
+	// reviews is the port of its webhook server, service the port of the Service that
 	// leads there.
 	reviews, service string
 	tally            *counters

@@ -14,8 +14,8 @@ import (
 // uidLabel is on the children of parents without a selector.
 const uidLabel = "controller-uid"
 
-// tamperer deletes and spoils children. Whatever it does can be mended: a child
-// without owner and label is nobody's, and nobody may mend it.
+// tamperer deletes and changes children. Setpoint can repair all that it does: it never
+// removes both owner and label, since Setpoint must not change such a child.
 type tamperer struct {
 	*soakRun
 	rand *rand.Rand
@@ -104,13 +104,13 @@ func (v *tamperer) update(ctx context.Context, what string, victim *unstructured
 	v.cluster.noteRequest(what, err)
 }
 
-// annotate leaves a note that nobody may remove.
+// annotate sets an annotation that Setpoint must not remove.
 func (v *tamperer) annotate(ctx context.Context, victim *unstructured.Unstructured) {
 	note, uid := fmt.Sprint(v.rand.Uint32()), string(victim.GetUID())
 	_ = unstructured.SetNestedField(victim.Object, note, "metadata", "annotations", "note")
 	stored, err := v.cluster.in(resourceOf("v1", victim.GetKind())).Update(ctx, victim, metav1.UpdateOptions{})
 	v.ledger.update(func(l *expectations) {
-		delete(l.notes, uid) // should the answer be lost, nobody knows
+		delete(l.notes, uid) // unknown if the response is lost
 		if err == nil {
 			l.notes[string(stored.GetUID())] = note
 		}
