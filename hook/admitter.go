@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 )
 
-// Admitter says whether a change of an object may be stored, and what the object is
-// to be before it is.
+// Admitter reviews a change to an object before the API server stores it. It allows the
+// change, denies it, or allows it with modifications.
 //
-// Admit must be safe for concurrent use, must return when ctx is done, and returns
-// either a verdict or an error, never neither. A refusal is a verdict. An error says
-// that there is none: what is done then is for the failure policy to say.
+// Admit must be safe for concurrent use and must return when ctx is done. It returns
+// either a response or an error. A denial is a response. After an error, the failure
+// policy decides whether the API server stores the change.
 //
-// It may be asked of one change several times, and of changes that are never made:
-// it changes nothing but by its verdict.
+// The API server may send the same change several times, and may drop a change that
+// Admit allowed. Admit must therefore have no side effects.
 type Admitter interface {
 	Admit(ctx context.Context, r *ReviewRequest) (*ReviewResponse, error)
 }
 
-// AdmitterFunc lets a plain function be an Admitter.
+// AdmitterFunc adapts a function to an Admitter.
 type AdmitterFunc func(ctx context.Context, r *ReviewRequest) (*ReviewResponse, error)
 
 // Admit calls f.
@@ -26,7 +26,7 @@ func (f AdmitterFunc) Admit(ctx context.Context, r *ReviewRequest) (*ReviewRespo
 	return f(ctx, r)
 }
 
-// Operation is what is to be done with an object, as the API server names it.
+// Operation is an operation on an object, in the API server's spelling.
 type Operation string
 
 // The operations.
@@ -37,35 +37,34 @@ const (
 	OperationConnect Operation = "CONNECT"
 )
 
-// ReviewRequest asks an Admitter about one change.
+// ReviewRequest describes one change to one object.
 //
-// Every json.RawMessage in it is one complete, compact JSON value: read-only.
+// Every json.RawMessage is one complete, compact JSON value and read-only.
 type ReviewRequest struct {
-	// Controller is the controller object that asks; nil for a Go program.
+	// Controller is the controller object; nil in a Go program.
 	Controller json.RawMessage
-	// Webhook is the name of the webhook asked.
+	// Webhook is the name of the called webhook.
 	Webhook string
-	// UID tells this review from any other.
+	// UID identifies this review.
 	UID       string
 	Operation Operation
-	// APIVersion and Kind are those of the objects, such as "apps/v1" and
-	// "Deployment"; Resource is the plural, and Subresource such as "status", empty for
-	// the object itself.
+	// APIVersion and Kind are the object's, such as "apps/v1" and "Deployment". Resource
+	// is the plural name; Subresource, such as "status", is empty for the object itself.
 	APIVersion, Kind      string
 	Resource, Subresource string
-	// Namespace is empty for a cluster-scoped object, and Name for one that the API
-	// server is to name.
+	// Namespace is empty for a cluster-scoped object. Name is empty if the API server
+	// generates it.
 	Namespace, Name string
-	// Object is the object as it would be stored; nil for a deletion. Old is what is
-	// stored; nil for a creation.
+	// Object is the new object; nil for a deletion. OldObject is the stored object; nil
+	// for a creation.
 	Object, OldObject json.RawMessage
-	// User is who wants it.
+	// User sent the request to the API server.
 	User User
-	// DryRun says that nothing will be stored.
+	// DryRun reports whether the API server discards the change after the review.
 	DryRun bool
 }
 
-// User is who makes a request, as the API server knows them.
+// User identifies the sender of a request to the API server.
 type User struct {
 	Name   string              `json:"username"`
 	UID    string              `json:"uid,omitempty"`
@@ -73,41 +72,40 @@ type User struct {
 	Extra  map[string][]string `json:"extra,omitempty"`
 }
 
-// ReviewResponse is what an Admitter says. The zero value allows the change as it is.
+// ReviewResponse is the response of an Admitter. The zero value allows the change
+// unmodified.
 type ReviewResponse struct {
-	// Denial refuses the change; nil allows it.
+	// Denial rejects the change; nil allows it.
 	Denial *Denial
-	// Object is what to store instead of the object asked about; nil leaves it as it
-	// is. Patch says the same as a JSON merge patch, and JSONPatch as a JSON patch: at
-	// most one of the three. A webhook that validates changes nothing.
+	// Object replaces the object, Patch is a JSON merge patch and JSONPatch a JSON patch
+	// of it. At most one is set; none leaves the object unmodified. A validating webhook
+	// sets none.
 	Object, Patch, JSONPatch json.RawMessage
-	// Warnings are shown to the user, each on a line of its own. Kubernetes cuts them
-	// at 256 characters or so.
+	// Warnings are shown to the user, one per line. Kubernetes truncates long ones at
+	// about 256 characters.
 	Warnings []string
-	// AuditAnnotations is written to the audit log, by key.
+	// AuditAnnotations are added to the audit log, by key.
 	AuditAnnotations map[string]string
-	// Events are told when the change is not a dry run, once the verdict is given,
-	// each at the object it names.
+	// Events are emitted after the review, each for the object it names. A dry run emits
+	// none.
 	Events []ObjectEvent
 }
 
-// Denial is a refusal.
+// Denial explains why a change is rejected.
 type Denial struct {
-	// Message says what is wrong and what to do.
+	// Message describes the problem and how to fix it.
 	Message string
-	// Reason is the API server's for such an error, such as "Invalid"; "Forbidden" if
-	// empty.
+	// Reason is a metav1.StatusReason, such as "Invalid"; "Forbidden" if empty.
 	Reason string
-	// Code is the HTTP status; 403 if zero.
+	// Code is the HTTP status of the denial; 403 if zero.
 	Code int
 }
 
-// ObjectEvent is an event at an object other than the one it was found at.
+// ObjectEvent is an event for any object, not only the reviewed one.
 type ObjectEvent struct {
 	Event
 
-	// APIVersion, Kind, Namespace, Name and UID are the object's. The UID may be
-	// empty; where the Kind is, the event is told at the object asked about, if that
-	// has a name.
+	// APIVersion, Kind, Namespace, Name and UID identify the object. UID is optional.
+	// Without a Kind, the event is for the reviewed object, if that has a name.
 	APIVersion, Kind, Namespace, Name, UID string
 }

@@ -2,7 +2,6 @@ package hook
 
 import "encoding/json"
 
-// child reads one desired object.
 func (r *responseReader) child() error {
 	raw, err := r.object()
 	if err != nil {
@@ -12,7 +11,7 @@ func (r *responseReader) child() error {
 	return nil
 }
 
-// object reads an object, and refuses one that could not be found again.
+// object reads an object and requires the fields that identify it.
 func (r *reader) object() (json.RawMessage, error) {
 	var id identity
 	start, err := r.openObject(func(name []byte) error { return r.identityMember(name, &id) })
@@ -26,7 +25,8 @@ func (r *reader) object() (json.RawMessage, error) {
 	return json.RawMessage(r.data[start:end:end]), nil
 }
 
-// identityMember reads a field of an object, and notes what identifies it.
+// identityMember reads a field of an object and records in id whether it identifies the
+// object.
 func (r *reader) identityMember(name []byte, id *identity) error {
 	switch string(name) {
 	case "apiVersion":
@@ -49,7 +49,7 @@ func (r *reader) metadata(id *identity) error {
 	})
 }
 
-// identity is what an object must have to be found again: which of it was there.
+// identity records which of the identifying fields an object has.
 type identity struct{ apiVersion, kind, name bool }
 
 func (id identity) missing() string {
@@ -64,7 +64,7 @@ func (id identity) missing() string {
 	return ""
 }
 
-// nonEmptyString reads a string that must say something, and notes that it does.
+// nonEmptyString reads a string, sets isSet, and rejects the empty string.
 func (r *reader) nonEmptyString(isSet *bool) error {
 	quoted, err := r.quotedString()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxListItems is how many events, and how many conditions, a reply may have. A
-// hook with more to say has gone wrong, and nobody could read it.
+// maxListItems limits the events, and the conditions, of one response. More than that is
+// a bug in the hook and would flood the API server.
 const maxListItems = 100
 
 // The types of an Event.
@@ -17,7 +17,6 @@ const (
 	eventWarning = "Warning"
 )
 
-// event reads one event to be told at the object.
 func (r *reader) event(into *[]Event) error {
 	if len(*into) == maxListItems {
 		return r.tooMany()
@@ -33,7 +32,8 @@ func (r *reader) event(into *[]Event) error {
 	return nil
 }
 
-// eventMember reads one member of an event, which may have others beside.
+// eventMember reads one field of an event. others are additional fields of the caller's
+// event type, listed in errors only.
 func (r *reader) eventMember(name []byte, e *Event, others ...string) error {
 	switch string(name) {
 	case "type":
@@ -53,7 +53,6 @@ func (r *reader) checkEvent(e Event) error {
 	return r.reason(e.Reason)
 }
 
-// condition reads one condition of the object's status.
 func (r *reader) condition(into *[]Condition) error {
 	if len(*into) == maxListItems {
 		return r.tooMany()
@@ -70,8 +69,8 @@ func (r *reader) condition(into *[]Condition) error {
 		case "message":
 			return r.optionalString(&c.Message)
 		case "lastTransitionTime", "observedGeneration":
-			// Whoever writes a whole metav1.Condition cannot leave them out,
-			// and whoever reads this knows them better.
+			// metav1.Condition serializes both always, so hooks send them. Setpoint sets
+			// them itself.
 			return r.skip()
 		}
 		return r.rejectUnknown(name, []string{"type", "status", "reason", "message"})
@@ -86,7 +85,7 @@ func (r *reader) condition(into *[]Condition) error {
 	return nil
 }
 
-// tooMany is said of the item before the one that is too many.
+// tooMany reports an oversized list, at its last permitted item.
 func (r *reader) tooMany() error {
 	return r.errorAt("", "more than %d items", maxListItems)
 }
@@ -119,7 +118,7 @@ func (r *reader) conditionType(name string, others []Condition) error {
 	return nil
 }
 
-// reasonPattern and maxReason are what metav1 asks of a condition's reason.
+// reasonPattern and maxReason are metav1.Condition's limits for a reason.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 const maxReason = 1024
@@ -134,7 +133,7 @@ func (r *reader) reason(word string) error {
 	return nil
 }
 
-// keyRules are what the API server asks of labels, or of annotations.
+// keyRules validate labels or annotations as the API server does.
 type keyRules struct{ key, value func(string) []string }
 
 var (
@@ -145,7 +144,7 @@ var (
 	}
 )
 
-// stringMap reads labels or annotations to be set, or, where null, removed.
+// stringMap reads labels or annotations to set. A null value removes the key.
 func (r *reader) stringMap(rules keyRules) (values map[string]*string, err error) {
 	if r.null() {
 		return nil, r.skip()

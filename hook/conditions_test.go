@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// formatExtensions is what a response has beside the desired state, in words.
+// formatExtensions formats the fields that Metacontroller lacks.
 func formatExtensions(r *hook.Response) []string {
 	var parts []string
 	for name, values := range map[string]map[string]*string{"annotations": r.Annotations, "labels": r.Labels} {
@@ -43,7 +43,6 @@ func formatStringMap(values map[string]*string) string {
 	return strings.Join(parts, ",")
 }
 
-// Both forms have them.
 func TestDecodeExtensions(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.Loose}
 	loose := []hook.Decoding{hook.Loose}
@@ -81,7 +80,7 @@ func TestDecodeExtensions(t *testing.T) {
 
 var controllerTypes = []hook.ControllerType{hook.Composite, hook.Decorator}
 
-// beside is a reply with no children but these fields.
+// beside returns a response with no children and these fields.
 func beside(form hook.ControllerType, fields string) string {
 	if form == hook.Decorator {
 		return `{"attachments":[],` + fields + `}`

@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Customizer answers which objects a hook wants to be shown beside a parent and
-// its children. The answer may depend on nothing but the request: it is kept
-// until what was shown of the parent changes.
+// Customizer selects the related objects that a hook receives along with a parent and
+// its children. The response must depend on the request alone: Setpoint caches it until
+// the parent's visible state changes.
 //
 // Customize obeys the rules of Hook.Call.
 type Customizer interface {
 	Customize(ctx context.Context, req *CustomizeRequest) (*CustomizeResponse, error)
 }
 
-// CustomizerFunc lets a plain function be a Customizer.
+// CustomizerFunc adapts a function to a Customizer.
 type CustomizerFunc func(ctx context.Context, req *CustomizeRequest) (*CustomizeResponse, error)
 
 // Customize calls f.
@@ -24,21 +24,21 @@ func (f CustomizerFunc) Customize(ctx context.Context, req *CustomizeRequest) (*
 	return f(ctx, req)
 }
 
-// CustomizeRequest asks for the objects related to a parent. Its objects are
-// read-only.
+// CustomizeRequest asks for the rules that select a parent's related objects. Both
+// fields are read-only.
 type CustomizeRequest struct {
 	Controller json.RawMessage
 	Parent     json.RawMessage
 }
 
-// CustomizeResponse names them.
+// CustomizeResponse selects related objects. An empty list selects none.
 type CustomizeResponse struct {
 	Related []RelatedRule
 }
 
-// RelatedRule selects objects of one kind: by names in a namespace, or by labels
-// in one namespace, in all, or in those whose own labels match. A rule with
-// nothing but a kind selects all objects of it.
+// RelatedRule selects objects of one kind: by names in a namespace, or by labels in one
+// namespace, in all namespaces, or in namespaces with matching labels. A rule with only
+// APIVersion and Resource selects all objects of the kind.
 type RelatedRule struct {
 	APIVersion        string                `json:"apiVersion"`
 	Resource          string                `json:"resource"`

@@ -2,9 +2,9 @@ package hook
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DecodeCustomizeResponse reads the answer to a CustomizeRequest. It obeys the
-// rules of DecodeResponse: a missing list of rules must never pass for "none",
-// nor a misspelt selector for one that selects everything.
+// DecodeCustomizeResponse decodes the response to a CustomizeRequest by the rules of
+// DecodeResponse. It rejects a missing list and misspelled selectors, which would
+// otherwise select nothing or everything.
 func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error) {
 	r := customizeResponseReader{reader: newReader(data, d), rules: requiredList{name: fieldRelated, required: true}, out: &CustomizeResponse{}}
 	if err := r.decode(); err != nil {
@@ -15,7 +15,6 @@ func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error
 
 const fieldRelated = "relatedResources"
 
-// customizeResponseReader reads the answer to a CustomizeRequest.
 type customizeResponseReader struct {
 	reader
 
@@ -83,8 +82,8 @@ func (r *customizeResponseReader) checkRule(rule RelatedRule, unknown string) er
 	return nil
 }
 
-// checkMisspelled refuses, where everything is selected, a field passed over that looks
-// like a selection.
+// checkMisspelled rejects an unknown field that resembles a selector, if the rule would
+// otherwise select everything.
 func (r *customizeResponseReader) checkMisspelled(unknown string, fields []string) error {
 	if hint := suggestion(unknown, fields); hint != "" {
 		return r.errorAt(fieldPath(unknown), "unknown field, and no other field limits the selection%s", hint)
@@ -92,7 +91,7 @@ func (r *customizeResponseReader) checkMisspelled(unknown string, fields []strin
 	return nil
 }
 
-// stringList reads a list of strings. An empty one is not the same as none.
+// stringList reads a list of strings. It keeps an empty list distinct from null.
 func (r *customizeResponseReader) stringList(into *[]string) error {
 	if r.null() {
 		return r.skip()

@@ -60,7 +60,7 @@ func formatRules(t *testing.T, resp *hook.CustomizeResponse) []byte {
 	return text
 }
 
-// A rule for no names is not a rule for all of them.
+// An empty list of names must not select all objects.
 func TestEmptyNamesStayEmpty(t *testing.T) {
 	for response, want := range map[string]bool{`"names":[]`: true, `"names":null`: false, `"namespace":"a"`: false} {
 		resp, err := hook.DecodeCustomizeResponse([]byte(`{"relatedResources":[{"apiVersion":"v1","resource":"pods",`+response+`}]}`), hook.Strict)
@@ -139,7 +139,7 @@ func BenchmarkDecodeCustomizeResponse(b *testing.B) {
 	}
 }
 
-// checkMalformedError wants a malformed response with these words; any if there are none.
+// checkMalformedError expects a MalformedError containing want.
 func checkMalformedError(t *testing.T, err error, want string) {
 	t.Helper()
 	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {

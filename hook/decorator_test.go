@@ -66,8 +66,7 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 	}
 }
 
-// What the API server would refuse is refused before anything is written. The
-// words are those of its own rules.
+// The decoder rejects what the API server would reject, with the API server's messages.
 func TestDecodeDecoratorRejectsInvalidLabels(t *testing.T) {
 	for name, response := range map[string]string{
 		"label key":        `{"attachments":[],"labels":{"a b":"1"}}`,
@@ -85,7 +84,7 @@ func TestDecodeDecoratorRejectsInvalidLabels(t *testing.T) {
 	}
 }
 
-// A composite's parent belongs to its user: nothing of it can be set.
+// Users own the metadata of composite parents, so hooks cannot set it.
 func TestDecodeCompositeHasNoLabels(t *testing.T) {
 	for field, want := range map[string]string{
 		`"labels":{}`:         `labels: unknown field`,
@@ -99,8 +98,7 @@ func TestDecodeCompositeHasNoLabels(t *testing.T) {
 	}
 }
 
-// Fault M11: where no children are declared, a response without the list of them
-// loses nothing, whatever else it says.
+// Without declared children, a response without the list loses nothing.
 func TestDecodeNoChildren(t *testing.T) {
 	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {

@@ -9,12 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendJSON appends the request's wire form to dst. The objects go in as the
-// bytes they are. Groups and objects are sorted by their keys, so that
-// identical state makes identical bytes.
+// AppendJSON appends the request's wire form to dst, with objects byte for byte. It
+// sorts groups and objects by key, so equal state yields equal bytes.
 //
-// In V1 an object of another namespace than that of a namespaced parent has no
-// key of its own and is left out, be it a child or related.
+// V1 keys have no namespace. If the parent is namespaced, V1 therefore omits children
+// and related objects of other namespaces.
 func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
 	keys := r.keys(w.Version)
 	dst = slices.Grow(dst, r.wireSize())
@@ -31,8 +30,8 @@ func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
 	return append(dst, '}')
 }
 
-// AppendJSON appends the request's wire form to dst. It is the same for all
-// kinds of controllers and in all versions.
+// AppendJSON appends the request's wire form to dst. All controller types and versions
+// share it.
 func (r *CustomizeRequest) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent))
 	dst = append(dst, `{"controller":`...)
@@ -42,23 +41,22 @@ func (r *CustomizeRequest) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendField appends the name of a field that is not the first. It needs no
-// escapes.
+// appendField appends a comma and a field name, which must not need escaping.
 func appendField(dst []byte, name string) []byte {
 	dst = append(dst, `,"`...)
 	dst = append(dst, name...)
 	return append(dst, `":`...)
 }
 
-// Room for the punctuation around things, generously.
+// Upper bounds for the punctuation around values.
 const (
 	frameSize = 96
 	groupSize = 8
 	entrySize = 8
 )
 
-// wireSize is at least the length of the wire form, unless a name needs
-// escapes: one allocation does.
+// wireSize returns an upper bound for the wire form unless a name needs escaping, so
+// that encoding allocates once.
 func (r *Request) wireSize() int {
 	return frameSize + len(r.Controller) + len(r.Parent) + sizeOf(r.Children) + sizeOf(r.Related)
 }
@@ -73,10 +71,10 @@ func sizeOf(groups []Group) (size int) {
 	return size
 }
 
-// objectKeys says what objects are called within their group.
+// objectKeys builds the keys of objects within their group.
 type objectKeys struct {
-	// onlyNamespace is the only namespace there is; names alone tell objects apart.
-	// If it is empty, names have their namespace before them.
+	// onlyNamespace is set if all objects share one namespace: keys are then bare names.
+	// Otherwise keys are namespace/name.
 	onlyNamespace string
 }
 
@@ -150,8 +148,7 @@ func compareGroups(a, b Group) int {
 	return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion)
 }
 
-// sorted returns the items sorted. The items belong to the asker and stay as
-// they are.
+// sorted returns the items in order. It copies them if necessary: the caller owns them.
 func sorted[E any](items []E, compare func(a, b E) int) []E {
 	if slices.IsSortedFunc(items, compare) {
 		return items
@@ -161,19 +158,19 @@ func sorted[E any](items []E, compare func(a, b E) int) []E {
 	return items
 }
 
-// appendKey appends "left<between>right": as one JSON name.
+// appendKey appends left, separator and right as one JSON name, and a colon.
 func appendKey(dst []byte, left string, separator byte, right string) []byte {
 	dst = appendString(dst, left)
 	dst[len(dst)-1] = separator
 	at := len(dst)
 	dst = appendString(dst, right)
-	// Two quoted strings become one: the second's opening quote goes.
+	// Join both quoted strings: drop the second's opening quote.
 	dst = slices.Delete(dst, at, at+1)
 	return append(dst, ':')
 }
 
 func appendString(dst []byte, s string) []byte {
-	// The only error is invalid UTF-8, which is replaced and goes on.
+	// AppendQuote replaces invalid UTF-8; its error reports only that.
 	dst, _ = jsontext.AppendQuote(dst, s)
 	return dst
 }

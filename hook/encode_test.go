@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Each file holds a request and what has to be sent for it.
+// Each file has a request and its expected wire form.
 func TestAppendJSONVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/request/*.json")
 	if err != nil || len(files) == 0 {
@@ -29,7 +29,7 @@ func TestAppendJSONVectors(t *testing.T) {
 }
 
 type vector struct {
-	// Form is "composite" if left out.
+	// Form defaults to "composite".
 	Form    string
 	Request hook.Request
 	V1, V2  json.RawMessage
@@ -42,7 +42,7 @@ func (v vector) form() hook.ControllerType {
 	return hook.Composite
 }
 
-// readVector makes every object of a file compact, as the cache holds them.
+// readVector compacts the objects of a file, as the cache stores them.
 func readVector(t *testing.T, file string) vector {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -81,8 +81,8 @@ func TestAppendJSONAppends(t *testing.T) {
 	}
 }
 
-// The bytes must be what encoding/json makes of the same maps, whatever order
-// the request holds things in.
+// The encoder must agree with encoding/json, in whatever order the request lists
+// objects.
 func TestAppendJSONAgreesWithEncodingJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -115,7 +115,7 @@ func TestAppendJSONOfCustomize(t *testing.T) {
 	checkWire(t, req.AppendJSON([]byte("before ")), []byte(want))
 }
 
-// marshalRequest is the wire form by way of maps.
+// marshalRequest encodes the wire form with encoding/json.
 func marshalRequest(t *testing.T, req *hook.Request, w hook.Wire) []byte {
 	t.Helper()
 	composite := struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RetryAfterError is a hook's wish to be asked again, not before After.
+// RetryAfterError requests a retry no earlier than After from now.
 type RetryAfterError struct {
 	After time.Duration
 	Err   error
@@ -15,24 +15,23 @@ type RetryAfterError struct {
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// TerminalError says that asking again is of no use until the input changes.
+// TerminalError stops retries until the input changes.
 type TerminalError struct{ Err error }
 
 func (e *TerminalError) Error() string { return e.Err.Error() }
 func (e *TerminalError) Unwrap() error { return e.Err }
 
-// UnreachableError says that nobody answered: the fault lies with the way to the
-// hook, or with the hook as a whole, and not with what it was asked.
+// UnreachableError means that the call did not reach the hook: the network or the hook
+// as a whole failed, independently of the request.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// MalformedError is a reply that cannot be understood. Nothing of such a reply
-// is acted upon.
+// MalformedError is an invalid response. Setpoint applies no part of such a response.
 type MalformedError struct {
-	// Path is where, such as "children[2].metadata.name"; empty for the
-	// reply as a whole.
+	// Path locates the error, such as "children[2].metadata.name"; empty for the
+	// response as a whole.
 	Path string
 	Err  error
 }
@@ -46,7 +45,7 @@ func (e *MalformedError) Error() string {
 
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// RetryDelay is the delay that a hook asks for, if that is what an error is.
+// RetryDelay returns the delay of the RetryAfterError that err wraps, if any.
 func RetryDelay(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[*RetryAfterError](err); ok {
 		return later.After, true
@@ -54,13 +53,13 @@ func RetryDelay(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// IsTerminal says that an error is, or wraps, a TerminalError.
+// IsTerminal reports whether err wraps a TerminalError.
 func IsTerminal(err error) bool { return isType[*TerminalError](err) }
 
-// IsUnreachable says that an error is, or wraps, an UnreachableError.
+// IsUnreachable reports whether err wraps an UnreachableError.
 func IsUnreachable(err error) bool { return isType[*UnreachableError](err) }
 
-// IsMalformed says that an error is, or wraps, a MalformedError.
+// IsMalformed reports whether err wraps a MalformedError.
 func IsMalformed(err error) bool { return isType[*MalformedError](err) }
 
 func isType[E error](err error) bool {

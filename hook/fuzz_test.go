@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// FuzzDecodeResponse holds every answer, or refusal, to what the package
-// promises, whatever the reply and the form it is taken for.
+// FuzzDecodeResponse checks results and errors against the documented guarantees, in all
+// wire forms.
 func FuzzDecodeResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"children":[]}`, `{"children":[null]}`, `{"children":[` + pod + `,` + pod + `]}`,
@@ -35,7 +35,7 @@ func FuzzDecodeResponse(f *testing.F) {
 	})
 }
 
-// FuzzDecodeCustomizeResponse does the same for the rules of related objects.
+// FuzzDecodeCustomizeResponse is FuzzDecodeResponse for customize responses.
 func FuzzDecodeCustomizeResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"relatedResources":[]}`, `{"relatedResources":null}`, `{"relatedResource":[]}`, `{"relatedResources":[null]}`,
@@ -56,7 +56,7 @@ func FuzzDecodeCustomizeResponse(f *testing.F) {
 	})
 }
 
-// FuzzDecodeHandlerResponse does the same for what handlers answer.
+// FuzzDecodeHandlerResponse is FuzzDecodeResponse for handler responses.
 func FuzzDecodeHandlerResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"patch":{"spec":{"a":null},"metadata":{"labels":{"a":null}}}}`, `{"patch":{"metadata":{"name":"a"}}}`, `{"aply":[]}`,
@@ -78,8 +78,8 @@ func FuzzDecodeHandlerResponse(f *testing.F) {
 	})
 }
 
-// checkRejectedHandlerResponse checks that an error that is none of the form comes from the
-// answer itself.
+// checkRejectedHandlerResponse checks that any error other than a MalformedError comes
+// from the field error.
 func checkRejectedHandlerResponse(t *testing.T, data []byte, silent bool, err error) {
 	t.Helper()
 	if _, malformed := errors.AsType[*hook.MalformedError](err); malformed {
@@ -92,7 +92,7 @@ func checkRejectedHandlerResponse(t *testing.T, data []byte, silent bool, err er
 	}
 }
 
-// checkAcceptedHandlerResponse checks an answer against what encoding/json reads.
+// checkAcceptedHandlerResponse compares a response with the result of encoding/json.
 func checkAcceptedHandlerResponse(t *testing.T, data []byte, a *hook.HandlerResponse) {
 	t.Helper()
 	var top map[string]json.RawMessage
@@ -135,7 +135,7 @@ func checkRejected(t *testing.T, silent bool, err error) {
 	}
 }
 
-// checkAccepted checks a response against what encoding/json reads.
+// checkAccepted compares a response with the result of encoding/json.
 func checkAccepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Response) {
 	t.Helper()
 	children := listIn(t, data, wire.Decoding, map[hook.ControllerType]string{hook.Composite: "children", hook.Decorator: "attachments"}[wire.ControllerType])
@@ -161,8 +161,8 @@ func checkAccepted(t *testing.T, data []byte, wire hook.Wire, resp *hook.Respons
 	}
 }
 
-// listIn is the list that a response is about. It must not have been overlooked:
-// at most null stands for it, or fields that do not resemble it.
+// listIn returns the response's list and fails if the decoder should have rejected its
+// absence.
 func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.RawMessage {
 	t.Helper()
 	var top map[string]json.RawMessage
@@ -179,7 +179,7 @@ func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.
 	return items
 }
 
-// hasUnknownFields says that a reply has fields that no form knows.
+// hasUnknownFields reports whether a response has fields unknown to all forms.
 func hasUnknownFields(top map[string]json.RawMessage) bool {
 	for name := range top {
 		switch name {
@@ -224,8 +224,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// FuzzDecodeReviewResponse does the same for what is said of a change: nothing is allowed
-// but by the word allowed.
+// FuzzDecodeReviewResponse is FuzzDecodeResponse for review responses: only the field
+// allowed allows a change.
 func FuzzDecodeReviewResponse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"allowed":true}`, `{"allowed":false,"message":"m","code":422}`, `{"alowed":true}`,

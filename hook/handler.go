@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Handler does something about what happened to one object: it says what is to be
-// written, and leaves the writing to the asker.
+// Handler reacts to a change of one object. It returns the desired writes; the caller
+// makes them.
 //
-// Handle must be safe for concurrent use, must return when ctx is done, and
-// returns either an answer or an error, never neither. A RetryAfterError or a
-// TerminalError says when, and whether at all, the same notice comes again; any
-// other error has it come again after a backoff.
+// Handle must be safe for concurrent use and must return when ctx is done. It returns
+// either a response or an error. After a RetryAfterError the caller retries the request
+// no earlier than the given delay, after a TerminalError not at all, and after any other
+// error with backoff.
 type Handler interface {
 	Handle(ctx context.Context, n *HandlerRequest) (*HandlerResponse, error)
 }
 
-// HandlerFunc lets a plain function be a Handler.
+// HandlerFunc adapts a function to a Handler.
 type HandlerFunc func(ctx context.Context, n *HandlerRequest) (*HandlerResponse, error)
 
 // Handle calls f.
@@ -25,86 +25,86 @@ func (f HandlerFunc) Handle(ctx context.Context, n *HandlerRequest) (*HandlerRes
 	return f(ctx, n)
 }
 
-// Reason says what a Notice is about.
+// Reason is the reason for a HandlerRequest.
 type Reason string
 
 const (
-	// ReasonCreate is told once of every object, also of those that are older than
-	// the controller.
+	// ReasonCreate: the handler sees the object for the first time. Objects older than
+	// the controller get it too, each once.
 	ReasonCreate Reason = "Create"
-	// ReasonUpdate is told when a watched field is another one than the handler last
-	// dealt with.
+	// ReasonUpdate: a watched field differs from the state that the handler last
+	// processed.
 	ReasonUpdate Reason = "Update"
-	// ReasonDelete is told while an object is being deleted, which waits for it.
+	// ReasonDelete: the object is being deleted. A finalizer blocks the deletion until
+	// the handler succeeds.
 	ReasonDelete Reason = "Delete"
-	// ReasonResume is told once of every object that had been dealt with before the
-	// controller started.
+	// ReasonResume: the controller started, and the handler had processed the object
+	// before. Each such object gets it once per start.
 	ReasonResume Reason = "Resume"
-	// ReasonEvent is told of every change that is seen, also of the status, and of an
-	// object's end. It is not told again when it fails.
+	// ReasonEvent: the watch delivered any change, including status and deletion. A
+	// failed request is not retried.
 	ReasonEvent Reason = "Event"
-	// ReasonDrift is told when an object that the handled one owns was changed or
-	// deleted by somebody else.
+	// ReasonDrift: another client changed or deleted an owned object.
 	ReasonDrift Reason = "Drift"
-	// ReasonTimer is told by the clock.
+	// ReasonTimer: the handler's schedule fired.
 	ReasonTimer Reason = "Timer"
 )
 
-// HandlerRequest tells a Handler of one object what happened to it.
+// HandlerRequest describes what happened to one object.
 //
-// Every json.RawMessage in it is one complete, compact JSON value and may be
-// shared with the cache: read-only.
+// Every json.RawMessage is one complete, compact JSON value. It may be shared with the
+// cache and is read-only.
 type HandlerRequest struct {
-	// Controller is the controller object that asks; nil for a Go program.
+	// Controller is the controller object; nil in a Go program.
 	Controller json.RawMessage
-	// Handler is the name of the handler told.
+	// Handler is the name of the called handler.
 	Handler string
 	Reason  Reason
-	// Object is the object as it is now; with the event of its end, as it was.
+	// Object is the current object; after its deletion, the last known state.
 	Object json.RawMessage
-	// Namespace and Name are the object's; Namespace is empty for a
-	// cluster-scoped one.
+	// Namespace and Name identify the object; Namespace is empty if it is
+	// cluster-scoped.
 	Namespace, Name string
-	// PreviousState is the object as the handler last dealt with it, nil where that is not
-	// known (any more); Changes says how Object differs from it.
+	// PreviousState is the object as the handler last processed it, nil if unknown.
+	// Changes lists the differences from PreviousState to Object.
 	PreviousState json.RawMessage
 	Changes       []FieldChange
-	// Owned are the objects that the object controls, a group for every kind the
-	// controller declares to own, also the empty ones.
+	// Owned are the objects that Object controls: one group per declared kind, including
+	// empty groups.
 	Owned []Group
-	// Attempt counts how often this notice has failed already.
+	// Attempt is the number of failed calls with this request so far.
 	Attempt int
-	// Deleted says that the object of an event does not exist any more.
+	// Deleted reports whether the object of a ReasonEvent request no longer exists.
 	Deleted bool
-	// DryRun says that the answer is looked at and not written: what the handler would
-	// do elsewhere, it should leave.
+	// DryRun means that the caller writes no part of the response. The handler should
+	// have no side effects.
 	DryRun bool
-	// Since is since when what the handler watches is as it is now, as far as the
-	// asker has seen: no earlier than that was known. It outlives the asker for a
-	// handler that is at work on an update and has asked to be told again.
+	// Since is when the watched fields took their current values, as observed by the
+	// caller. It survives a restart of the caller while the handler processes an update
+	// with RetryAfter. It is not part of the wire form.
 	Since time.Time
-	// Reader reads what the controller declares to read; nil in a notice that goes
-	// over the wire. Neither it nor Since has a place there.
+	// Reader reads the kinds that the controller declares. It is nil in webhook calls
+	// and not part of the wire form.
 	Reader Reader
 }
 
-// Reader reads objects as they are stored, past all caches.
+// Reader reads objects from the API server, bypassing caches.
 type Reader interface {
-	// List reads the objects of a kind, such as "v1" and "Pod", that a label selector
-	// matches, in a namespace or, with "", in all. A TerminalError says that they are
-	// not for the handler to read.
+	// List returns the objects of a kind, such as "v1" and "Pod", that match a label
+	// selector, in one namespace or, for "", in all. It returns a TerminalError if the
+	// handler may not read them.
 	List(ctx context.Context, apiVersion, kind, namespace, selector string) (Group, error)
 }
 
-// FieldChange is one field that is not what it was.
+// FieldChange is a changed field.
 type FieldChange struct {
-	// Path is as users write it: "spec.containers[0].image".
+	// Path is the field path, such as "spec.containers[0].image".
 	Path string
-	// From and New are JSON; nil where there was, or is, nothing.
+	// From and To are JSON; nil if the field is absent.
 	From, To json.RawMessage
 }
 
-// String is the change as a log line has it: spec.replicas: 1 -> 2.
+// String returns the change for logs, such as "spec.replicas: 1 -> 2".
 func (c FieldChange) String() string {
 	return c.Path + ": " + orNone(c.From) + " -> " + orNone(c.To)
 }
@@ -116,52 +116,49 @@ func orNone(value json.RawMessage) string {
 	return string(value)
 }
 
-// HandlerResponse says what is to be written.
+// HandlerResponse lists the desired writes. The zero value writes nothing.
 type HandlerResponse struct {
-	// Patch is a JSON merge patch of the object, for anything but its status;
-	// nil for none.
+	// Patch is a JSON merge patch of the object without its status; nil for none.
 	Patch json.RawMessage
 	// Status is a JSON merge patch of the object's status; nil for none.
 	Status json.RawMessage
-	// Apply are objects to apply, each with at least apiVersion, kind and
-	// metadata.name. Those in the object's namespace, and all that a
-	// cluster-scoped object has made, are owned by it unless Unowned.
+	// Apply lists objects to apply, each with at least apiVersion, kind and
+	// metadata.name. Setpoint sets the handled object as owner unless Unowned is set, or
+	// the handled object is namespaced and the applied one is outside its namespace.
 	Apply []AppliedObject
-	// Delete are objects to delete.
+	// Delete lists objects to delete.
 	Delete []Deletion
-	// Events are told at the object.
+	// Events are emitted for the object.
 	Events []Event
 	// Conditions are merged into the object's status by type.
 	Conditions []Condition
-	// Message says in a sentence how the object is doing; empty says nothing.
+	// Message is a sentence on the object's state; optional.
 	Message string
-	// RetryAfter has the same notice come again after that time, although all of
-	// the answer is written: the handler is not done. 0 for done. See Immediately.
+	// RetryAfter makes the caller write the response and then repeat the request after
+	// this delay. Zero completes the request. See Immediately.
 	RetryAfter time.Duration
 }
 
-// Immediately is a RetryAfter that goes through the rate limiter: the first call comes at
-// once, further ones in a row after the handler's backoff.
+// Immediately is a RetryAfter without delay: the first repeat is immediate, consecutive
+// ones follow the handler's backoff.
 const Immediately = time.Nanosecond
 
-// AppliedObject is one object to apply, by server-side apply.
+// AppliedObject is an object for server-side apply.
 type AppliedObject struct {
 	Object json.RawMessage
-	// Unowned leaves the object without an owner reference: it stays when the
-	// handled object goes.
+	// Unowned omits the owner reference, so the object outlives the handled one.
 	Unowned bool
 }
 
-// Deletion names objects to delete: one by its name, or those that match a label
-// selector.
+// Deletion selects objects to delete: one by name, or all that match a label selector.
 type Deletion struct {
-	// APIVersion and Kind as in the objects, such as "v1" and "Pod".
+	// APIVersion and Kind are the objects', such as "v1" and "Pod".
 	APIVersion, Kind string
-	// Namespace is that of the handled object where it is empty.
+	// Namespace defaults to the handled object's.
 	Namespace string
-	// Name or Selector, the latter such as "app=web,tier!=cache".
+	// Exactly one of Name and Selector is set. Selector is a label selector, such as
+	// "app=web,tier!=cache".
 	Name, Selector string
-	// Evict asks for pods to be evicted instead, which a PodDisruptionBudget may
-	// refuse for a while.
+	// Evict evicts pods instead of deleting them, so PodDisruptionBudgets apply.
 	Evict bool
 }

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// AppendJSON appends the notice's wire form to dst. The objects go in as the
-// bytes they are, and those that it owns under the keys of V2. Every field is
-// there, with null where something is not known.
+// AppendJSON appends the request's wire form to dst, with objects byte for byte and
+// owned objects under V2 keys. Every field is present; unknown values are null.
 func (n *HandlerRequest) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, n.wireSize())
 	dst = append(dst, `{"controller":`...)
@@ -33,8 +32,7 @@ func (n *HandlerRequest) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// handlerRequestSize is for the punctuation of a notice, and changeSize for that of a
-// change.
+// handlerRequestSize and changeSize bound the punctuation of a request and of a change.
 const (
 	handlerRequestSize = 192
 	changeSize         = 32

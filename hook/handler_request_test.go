@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Each file holds a notice and what has to be sent for it.
+// Each file has a request and its expected wire form.
 func TestHandlerRequestVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/handler/*.json")
 	if err != nil || len(files) == 0 {
@@ -33,8 +33,8 @@ func TestHandlerRequestVectors(t *testing.T) {
 	}
 }
 
-// Room for a notice is made once, however large its objects are. The other
-// allocation is for putting groups in order.
+// Encoding allocates the buffer once, regardless of object size. Sorting groups takes
+// the other allocation.
 func TestHandlerRequestAllocatesOnce(t *testing.T) {
 	n := &hook.HandlerRequest{
 		Object:  fmtObject("tom", 100_000),

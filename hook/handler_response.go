@@ -6,13 +6,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeHandlerResponse reads the answer to a Notice. What it returns points into data,
-// which is not to be changed afterwards.
+// DecodeHandlerResponse decodes the response to a HandlerRequest. The result aliases
+// data, which must not change afterwards.
 //
-// Unlike a Response, an answer may be empty: {} says that there is nothing to do.
-// Whatever is not clearly an answer is a *MalformedError. Any other error is the
-// handler's own, from the answer's field error: a *TerminalError where it is
-// permanent, a *RetryAfterError where it says when to come again.
+// Unlike a Response, it may be empty: {} does nothing. An invalid response is a
+// *MalformedError. Any other error is the handler's own, from the response field error:
+// a *TerminalError if permanent, a *RetryAfterError with retryAfterSeconds.
 func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
 	r := handlerResponseReader{reader: newReader(data, d), out: &HandlerResponse{}}
 	if err := r.decode(); err != nil {
@@ -24,25 +23,23 @@ func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
 	return r.out, nil
 }
 
-// handlerResponseReader reads the answer to a Notice.
 type handlerResponseReader struct {
 	reader
 
 	out     *HandlerResponse
 	failure handlerFailure
-	// hasKnownField says that there was a field that answers have.
+	// hasKnownField reports whether the response has any known field.
 	hasKnownField bool
 }
 
-// handlerFailure is what an answer says that went wrong.
+// handlerFailure is the response field error.
 type handlerFailure struct {
 	isSet     bool
 	message   string
 	permanent bool
 }
 
-// The fields of an answer to a notice, beside those that it has in common with
-// other answers.
+// The fields that only handler responses have.
 const (
 	fieldPatch      = "patch"
 	fieldApply      = "apply"
@@ -51,7 +48,7 @@ const (
 	fieldError      = "error"
 )
 
-// handlerResponseFields is the one list of the fields that an answer may have.
+// handlerResponseFields lists all fields of a handler response.
 func handlerResponseFields() []string {
 	return []string{fieldPatch, fieldStatus, fieldApply, fieldDelete, fieldEvents, fieldConditions, fieldMessage, fieldRetryAfter, fieldError}
 }
@@ -101,7 +98,7 @@ func (r *handlerResponseReader) field(name []byte) (err error) {
 	return err
 }
 
-// errorField reads what went wrong; null is nothing.
+// errorField reads the field error; null means success.
 func (r *handlerResponseReader) errorField() error {
 	r.failure = handlerFailure{}
 	if r.null() {
@@ -123,8 +120,8 @@ func (r *handlerResponseReader) errorField() error {
 	return err
 }
 
-// checkFailure holds an error apart from an answer: of the one nothing is
-// written, of the other all.
+// checkFailure rejects a response with both an error and writes: after an error,
+// Setpoint writes nothing.
 func (r *handlerResponseReader) checkFailure() error {
 	if !r.failure.isSet {
 		return nil
@@ -138,7 +135,7 @@ func (r *handlerResponseReader) checkFailure() error {
 	return nil
 }
 
-// firstWrite is the first field by which the answer wants something done.
+// firstWrite returns the first field that requests a write, or "".
 func (r *handlerResponseReader) firstWrite() string {
 	switch a := r.out; {
 	case a.Patch != nil:
@@ -159,10 +156,10 @@ func (r *handlerResponseReader) firstWrite() string {
 	return ""
 }
 
-// maxErrorMessage is how much is repeated of what a handler says went wrong.
+// maxErrorMessage limits the bytes kept of a handler's error message.
 const maxErrorMessage = 1000
 
-// handlerError is the handler's own error.
+// handlerError converts the field error to a Go error.
 func (r *handlerResponseReader) handlerError() error {
 	err := errors.New(truncate(r.failure.message, maxErrorMessage))
 	switch {

@@ -61,7 +61,7 @@ func TestDecodeHandlerResponse(t *testing.T) {
 	}
 }
 
-// formatHandlerResponse is an answer in one line.
+// formatHandlerResponse formats a response in one line.
 func formatHandlerResponse(a *hook.HandlerResponse) string {
 	var parts []string
 	add := func(name string, value any) { parts = append(parts, fmt.Sprintf("%s=%v", name, value)) }
@@ -200,7 +200,7 @@ func TestDecodeHandlerResponseErrors(t *testing.T) {
 	}
 }
 
-// formatError is an error with its kind before it.
+// formatError prefixes an error with its type.
 func formatError(err error) string {
 	if later, ok := errors.AsType[*hook.RetryAfterError](err); ok {
 		return fmt.Sprintf("after %s: %s", later.After.Round(time.Second), err)
@@ -214,7 +214,7 @@ func formatError(err error) string {
 	return err.Error()
 }
 
-// An error must stay readable whatever a hook answers.
+// Errors stay short for any response.
 func TestDecodeHandlerResponseErrorIsShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, response := range []string{

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// patch reads a merge patch of the object, nil for null. What an object is, and
-// what others keep in its metadata, is not to be patched.
+// patch reads a merge patch of the object, nil for null. It rejects identity fields, the
+// status, and metadata that other clients own.
 func (r *handlerResponseReader) patch() (json.RawMessage, error) {
 	if r.null() {
 		return nil, r.skip()
@@ -46,9 +46,8 @@ func (r *handlerResponseReader) metadataPatch(name []byte) (err error) {
 	return err
 }
 
-// applied reads one object to apply: as it is, or in the field object with what
-// is to be known of it beside. One that has a field object of its own has to be
-// given in the second way.
+// applied reads one object to apply: the bare object, or {"object": …, "unowned": …}. An
+// object with a top-level field object or unowned needs the second form.
 func (r *handlerResponseReader) applied() error {
 	var a AppliedObject
 	var id identity
@@ -94,7 +93,6 @@ func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) er
 	return nil
 }
 
-// deletion reads what is to be deleted.
 func (r *handlerResponseReader) deletion() error {
 	var d Deletion
 	err := r.members(func(name []byte) error {

@@ -1,12 +1,10 @@
-// Package hook is the contract in the middle: one question about one object,
-// one answer.
+// Package hook is the contract between Setpoint and hooks: a hook is called with a
+// request about one object and returns a response.
 //
-// Here live the question (Request), the answer (Response), the one-method
-// interface between them (Hook), the kinds of error a caller branches on, and
-// the wire form of both (versions v1 and v2). How a hook is reached (a webhook,
-// a Go function, ...) lives in one room per way under internal/call. What is
-// done with an answer lives in the engine. This package imports nothing of the
-// project.
+// The package defines the requests and responses of hooks, customizers, handlers and
+// admitters, the errors callers distinguish, and the JSON wire form (versions v1 and
+// v2). Package internal/call/webhook implements the transport; the engine applies
+// responses. This package imports no other package of the project.
 package hook
 
 import (
@@ -15,92 +13,90 @@ import (
 	"time"
 )
 
-// Hook answers what should be, given what is.
+// Hook computes the desired state from the observed state.
 //
-// Call must be safe for concurrent use, must return when ctx is done, and
-// returns either a response or an error, never neither. The response may be
-// kept and changed by the caller; the request must not be changed by the hook.
+// Call must be safe for concurrent use and must return when ctx is done. It returns
+// either a response or an error. The caller owns the response and may modify it; the
+// hook must not modify the request.
 type Hook interface {
 	Call(ctx context.Context, req *Request) (*Response, error)
 }
 
-// Func lets a plain function be a Hook.
+// Func adapts a function to a Hook.
 type Func func(ctx context.Context, req *Request) (*Response, error)
 
 // Call calls f.
 func (f Func) Call(ctx context.Context, req *Request) (*Response, error) { return f(ctx, req) }
 
-// Request is one question: the observed state around one parent object.
+// Request is the observed state of one parent and its children.
 //
-// Every json.RawMessage in it is one complete, compact JSON object and is
-// shared with the cache: read-only.
+// Every json.RawMessage is one complete, compact JSON object. It is shared with the
+// cache and read-only.
 type Request struct {
-	// Controller is the controller object that asks.
+	// Controller is the controller object.
 	Controller json.RawMessage
-	// Parent is the object asked about.
+	// Parent is the object to reconcile.
 	Parent json.RawMessage
-	// ParentNamespace is the parent's namespace, empty for a cluster-scoped one.
+	// ParentNamespace is empty if the parent is cluster-scoped.
 	ParentNamespace string
-	// Children holds one group for every declared kind, also the empty ones.
+	// Children has one group per declared kind, including empty groups.
 	Children []Group
-	// Related holds one group for every kind the hook asked to be shown beside
-	// the children (see Customizer), also the empty ones.
+	// Related has one group per kind that the Customizer selected, including empty
+	// groups.
 	Related []Group
-	// Finalizing says that the parent is going away, or is no longer in the
-	// controller's care.
+	// Finalizing means that the parent is being deleted or no longer matches the
+	// controller.
 	Finalizing bool
 }
 
-// Group is the observed objects of one kind.
+// Group lists the observed objects of one kind.
 type Group struct {
-	// APIVersion and Kind as in the objects, such as "apps/v1" and "Deployment".
+	// APIVersion and Kind are the objects', such as "apps/v1" and "Deployment".
 	APIVersion, Kind string
 	Objects          []Entry
 }
 
-// Entry is one observed object and what it is found by.
+// Entry is one observed object with its key.
 type Entry struct {
-	// Namespace is empty for a cluster-scoped object.
+	// Namespace is empty if the object is cluster-scoped.
 	Namespace, Name string
 	Object          json.RawMessage
 }
 
-// Response is the answer: the desired state.
+// Response is the desired state.
 type Response struct {
-	// Status is the parent's desired status, a JSON object; nil when the
-	// answer had none or null.
+	// Status is the parent's desired status, a JSON object; nil if absent or null in the
+	// response.
 	Status json.RawMessage
-	// Children are the desired children, each a JSON object with at least
-	// apiVersion, kind and metadata.name, in the hook's order.
+	// Children are the desired children in the hook's order, each a JSON object with at
+	// least apiVersion, kind and metadata.name.
 	Children []json.RawMessage
-	// ResyncAfter asks to be called once more after that time; 0 does not.
+	// ResyncAfter schedules one more call after this delay; zero schedules none.
 	ResyncAfter time.Duration
-	// Finalized says, while finalizing, that nothing is left to tear down.
+	// Finalized, in response to a Finalizing request, reports that cleanup is complete.
 	Finalized bool
-	// Labels and Annotations are set on the parent, where the controller may do
-	// so; nil removes one.
+	// Labels and Annotations are set on the parent of a DecoratorController; a nil value
+	// removes the key.
 	Labels, Annotations map[string]*string
-	// Events are to be told at the parent.
+	// Events are emitted for the parent.
 	Events []Event
 	// Conditions are merged into the parent's status by type.
 	Conditions []Condition
-	// Message says in a sentence how the parent is doing; empty says nothing.
+	// Message is a sentence on the parent's state; optional.
 	Message string
 }
 
-// Event is something a parent's user should know. The same event told again and
-// again is counted, not repeated.
+// Event is a Kubernetes event. Setpoint aggregates repeated events into a count.
 type Event struct {
-	// Type is "Normal" or "Warning".
+	// Type is "Normal" or "Warning"; "Normal" if absent from a response.
 	Type string
-	// Reason is one word in CamelCase, Message a sentence.
+	// Reason is one CamelCase word, Message a sentence.
 	Reason, Message string
 }
 
-// Condition is one condition of a parent's status. When it last changed is kept
-// by the asker.
+// Condition is a status condition. The caller maintains its lastTransitionTime.
 type Condition struct {
-	// Type and Reason are words in CamelCase.
+	// Type and Reason are CamelCase words.
 	Type string
 	// Status is "True", "False" or "Unknown".
 	Status          string

@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxQuoted is how much of a hook's own words an error repeats.
+// maxQuoted limits the bytes of a hook's text repeated in an error.
 const maxQuoted = 60
 
-// errorAt is a complaint about what was read last, or something below it.
+// errorAt returns a MalformedError for the value read last, or for a path below it.
 func (r *reader) errorAt(below, format string, args ...any) error {
 	return malformedAt(pathOf(r.dec.StackPointer())+below, format, args...)
 }
@@ -22,7 +22,7 @@ func malformedAt(path, format string, args ...any) error {
 	return &MalformedError{Path: strings.TrimPrefix(path, "."), Err: fmt.Errorf(format, args...)}
 }
 
-// malformed gives an error of the JSON reader the form of our own.
+// malformed converts an error of the JSON decoder to a MalformedError.
 func (r *reader) malformed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &MalformedError{Err: errors.New("empty")}
@@ -41,8 +41,8 @@ func (r *reader) malformed(err error) error {
 	return malformedAt(path, "%w at %s", syntax.Err, position(r.data, syntax.ByteOffset))
 }
 
-// position names a position the way an editor or, for one long line, a hex dump
-// counts.
+// position formats an offset as line and column, or as a byte offset if data is a single
+// line.
 func position(data []byte, offset int64) string {
 	before := data[:min(offset, int64(len(data)))]
 	line := bytes.Count(before, []byte("\n"))
@@ -53,7 +53,7 @@ func position(data []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", line+1, column)
 }
 
-// pathOf writes a pointer the way people do: children[2].metadata.name.
+// pathOf formats a pointer as a field path, such as children[2].metadata.name.
 func pathOf(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
@@ -77,7 +77,7 @@ func isPlain(token string) bool {
 	})
 }
 
-// fieldPath is the path of a field within what was read last.
+// fieldPath returns the path of a field below the value read last.
 func fieldPath(name string) string {
 	path := pathOf(jsontext.Pointer("").AppendToken(name))
 	if strings.HasPrefix(path, "[") {
@@ -111,7 +111,7 @@ func describe(kind jsontext.Kind) string {
 	return "an object"
 }
 
-// suggestion is `; did you mean "children"?`, or nothing.
+// suggestion returns `; did you mean "children"?` with the first similar field, or "".
 func suggestion(name string, fields []string) string {
 	for _, field := range fields {
 		if resembles(name, field) || isOtherType(name, field) {
@@ -121,14 +121,14 @@ func suggestion(name string, fields []string) string {
 	return ""
 }
 
-// isOtherType says that the other form calls the field by this name.
+// isOtherType reports whether name is the other controller type's name for field.
 func isOtherType(name, field string) bool {
 	composite, decorator := Composite.childrenField(), Decorator.childrenField()
 	return name == decorator && field == composite || name == composite && field == decorator
 }
 
-// resembles says whether a name may be a misspelling of a field: at most two
-// letters in five are wrong, missing or too many, or one is a part of the other.
+// resembles reports whether name may be a misspelling of field: their edit distance is
+// at most 40 % of the field's length, or one contains the other.
 func resembles(name, field string) bool {
 	name, field = strings.ToLower(name), strings.ToLower(field)
 	if min(len(name), len(field)) >= minSharedLetters && (strings.Contains(field, name) || strings.Contains(name, field)) {
@@ -141,11 +141,11 @@ func resembles(name, field string) bool {
 	return editDistance(name, field) <= allowed
 }
 
-// minSharedLetters is how many letters two names must share for one to suggest the
-// other, as "related" does "relatedResources".
+// minSharedLetters is the minimum length of a name contained in another, as "related" in
+// "relatedResources".
 const minSharedLetters = 5
 
-// editDistance is the edit distance of two words.
+// editDistance returns the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -9,17 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader walks a reply once. What it hands out points into data.
+// reader decodes a response in one pass. Returned values alias data.
 type reader struct {
 	data     []byte
 	dec      *jsontext.Decoder
 	decoding Decoding
 
-	// firstUnknown is the first field of the response itself that was passed over; nil
-	// if none was.
+	// firstUnknown is the first ignored top-level field; nil if there is none.
 	firstUnknown *string
-	// likelyMisspelled is the first field of the response itself that was passed over and
-	// may be meant for the list it is about; nil if none was.
+	// likelyMisspelled is the first ignored top-level field that may be a misspelling of
+	// the required list; nil if there is none.
 	likelyMisspelled *string
 }
 
@@ -31,16 +30,16 @@ func newReader(data []byte, d Decoding) reader {
 	}
 }
 
-// requiredList is the field that a response is about. That it was left out on purpose
-// must be certain before anything is made of its absence, unless nothing depends
-// on it.
+// requiredList is the list at the core of a response, such as children. Treating a
+// misspelled list as empty would delete every child, so absence is an error if required
+// is set.
 type requiredList struct {
 	name     string
 	isSet    bool
 	required bool
 }
 
-// document reads the reply: an object, and nothing after it.
+// document reads a single top-level object and rejects trailing data.
 func (r *reader) document(field func(name []byte) error) error {
 	if err := r.members(field); err != nil {
 		return err
@@ -54,7 +53,8 @@ func (r *reader) document(field func(name []byte) error) error {
 	return &MalformedError{Err: errors.New("more than one JSON value")}
 }
 
-// checkRequired decides what it means that the list was not there.
+// checkRequired rejects a response without the required list, as far as the decoding
+// mode demands.
 func (r *reader) checkRequired(l requiredList, fields []string) error {
 	switch {
 	case l.isSet || !l.required:
@@ -68,8 +68,8 @@ func (r *reader) checkRequired(l requiredList, fields []string) error {
 	return nil
 }
 
-// list reads the list that the response is about. A value that is no list is
-// never taken for an empty one.
+// list reads the required list. It rejects values of other types rather than treating
+// them as empty.
 func (r *reader) list(l *requiredList, each func() error) error {
 	l.isSet = true
 	if (r.decoding != Strict || !l.required) && r.null() {
@@ -78,7 +78,7 @@ func (r *reader) list(l *requiredList, each func() error) error {
 	return r.elements("a list ([] for none)", each)
 }
 
-// unknownField is a field of the response itself that is none of those known.
+// unknownField records and then skips or rejects an unknown top-level field.
 func (r *reader) unknownField(name []byte, fields []string) error {
 	if r.decoding.loose() && r.firstUnknown == nil {
 		first := string(name)
@@ -87,7 +87,7 @@ func (r *reader) unknownField(name []byte, fields []string) error {
 	return r.rejectUnknown(name, fields)
 }
 
-// unknownListField is other, for a response that is about a list.
+// unknownListField is unknownField for responses with a required list.
 func (r *reader) unknownListField(l requiredList, name []byte, fields []string) error {
 	if r.likelyMisspelled == nil && r.decoding.mayReplace(string(name), l.name) {
 		first := string(name)
@@ -96,13 +96,12 @@ func (r *reader) unknownListField(l requiredList, name []byte, fields []string) 
 	return r.unknownField(name, fields)
 }
 
-// mayReplace says whether an unknown field that is passed over is taken for the list
-// that a response is about, if that is missing.
+// mayReplace reports whether an ignored field may be a misspelling of the missing list.
 func (d Decoding) mayReplace(name, list string) bool {
 	return d == Loose || d == LooseOptional && suggestion(name, []string{list}) != ""
 }
 
-// rejectUnknown is a field, of whatever, that is none of those known.
+// rejectUnknown rejects an unknown field, or skips it in loose modes.
 func (r *reader) rejectUnknown(name []byte, fields []string) error {
 	if !r.decoding.loose() {
 		return r.errorAt("", "unknown field%s", suggestion(string(name), fields))
@@ -115,10 +114,10 @@ func (r *reader) skip() error {
 	return err
 }
 
-// null says that null comes next.
+// null reports whether the next value is null.
 func (r *reader) null() bool { return r.dec.PeekKind() == 'n' }
 
-// rawObject reads an object and returns its bytes, nil for null.
+// rawObject returns the bytes of an object, nil for null.
 func (r *reader) rawObject() (json.RawMessage, error) {
 	value, err := r.dec.ReadValue()
 	if err != nil {
@@ -134,7 +133,7 @@ func (r *reader) rawObject() (json.RawMessage, error) {
 	return nil, r.errorAt("", "must be an object, is %s", describe(value.Kind()))
 }
 
-// elements calls each at every item of the list that comes next.
+// elements calls each at every item of the next value, a list.
 func (r *reader) elements(want string, each func() error) error {
 	if err := r.open('[', want); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (r *reader) elements(want string, each func() error) error {
 	return err
 }
 
-// optional is elements, null being an empty list.
+// optional is elements, but treats null as an empty list.
 func (r *reader) optional(each func() error) error {
 	if r.null() {
 		return r.skip()
@@ -156,13 +155,13 @@ func (r *reader) optional(each func() error) error {
 	return r.elements("a list", each)
 }
 
-// members calls each for every member of the object that comes next.
+// members calls each for every field of the next value, an object.
 func (r *reader) members(each func(name []byte) error) error {
 	_, err := r.openObject(each)
 	return err
 }
 
-// openObject is members, and says where the object began.
+// openObject is members and returns the object's offset.
 func (r *reader) openObject(each func(name []byte) error) (start int64, err error) {
 	if err := r.open('{', "an object"); err != nil {
 		return 0, err
@@ -192,8 +191,7 @@ func (r *reader) open(kind jsontext.Kind, want string) error {
 	return nil
 }
 
-// name reads a member's name without making a string of it. It is good until
-// something else is read.
+// name reads a field name without allocating a string. The next read invalidates it.
 func (r *reader) name() ([]byte, error) {
 	quoted, err := r.dec.ReadValue()
 	if err != nil {

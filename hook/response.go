@@ -1,11 +1,10 @@
 package hook
 
-// DecodeResponse reads the answer to a Request. What it returns points into
-// data, which is not to be changed afterwards; the objects are as they were
-// written, white space included.
+// DecodeResponse decodes the response to a Request. The result aliases data, which must
+// not change afterwards. Objects keep their bytes, including white space.
 //
-// An error is a *MalformedError. Whatever is not clearly a reply is one: a
-// missing answer must never pass for the answer "nothing".
+// Every error is a *MalformedError. An ambiguous response is an error too: a missing
+// list of children must never delete all children.
 func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	r := responseReader{
 		reader:         newReader(data, w.Decoding),
@@ -19,7 +18,6 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	return r.out, nil
 }
 
-// responseReader reads the answer to a Request.
 type responseReader struct {
 	reader
 
@@ -28,7 +26,7 @@ type responseReader struct {
 	out            *Response
 }
 
-// The fields of an answer beside the children.
+// The fields besides the children.
 const (
 	fieldStatus      = "status"
 	fieldResync      = "resyncAfterSeconds"
@@ -40,7 +38,7 @@ const (
 	fieldMessage     = "message"
 )
 
-// fields are those that the answer may have: the one list of them.
+// fields lists all fields that the response may have.
 func (r *responseReader) fields() []string {
 	names := []string{r.children.name, fieldStatus, fieldResync, fieldFinalized}
 	if r.controllerType == Decorator {

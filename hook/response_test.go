@@ -46,11 +46,11 @@ func TestDecodeResponse(t *testing.T) {
 		{"unknown field beside children", loose, `{"childern":1,"children":[],"X":{"a":[1]}}`, ``},
 		{"unknown field beside null", loose, `{"children":null,"X":1}`, ``},
 		{"field twice", loose, `{"children":[],"status":{"a":1},"status":{"b":1},"finalized":true,"finalized":false}`, `status={"b":1}`},
-		// Fault M5: the last of two lists counts too, as docs/hooks.md says.
+		// The last of two lists wins, as docs/hooks.md documents.
 		{"children twice", loose, `{"children":[` + pod + `],"children":[]}`, ``},
 		{"children twice, the last longer", loose, `{"children":[],"children":[` + pod + `]}`, `children=` + pod},
 		{"children, then null", loose, `{"children":[` + pod + `],"children":null}`, ``},
-		// Fault M11: fields of the hook's own do not resemble the list.
+		// Unknown fields that do not resemble the list.
 		{"fields of its own", published, `{"response":"done","finalized":true}`, `finalized`},
 		{"error", published, `{"error":"boom"}`, ``},
 		{"field of a child twice", loose, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Job","metadata":{"name":"a"}}]}`,
@@ -64,7 +64,7 @@ func TestDecodeResponse(t *testing.T) {
 	}
 }
 
-// formatResponse is a response in one line.
+// formatResponse formats a response in one line.
 func formatResponse(r *hook.Response) string {
 	var parts []string
 	if r.Status != nil {
@@ -168,7 +168,7 @@ func checkMalformed(t *testing.T, response string, w hook.Wire, want string) {
 	checkMalformedError(t, err, want)
 }
 
-// An error must stay readable whatever a hook answers.
+// Errors stay short for any response.
 func TestDecodeResponseErrorIsShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, response := range []string{
@@ -188,7 +188,7 @@ func TestDecodeResponseErrorIsShort(t *testing.T) {
 	}
 }
 
-// What is returned can be appended to without running into its neighbours.
+// Appending to a child must not overwrite the next one.
 func TestDecodeResponseChildrenAreApart(t *testing.T) {
 	resp, err := hook.DecodeResponse([]byte(`{"status":{},"children":[`+pod+`,`+pod+`]}`), hook.Wire{Decoding: hook.Strict})
 	if err != nil {

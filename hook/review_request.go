@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// AppendJSON appends the review's wire form to dst. The objects go in as the bytes
-// they are. Every field is there, with null or "" where there is nothing.
+// AppendJSON appends the request's wire form to dst, with objects byte for byte. Every
+// field is present; absent values are null or "".
 func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, reviewRequestSize+len(r.Controller)+len(r.Object)+len(r.OldObject))
 	dst = append(dst, `{"controller":`...)
@@ -31,8 +31,7 @@ func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// reviewRequestSize is for all of a review but the objects: who asks is no longer, as a
-// rule.
+// reviewRequestSize covers a typical request without its objects, including the user.
 const reviewRequestSize = 1 << 10
 
 func (u *User) appendJSON(dst []byte) []byte {

@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeReviewResponse reads the answer to a Review. What it returns points into data,
-// which is not to be changed afterwards.
+// DecodeReviewResponse decodes the response to a ReviewRequest. The result aliases data,
+// which must not change afterwards.
 //
-// The field allowed must be there: neither silence nor a misspelt word lets a change
-// pass. Whatever is not clearly a verdict is a *MalformedError.
+// The field allowed is required, so that neither an empty response nor a misspelled
+// field allows a change. Every error is a *MalformedError.
 func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
 	r := reviewResponseReader{reader: newReader(data, d), out: &ReviewResponse{}}
 	if err := r.decode(); err != nil {
@@ -20,19 +20,17 @@ func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
 	return r.out, nil
 }
 
-// reviewResponseReader reads the answer to a Review.
 type reviewResponseReader struct {
 	reader
 
 	out *ReviewResponse
-	// isSet says that there was a field allowed, and allowed what it said.
+	// isSet reports whether the field allowed was present; allowed is its value.
 	isSet, allowed bool
 	denial         Denial
 	code           *int
 }
 
-// The fields of an answer to a review, beside those that it has in common with
-// other answers.
+// The fields that only review responses have.
 const (
 	fieldAllowed   = "allowed"
 	fieldReason    = "reason"
@@ -43,7 +41,7 @@ const (
 	fieldAudit     = "auditAnnotations"
 )
 
-// reviewResponseFields is the one list of the fields that an answer to a review may have.
+// reviewResponseFields lists all fields of a review response.
 func reviewResponseFields() []string {
 	return []string{
 		fieldAllowed, fieldMessage, fieldReason, fieldCode,
@@ -95,7 +93,7 @@ func (r *reviewResponseReader) field(name []byte) (err error) {
 	return err
 }
 
-// allowedField reads true or false, and nothing that could pass for one of them.
+// allowedField reads true or false and accepts neither null nor duplicates.
 func (r *reviewResponseReader) allowedField() error {
 	if r.null() {
 		return r.errorAt("", "must be true or false, is null")
@@ -107,7 +105,7 @@ func (r *reviewResponseReader) allowedField() error {
 	return r.boolean(&r.allowed)
 }
 
-// codeField reads the HTTP status of a refusal; null is none.
+// codeField reads the HTTP status of a denial; null means the default.
 func (r *reviewResponseReader) codeField() error {
 	r.code = nil
 	if r.null() {
@@ -125,8 +123,8 @@ func (r *reviewResponseReader) codeField() error {
 	return nil
 }
 
-// jsonPatch reads a JSON patch. What is in it is the API server's to judge, but for
-// what it would not say clearly.
+// jsonPatch reads a JSON patch. It checks only errors that the API server reports
+// unclearly.
 func (r *reviewResponseReader) jsonPatch() (json.RawMessage, error) {
 	if r.null() {
 		return nil, r.skip()
@@ -179,7 +177,7 @@ func (r *reviewResponseReader) warning() error {
 	return nil
 }
 
-// audit reads annotations of the audit log; null is none.
+// audit reads annotations for the audit log; null means none.
 func (r *reviewResponseReader) audit() (map[string]string, error) {
 	values, err := r.stringMap(annotationRules)
 	if err != nil || values == nil {
@@ -194,7 +192,7 @@ func (r *reviewResponseReader) audit() (map[string]string, error) {
 	return all, nil
 }
 
-// objectEvent reads one event, told at the object that it names, if it does.
+// objectEvent reads one event and the object it is for, if given.
 func (r *reviewResponseReader) objectEvent() error {
 	if len(r.out.Events) == maxListItems {
 		return r.tooMany()
@@ -213,7 +211,7 @@ func (r *reviewResponseReader) objectEvent() error {
 	return r.checkEvent(e.Event)
 }
 
-// involvedObject reads which object an event is told at; null for the one asked about.
+// involvedObject reads the event's object; null means the reviewed object.
 func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 	if r.null() {
 		return r.skip()
@@ -246,7 +244,7 @@ func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 	return nil
 }
 
-// check holds what goes with a refusal apart from what goes with a change.
+// check rejects fields that contradict each other, such as a denial with a patch.
 func (r *reviewResponseReader) check() error {
 	changes := r.changes()
 	switch {
@@ -272,7 +270,7 @@ func (r *reviewResponseReader) check() error {
 	return nil
 }
 
-// changes are the fields by which the answer changes the object.
+// changes lists the fields that modify the object.
 func (r *reviewResponseReader) changes() []string {
 	var all []string
 	for _, one := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Each file holds a review and what has to be sent for it.
+// Each file has a request and its expected wire form.
 func TestReviewRequestVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/review/*.json")
 	if err != nil || len(files) == 0 {
@@ -74,7 +74,7 @@ func TestDecodeReviewResponse(t *testing.T) {
 	}
 }
 
-// formatReviewResponse is a verdict in one line.
+// formatReviewResponse formats a response in one line.
 func formatReviewResponse(v *hook.ReviewResponse) string {
 	parts := []string{"allowed"}
 	if d := v.Denial; d != nil {
@@ -99,7 +99,7 @@ func formatReviewResponse(v *hook.ReviewResponse) string {
 	return strings.Join(parts, " ")
 }
 
-// What is not clearly a verdict allows nothing.
+// An invalid response allows no change.
 func TestDecodeReviewResponseMalformed(t *testing.T) {
 	for _, c := range []struct {
 		reply string

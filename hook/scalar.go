@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// optionalString reads a string into what it is about; null leaves that as it is.
+// optionalString reads a string; null leaves the target unchanged.
 func (r *reader) optionalString(into *string) error {
 	if r.null() {
 		return r.skip()
@@ -15,7 +15,7 @@ func (r *reader) optionalString(into *string) error {
 	return r.string(into)
 }
 
-// string is word without null.
+// string reads a string and rejects null.
 func (r *reader) string(into *string) error {
 	quoted, err := r.quotedString()
 	if err != nil {
@@ -26,8 +26,7 @@ func (r *reader) string(into *string) error {
 	return err
 }
 
-// quotedString reads a string and returns it with its quotes, to be looked at before
-// anything else is read.
+// quotedString returns a string with its quotes. The next read invalidates it.
 func (r *reader) quotedString() ([]byte, error) {
 	value, err := r.dec.ReadValue()
 	if err != nil {
@@ -39,7 +38,7 @@ func (r *reader) quotedString() ([]byte, error) {
 	return value, nil
 }
 
-// seconds reads a time from now; null is none.
+// seconds reads a delay in seconds; null means none.
 func (r *reader) seconds(into *time.Duration) error {
 	value, err := r.dec.ReadValue()
 	if err != nil {
@@ -53,7 +52,8 @@ func (r *reader) seconds(into *time.Duration) error {
 	default:
 		return r.errorAt("", "must be a number, is %s", describe(value.Kind()))
 	}
-	// The grammar has been checked; out of range is an infinity, which is fine.
+	// The decoder checked the syntax. ParseFloat returns infinity when out of range,
+	// which durationOf clamps.
 	seconds, _ := strconv.ParseFloat(string(value), 64)
 	if seconds < 0 && r.decoding == Strict {
 		return r.errorAt("", "must not be negative")
@@ -62,15 +62,15 @@ func (r *reader) seconds(into *time.Duration) error {
 	return nil
 }
 
-// maxDelay keeps a nonsensical number of seconds from overflowing a clock.
+// maxDelay clamps delays, so that adding one to a time cannot overflow.
 const maxDelay = 365 * 24 * time.Hour
 
-// durationOf keeps to what a timer can hold; a negative wish is none.
+// durationOf converts seconds, clamped to the range from 0 to maxDelay.
 func durationOf(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), maxDelay.Seconds()) * float64(time.Second))
 }
 
-// boolean reads true or false; null is false.
+// boolean reads true or false; null means false.
 func (r *reader) boolean(into *bool) error {
 	value, err := r.dec.ReadValue()
 	if err != nil {

@@ -1,28 +1,28 @@
 package hook
 
-// Wire is how a hook's requests and responses are written. The zero value is
-// version v1 for a composite, read strictly.
+// Wire selects the wire form of a hook's requests and responses. The zero value is v1
+// for a CompositeController, decoded strictly.
 type Wire struct {
 	Version        Version
 	ControllerType ControllerType
 	Decoding       Decoding
-	// NoChildren says that the controller declares no children: a response
-	// without the list of them can lose none.
+	// NoChildren means that the controller declares no children, so responses may omit
+	// the list.
 	NoChildren bool
 }
 
-// ControllerType is whom a hook serves. It decides what things are called.
+// ControllerType is the type of the calling controller. It determines field names.
 type ControllerType uint8
 
 const (
-	// Composite speaks of a parent and its children.
+	// Composite names the fields parent and children.
 	Composite ControllerType = iota
-	// Decorator speaks of an object and its attachments. Its replies may set
-	// labels and annotations of the object.
+	// Decorator names the fields object and attachments. Responses may set labels and
+	// annotations on the object.
 	Decorator
 )
 
-// String is "composite" or "decorator".
+// String returns "composite" or "decorator".
 func (f ControllerType) String() string {
 	if f == Decorator {
 		return "decorator"
@@ -30,7 +30,6 @@ func (f ControllerType) String() string {
 	return "composite"
 }
 
-// parentField and children are the words of the form for them.
 func (f ControllerType) parentField() string {
 	if f == Decorator {
 		return "object"
@@ -45,19 +44,18 @@ func (f ControllerType) childrenField() string {
 	return "children"
 }
 
-// Version is a version of the wire form. It decides by which key an object
-// goes within its group.
+// Version is the version of the wire form. It determines the keys of objects.
 type Version uint8
 
 const (
-	// V1 keys the objects of a namespaced parent by bare name and those of a
-	// cluster-scoped parent by namespace/name.
+	// V1 keys objects by name if the parent is namespaced, and by namespace/name if it
+	// is cluster-scoped.
 	V1 Version = iota
 	// V2 keys every namespaced object by namespace/name.
 	V2
 )
 
-// String is "v1" or "v2", as it is written in a controller's spec.
+// String returns "v1" or "v2", as in a controller's spec.
 func (v Version) String() string {
 	if v == V2 {
 		return "v2"
@@ -65,29 +63,27 @@ func (v Version) String() string {
 	return "v1"
 }
 
-// Decoding is how much a reply may leave to the reader's goodwill. No reply is
-// ever read as "no children" by accident, whichever is chosen.
+// Decoding is the strictness for responses. No mode takes a misspelled list of children
+// for an empty one.
 type Decoding uint8
 
 const (
-	// Strict wants the list that the reply is about (of children, or of rules)
-	// to be given, no field that is not known, and no field twice.
+	// Strict requires the list at the core of the response (children or rules) and
+	// rejects unknown and duplicate fields.
 	Strict Decoding = iota
-	// StrictOptional is what Metacontroller calls strict. The list may be left
-	// out or null: with no unknown field beside it, that cannot be a
-	// misspelling. The fields that Metacontroller does not know (events,
-	// conditions and message) are unknown.
+	// StrictOptional is Metacontroller's strict mode. The list may be absent or null:
+	// since unknown fields are rejected, that is no misspelling. It rejects the fields
+	// events, conditions and message, which Metacontroller lacks.
 	StrictOptional
-	// Loose passes over fields that it does not know and takes the last of
-	// two, as long as that list is given, or is left out with nothing
-	// beside it that is unknown.
+	// Loose ignores unknown fields; of duplicates, the last wins. The list may be absent
+	// if there is no unknown field.
 	Loose
-	// LooseOptional is what Metacontroller calls loose. The list may be left
-	// out or null, unless an unknown field beside it resembles its name.
+	// LooseOptional is Metacontroller's loose mode. The list may be absent or null
+	// unless an unknown field resembles its name.
 	LooseOptional
 )
 
-// String is the name of the mode, for messages.
+// String returns the mode's name for messages.
 func (d Decoding) String() string {
 	switch d {
 	case StrictOptional:
@@ -100,9 +96,8 @@ func (d Decoding) String() string {
 	return "strict"
 }
 
-// allowsExtensions says whether replies may have the fields that Metacontroller does
-// not know.
+// allowsExtensions reports whether responses may have fields that Metacontroller lacks.
 func (d Decoding) allowsExtensions() bool { return d != StrictOptional }
 
-// loose says that unknown fields are passed over, and the last of two counts.
+// loose reports whether unknown and duplicate fields are accepted.
 func (d Decoding) loose() bool { return d == Loose || d == LooseOptional }

@@ -60,10 +60,10 @@ func retryLater(t *testing.T, open Opener) {
 	err := mustFail(t, h)
 	var later *hook.RetryAfterError
 	if !errors.As(err, &later) {
-		t.Fatalf("no wish to be asked later: %v", err)
+		t.Fatalf("no RetryAfterError: %v", err)
 	}
 	if later.After != 7*time.Second {
-		t.Errorf("asked to wait %v, want 7s", later.After)
+		t.Errorf("RetryAfter is %v, want 7s", later.After)
 	}
 }
 
@@ -71,11 +71,11 @@ func malformedResponse(t *testing.T, open Opener) {
 	h := open(t, failWith(&hook.MalformedError{Err: errors.New("miaow")}))
 	err := mustFail(t, h)
 	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
-		t.Errorf("not told as malformed: %v", err)
+		t.Errorf("no MalformedError: %v", err)
 	}
 }
 
-// cancelledCall cancels while the hook thinks.
+// cancelledCall cancels during the call.
 func cancelledCall(t *testing.T, open Opener) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := open(t, blockUntilDone(cancel))
@@ -107,8 +107,7 @@ func failWith(err error) hook.Hook {
 	return hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) { return nil, err })
 }
 
-// blockUntilDone is logic that says when it was asked and answers only when it is no
-// longer wanted.
+// blockUntilDone returns a hook that calls called and then blocks until ctx is done.
 func blockUntilDone(called func()) hook.Hook {
 	return hook.Func(func(ctx context.Context, _ *hook.Request) (*hook.Response, error) {
 		called()
@@ -124,7 +123,7 @@ func mustFail(t *testing.T, h hook.Hook) error {
 		t.Fatal("no error")
 	}
 	if resp != nil {
-		t.Fatalf("a response beside the error %v", err)
+		t.Fatalf("a response with the error %v", err)
 	}
 	return err
 }

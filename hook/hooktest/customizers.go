@@ -12,17 +12,17 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// CustomizerOpener is Opener for a customizer.
+// CustomizerOpener is an Opener for customizers.
 type CustomizerOpener func(t *testing.T, logic hook.Customizer) hook.Customizer
 
-// RunCustomizer runs the suite for customizers. What it has in common with Run
-// is asked in brief.
+// RunCustomizer runs the customizer suite. It covers what it shares with Run only
+// briefly.
 func RunCustomizer(t *testing.T, open CustomizerOpener) {
 	runAll(t, open, []check[CustomizerOpener]{
-		{"question arrives unchanged", customizeRequestArrives},
+		{"request arrives unchanged", customizeRequestArrives},
 		{"rules arrive unchanged", rulesArrive},
 		{"failure is an error that says why", customizeFailureIsError},
-		{"wish to retry later is kept", customizeRetryLater},
+		{"RetryAfterError is preserved", customizeRetryLater},
 		{"cancelled call returns", cancelledCustomize},
 	})
 }
@@ -43,10 +43,10 @@ func customizeRequestArrives(t *testing.T, open CustomizerOpener) {
 		t.Fatalf("got response %v and error %v", resp, err)
 	}
 	if diff := diffText(got, newCustomizeRequest()); diff != "" {
-		t.Errorf("the hook was asked something else: %s", diff)
+		t.Errorf("request differs: %s", diff)
 	}
 	if diff := diffText(req, newCustomizeRequest()); diff != "" {
-		t.Errorf("the call changed its question: %s", diff)
+		t.Errorf("the call modified the request: %s", diff)
 	}
 }
 
@@ -71,7 +71,7 @@ func rulesArrive(t *testing.T, open CustomizerOpener) {
 				t.Fatalf("customize: %v", err)
 			}
 			if diff := diffText(append([]hook.RelatedRule{}, got.Related...), want); diff != "" {
-				t.Errorf("answer differs: %s", diff)
+				t.Errorf("response differs: %s", diff)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func customizeFailureIsError(t *testing.T, open CustomizerOpener) {
 func customizeRetryLater(t *testing.T, open CustomizerOpener) {
 	err := mustFailToCustomize(t, open(t, customizeWith(nil, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
 	if later, ok := errors.AsType[*hook.RetryAfterError](err); !ok || later.After != 7*time.Second {
-		t.Errorf("no wish to be asked in 7s: %v", err)
+		t.Errorf("no RetryAfterError with 7s: %v", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func cancelledCustomize(t *testing.T, open CustomizerOpener) {
 	}
 }
 
-// customizeWith is logic that always says the same.
+// customizeWith returns a customizer with a fixed result.
 func customizeWith(rules []hook.RelatedRule, err error) hook.Customizer {
 	return hook.CustomizerFunc(func(context.Context, *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// HTTPHandler is Handler for what handlers are told. A permanent error is
-// answered in the reply, any other as by Handler.
+// HTTPHandler is HTTPHook for handlers. It returns permanent errors in the response
+// body, others as HTTPHook does.
 func HTTPHandler(logic hook.Handler) http.Handler {
 	return serve(func(r *http.Request) (any, error) {
 		n, err := readHandlerRequest(r)

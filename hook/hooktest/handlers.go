@@ -13,20 +13,19 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// HandlerOpener is Opener for a handler.
+// HandlerOpener is an Opener for handlers.
 type HandlerOpener func(t *testing.T, logic hook.Handler) hook.Handler
 
-// RunHandler runs the suite for handlers. What it has in common with Run is asked
-// in brief.
+// RunHandler runs the handler suite. It covers what it shares with Run only briefly.
 func RunHandler(t *testing.T, open HandlerOpener) {
 	runAll(t, open, []check[HandlerOpener]{
-		{"notice arrives unchanged", handlerRequestArrives},
-		{"answers arrive unchanged", handlerResponsesArrive},
-		{"concurrent notices get their own answers", concurrentHandlerCalls},
+		{"request arrives unchanged", handlerRequestArrives},
+		{"responses arrive unchanged", handlerResponsesArrive},
+		{"concurrent calls return their own responses", concurrentHandlerCalls},
 		{"failure is an error that says why", handlerFailureIsError},
-		{"wish to retry later is kept", handlerRetryLater},
-		{"permanent failure is kept", handlerTerminalError},
-		{"malformed answer is told as such", malformedHandlerResponse},
+		{"RetryAfterError is preserved", handlerRetryLater},
+		{"TerminalError is preserved", handlerTerminalError},
+		{"malformed response is a MalformedError", malformedHandlerResponse},
 		{"cancelled call returns", cancelledHandler},
 	})
 }
@@ -63,15 +62,15 @@ func handlerRequestArrives(t *testing.T, open HandlerOpener) {
 		before := comparableText(want)
 		mustHandle(t, h, want)
 		if after := comparableText(want); after != before {
-			t.Errorf("the call changed its notice: %s", after)
+			t.Errorf("the call modified the request: %s", after)
 		}
 		if diff := diffText(withEmptyLists(got), withEmptyLists(want)); diff != "" {
-			t.Errorf("the handler was told something else: %s", diff)
+			t.Errorf("request differs: %s", diff)
 		}
 	}
 }
 
-// withEmptyLists is a notice with no lists as empty ones.
+// withEmptyLists returns a copy with empty lists in place of nil ones.
 func withEmptyLists(n *hook.HandlerRequest) *hook.HandlerRequest {
 	own := *n
 	own.Changes, own.Owned = append([]hook.FieldChange{}, n.Changes...), append([]hook.Group{}, n.Owned...)
@@ -87,7 +86,7 @@ func handlerResponsesArrive(t *testing.T, open HandlerOpener) {
 		"delete": {Delete: []hook.Deletion{
 			{APIVersion: "v1", Kind: "Pod", Name: "a", Evict: true}, {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "b", Selector: "app in (x,y)"},
 		}},
-		"told": {
+		"events and conditions": {
 			Message:    "3 of 5 \"cats\" are home",
 			Events:     []hook.Event{{Type: "Warning", Reason: "Hungry", Message: "no food"}},
 			Conditions: []hook.Condition{{Type: "Ready", Status: "False", Reason: "Hungry", Message: "no food"}},
@@ -97,7 +96,7 @@ func handlerResponsesArrive(t *testing.T, open HandlerOpener) {
 		t.Run(name, func(t *testing.T) {
 			got := mustHandle(t, open(t, handleWith(want, nil)), newHandlerRequest("tom"))
 			if diff := diffText(got, &want); diff != "" {
-				t.Errorf("answer differs: %s", diff)
+				t.Errorf("response differs: %s", diff)
 			}
 		})
 	}
@@ -131,21 +130,21 @@ func handlerFailureIsError(t *testing.T, open HandlerOpener) {
 func handlerRetryLater(t *testing.T, open HandlerOpener) {
 	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
 	if later, ok := errors.AsType[*hook.RetryAfterError](err); !ok || later.After != 7*time.Second {
-		t.Errorf("no wish to be told in 7s: %v", err)
+		t.Errorf("no RetryAfterError with 7s: %v", err)
 	}
 }
 
 func handlerTerminalError(t *testing.T, open HandlerOpener) {
 	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.TerminalError{Err: errors.New("a dog")})))
 	if _, ok := errors.AsType[*hook.TerminalError](err); !ok || err.Error() != "a dog" {
-		t.Errorf("not told as permanent: %v", err)
+		t.Errorf("no TerminalError: %v", err)
 	}
 }
 
 func malformedHandlerResponse(t *testing.T, open HandlerOpener) {
 	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.MalformedError{Err: errors.New("miaow")})))
 	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
-		t.Errorf("not told as malformed: %v", err)
+		t.Errorf("no MalformedError: %v", err)
 	}
 }
 
@@ -161,7 +160,7 @@ func cancelledHandler(t *testing.T, open HandlerOpener) {
 	}
 }
 
-// handleWith is logic that always says the same.
+// handleWith returns a handler with a fixed result.
 func handleWith(response hook.HandlerResponse, err error) hook.Handler {
 	return hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		if err != nil {
@@ -176,7 +175,7 @@ func mustHandle(t *testing.T, h hook.Handler, n *hook.HandlerRequest) *hook.Hand
 	t.Helper()
 	response, err := h.Handle(t.Context(), n)
 	if err != nil || response == nil {
-		t.Fatalf("got answer %v and error %v", response, err)
+		t.Fatalf("got response %v and error %v", response, err)
 	}
 	return response
 }
@@ -185,7 +184,7 @@ func mustFailToHandle(t *testing.T, h hook.Handler) error {
 	t.Helper()
 	response, err := h.Handle(t.Context(), newHandlerRequest("tom"))
 	if err == nil || response != nil {
-		t.Fatalf("got answer %v and error %v", response, err)
+		t.Fatalf("got response %v and error %v", response, err)
 	}
 	return err
 }

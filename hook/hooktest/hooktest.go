@@ -1,11 +1,9 @@
-// Package hooktest is what every way of calling a hook has to pass.
+// Package hooktest is the conformance suite for ways of calling a hook.
 //
-// Here live the suites (Run, RunDecorator, RunCustomizer and RunHandler), one file
-// for what they ask of answers, one for what they ask of calls, one for
-// customizers, one for handlers, and hooks served over HTTP for the ways that need
-// one (Handler, HTTPCustomizer and HTTPHandler). Nothing here is part of the
-// product; the tests of the rooms under internal/call use it, and so may the
-// author of a way of their own.
+// Run, RunDecorator, RunCustomizer and RunHandler test one transport end to end.
+// HTTPHook, HTTPCustomizer and HTTPHandler serve a hook over HTTP for transports that
+// need a server. The tests under internal/call use the package, and authors of other
+// transports may.
 package hooktest
 
 import (
@@ -16,36 +14,36 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Opener makes a hook, called in the way under test, behind which logic
-// answers. What it opens it closes with t.Cleanup.
+// Opener returns a hook that calls logic through the transport under test. It registers
+// its cleanup with t.Cleanup.
 type Opener func(t *testing.T, logic hook.Hook) hook.Hook
 
-// Run runs the suite for the hooks of composites.
+// Run runs the suite for composite hooks.
 func Run(t *testing.T, open Opener) {
 	runAll(t, open, []check[Opener]{
-		{"question arrives unchanged", requestArrives},
-		{"question is left alone", requestIsNotChanged},
-		{"answers arrive unchanged", responsesArrive},
-		{"large answer arrives whole", largeResponseArrives},
-		{"answer belongs to the caller", responseBelongsToCaller},
-		{"concurrent callers get their own answers", concurrentCallers},
+		{"request arrives unchanged", requestArrives},
+		{"request is not modified", requestIsNotChanged},
+		{"responses arrive unchanged", responsesArrive},
+		{"large response arrives complete", largeResponseArrives},
+		{"caller owns the response", responseBelongsToCaller},
+		{"concurrent calls return their own responses", concurrentCallers},
 		{"failure is an error that says why", failureIsError},
-		{"failure does not outlast its call", failureDoesNotPersist},
-		{"wish to retry later is kept", retryLater},
-		{"malformed answer is told as such", malformedResponse},
+		{"failure does not persist", failureDoesNotPersist},
+		{"RetryAfterError is preserved", retryLater},
+		{"malformed response is a MalformedError", malformedResponse},
 		{"cancelled call returns", cancelledCall},
 		{"call after cancellation returns", callAfterCancellation},
-		{"deadline is kept", deadlineExceeded},
+		{"deadline is respected", deadlineExceeded},
 	})
 }
 
-// RunDecorator is Run for the hooks of decorators.
+// RunDecorator runs the suite for decorator hooks.
 func RunDecorator(t *testing.T, open Opener) {
 	Run(t, open)
 	runAll(t, open, []check[Opener]{{"labels and annotations arrive unchanged", labelsArrive}})
 }
 
-// check is one thing asked of whatever an opener opens.
+// check is one named test of a suite.
 type check[O any] struct {
 	name string
 	test func(t *testing.T, open O)
@@ -57,8 +55,8 @@ func runAll[O any](t *testing.T, open O, checks []check[O]) {
 	}
 }
 
-// newRequest is a request about a namespaced parent of that name, with one child
-// and some objects related to it.
+// newRequest returns a request for a namespaced parent with one child and related
+// objects.
 func newRequest(name string) *hook.Request {
 	return &hook.Request{
 		Controller:      json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
@@ -81,12 +79,10 @@ func newRequest(name string) *hook.Request {
 	}
 }
 
-// child is a desired ConfigMap.
 func child(name, value string) json.RawMessage {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
 }
 
-// parentName is what a question is about.
 func parentName(req *hook.Request) string {
 	var parent struct{ Metadata struct{ Name string } }
 	if err := json.Unmarshal(req.Parent, &parent); err != nil {

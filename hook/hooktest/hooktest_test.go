@@ -7,7 +7,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook/hooktest"
 )
 
-// A plain Go function is the shortest way of calling a hook.
 func TestFunc(t *testing.T) {
 	hooktest.RunDecorator(t, func(_ *testing.T, logic hook.Hook) hook.Hook { return hook.Func(logic.Call) })
 }

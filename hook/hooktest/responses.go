@@ -23,7 +23,7 @@ func requestArrives(t *testing.T, open Opener) {
 	}))
 	mustCall(t, h, want)
 	if diff := diffText(got, want); diff != "" {
-		t.Errorf("the hook was asked something else: %s", diff)
+		t.Errorf("request differs: %s", diff)
 	}
 }
 
@@ -32,7 +32,7 @@ func requestIsNotChanged(t *testing.T, open Opener) {
 	req := newRequest("tom")
 	mustCall(t, h, req)
 	if !reflect.DeepEqual(req, newRequest("tom")) {
-		t.Error("the call changed its question")
+		t.Error("the call modified the request")
 	}
 }
 
@@ -94,7 +94,7 @@ func responseBelongsToCaller(t *testing.T, open Opener) {
 	expectResponse(t, mustCall(t, h, newRequest("tom")), &want)
 }
 
-// respondWith is logic that always says the same, in memory of its own.
+// respondWith returns a hook with a fixed response, copied for every call.
 func respondWith(r hook.Response) hook.Hook {
 	return hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
 		own := r
@@ -122,13 +122,13 @@ func mustCall(t *testing.T, h hook.Hook, req *hook.Request) *hook.Response {
 func expectResponse(t *testing.T, got, want *hook.Response) {
 	t.Helper()
 	if diff := diffText(got, want); diff != "" {
-		t.Errorf("answer differs: %s", diff)
+		t.Errorf("response differs: %s", diff)
 	}
 }
 
-// diffText compares two values by what they say: objects as JSON text without
-// insignificant space, no children as an empty list. It shows where the two
-// part.
+// diffText compares two values as JSON text, ignoring insignificant white space and
+// treating nil children as empty. It returns an excerpt around the first difference, or
+// "".
 func diffText(got, want any) string {
 	a, b := comparableText(got), comparableText(want)
 	if a == b {
@@ -154,7 +154,7 @@ func comparableText(v any) string {
 }
 
 func marshal(v any) string {
-	// Marshalling a RawMessage makes it compact and checks it.
+	// Marshal compacts and validates a RawMessage.
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

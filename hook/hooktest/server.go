@@ -12,9 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// HTTPHook serves logic over HTTP the way a hook of any language would, in wire
-// version V2. It reads and writes with encoding/json and so is a second opinion
-// on the wire form.
+// HTTPHook serves logic over HTTP in wire version V2. It uses encoding/json, and so
+// checks the wire form independently of package hook.
 func HTTPHook(logic hook.Hook, controllerType hook.ControllerType) http.Handler {
 	return serve(func(r *http.Request) (any, error) {
 		req, err := readRequest(r, controllerType)
@@ -29,7 +28,7 @@ func HTTPHook(logic hook.Hook, controllerType hook.ControllerType) http.Handler 
 	})
 }
 
-// HTTPCustomizer is Handler for a customizer.
+// HTTPCustomizer is HTTPHook for customizers.
 func HTTPCustomizer(logic hook.Customizer) http.Handler {
 	return serve(func(r *http.Request) (any, error) {
 		var req hook.CustomizeRequest
@@ -46,7 +45,7 @@ func HTTPCustomizer(logic hook.Customizer) http.Handler {
 	})
 }
 
-// serve writes what is answered, or the error.
+// serve writes the result of response, or its error.
 func serve(response func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := response(r)
@@ -55,7 +54,7 @@ func serve(response func(r *http.Request) (any, error)) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		// The caller may have gone; there is nobody else to tell.
+		// The caller may have disconnected.
 		_ = json.NewEncoder(w).Encode(body)
 	})
 }
@@ -154,7 +153,7 @@ func readGroups(wire groups) []hook.Group {
 	return all
 }
 
-// wireResponse is what any reply may say beside the children.
+// wireResponse has the fields that both controller types share.
 type wireResponse struct {
 	Status             json.RawMessage `json:"status"`
 	ResyncAfterSeconds float64         `json:"resyncAfterSeconds,omitempty"`
@@ -215,7 +214,7 @@ func writeError(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", fmt.Sprintf("%.0f", later.After.Seconds()))
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case errors.As(err, &malformed):
-		// An answer as wrong as the logic says it is.
+		// A body as malformed as the error claims.
 		_, _ = w.Write([]byte(`{"status":[` + malformed.Error()))
 	default:
 		http.Error(w, err.Error(), http.StatusInternalServerError)

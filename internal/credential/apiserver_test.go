@@ -18,8 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 )
 
-// apiServer is an API server with Secrets and ConfigMaps, which may be watched by name
-// and in no other way.
+// apiServer serves Secrets and ConfigMaps, and only watches of single objects.
 type apiServer struct {
 	t      *testing.T
 	server *httptest.Server
@@ -28,7 +27,7 @@ type apiServer struct {
 	version  int
 	objects  map[string]string
 	watchers map[chan string]string
-	// forbidden are the objects that nobody may read.
+	// forbidden lists the objects that the client may not read.
 	forbidden map[string]bool
 }
 
@@ -58,8 +57,8 @@ func (a *apiServer) store() *cache.Cache {
 	return s
 }
 
-// put stores an object, by a name such as "secrets/ops/hook-ca". Its fields are
-// such as {"data": {"ca.crt": …}}.
+// put stores an object by name, such as "secrets/ops/hook-ca", with fields such as
+// {"data": {"ca.crt": …}}.
 func (a *apiServer) put(name string, fields map[string]any) {
 	a.t.Helper()
 	a.mu.Lock()
@@ -86,7 +85,6 @@ func (a *apiServer) put(name string, fields map[string]any) {
 	a.sendEvent(name, kind)
 }
 
-// secret stores a Secret.
 func (a *apiServer) secret(name string, data map[string]string) {
 	a.t.Helper()
 	encoded := map[string][]byte{}
@@ -104,7 +102,7 @@ func (a *apiServer) remove(name string) {
 	delete(a.objects, name)
 }
 
-// sendEvent is called with the lock held.
+// sendEvent requires the lock.
 func (a *apiServer) sendEvent(name, kind string) {
 	for watcher, watched := range a.watchers {
 		if watched == name {
@@ -113,7 +111,7 @@ func (a *apiServer) sendEvent(name, kind string) {
 	}
 }
 
-// setAllowed lets an object be read, or no longer.
+// setAllowed grants or revokes access to an object.
 func (a *apiServer) setAllowed(name string, allowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,7 +144,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open begins a watch with what there is; nil if it may not.
+// open starts a watch with the current state; it returns nil if access is forbidden.
 func (a *apiServer) open(name string, r *http.Request) (watcher chan string, first string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +168,7 @@ func (a *apiServer) removeWatcher(watcher chan string) {
 	delete(a.watchers, watcher)
 }
 
-// watched lists what is watched now.
+// watched lists the active watches.
 func (a *apiServer) watched() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,12 +14,11 @@ import (
 	"time"
 )
 
-// testCA is a certificate authority of a test's own.
 type testCA struct {
 	t    *testing.T
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// pem is its certificate.
+	// pem is the CA certificate.
 	pem string
 }
 
@@ -32,7 +31,7 @@ func newTestCA(t *testing.T) *testCA {
 	return a
 }
 
-// sign makes a certificate; the authority's own while it has none.
+// sign signs a certificate; the first one is the self-signed CA.
 func (a *testCA) sign(name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +59,7 @@ func (a *testCA) sign(name string, template *x509.Certificate) (*x509.Certificat
 	return cert, key
 }
 
-// issue makes a certificate for 127.0.0.1 or for a client, with its key.
+// issue returns a certificate for 127.0.0.1 or a client, and its key.
 func (a *testCA) issue(name string) (cert, key string) {
 	a.t.Helper()
 	signed, privateKey := a.sign(name, &x509.Certificate{
@@ -74,7 +73,7 @@ func (a *testCA) issue(name string) (cert, key string) {
 	return encodePEM("CERTIFICATE", signed.Raw), encodePEM("PRIVATE KEY", raw)
 }
 
-// pair is issue for a server of this process.
+// pair is issue for use in this process.
 func (a *testCA) pair(name string) tls.Certificate {
 	a.t.Helper()
 	cert, key := a.issue(name)

@@ -13,22 +13,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// loaded is what the objects held at some moment: credentials, or the reason
-// why there are none.
+// loaded is the result of reading the objects: credentials or an error.
 type loaded struct {
 	data        secretData
 	credentials *webhook.Credentials
 	err         error
 }
 
-// secretData is the values that credentials are made of.
+// secretData has the values that credentials consist of.
 type secretData struct {
 	caBundle, cert, privateKey []byte
 	authorization              string
 }
 
-// load makes credentials of what the source holds. If that is the same as
-// before, so is the reading; if the certificates are, so is the TLS.
+// load creates credentials from the watched objects. It returns before if nothing
+// changed, and reuses its TLS configuration if the certificates did not.
 func (s Spec) load(from *Source, before *loaded) *loaded {
 	m, err := s.loadData(from)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s Spec) load(from *Source, before *loaded) *loaded {
 	return &loaded{data: m, credentials: c}
 }
 
-// failed is a reading that failed; the one before if it failed alike.
+// failed returns a failed result, or r if it has the same error.
 func (r *loaded) failed(m secretData, err error) *loaded {
 	if r != nil && r.err != nil && r.err.Error() == err.Error() {
 		return r
@@ -62,12 +61,12 @@ func (m secretData) equal(other secretData) bool {
 	return m.authorization == other.authorization && m.sameTLS(other)
 }
 
-// sameTLS says that two materials make the same TLS.
+// sameTLS reports whether both have the same certificates and key.
 func (m secretData) sameTLS(other secretData) bool {
 	return bytes.Equal(m.caBundle, other.caBundle) && bytes.Equal(m.cert, other.cert) && bytes.Equal(m.privateKey, other.privateKey)
 }
 
-// loadData looks up all that the spec names.
+// loadData reads all values that the spec refers to.
 func (s Spec) loadData(from *Source) (m secretData, err error) {
 	if m.caBundle, err = s.CABundle.load(from); err != nil {
 		return m, err
@@ -92,7 +91,6 @@ func (c *CABundle) load(from *Source) ([]byte, error) {
 	return []byte(*c.Inline), nil
 }
 
-// values is the values of two keys.
 func (s *Source) values(a, b valueKey) (first, second []byte, err error) {
 	if first, err = s.value(a); err != nil {
 		return nil, nil, err
@@ -101,7 +99,7 @@ func (s *Source) values(a, b valueKey) (first, second []byte, err error) {
 	return first, second, err
 }
 
-// authorization is the value of the header of that name.
+// authorization returns the Authorization header.
 func (s Spec) authorization(from *Source) (string, error) {
 	switch {
 	case s.Authorization != nil:
@@ -141,7 +139,7 @@ func (b *BasicAuth) header(from *Source) (string, error) {
 	return "Basic " + base64.StdEncoding.EncodeToString(userPassword), nil
 }
 
-// tlsConfig makes the TLS of a material.
+// tlsConfig returns the TLS configuration for the certificates and key.
 func (s Spec) tlsConfig(m secretData) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
@@ -161,7 +159,7 @@ func (s Spec) tlsConfig(m secretData) (*tls.Config, error) {
 	return c, nil
 }
 
-// location is where a user finds the certificates.
+// location returns where the user configured the certificates.
 func (c *CABundle) location() string {
 	if k, named := c.key(); named {
 		return k.String() + ": key " + k.name
@@ -169,7 +167,7 @@ func (c *CABundle) location() string {
 	return "caBundle.inline"
 }
 
-// parseCABundle reads certificates in PEM form.
+// parseCABundle parses certificates in PEM form.
 func parseCABundle(pem []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {

@@ -17,14 +17,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
 
-// tlsHook is a hook over TLS that asks its callers for a certificate, and may
-// change its own.
+// tlsHook is a TLS hook that requires client certificates and can rotate its own.
 type tlsHook struct {
 	url string
-	// pair is what it shows to new connections, clients whom it lets in.
+	// pair is its certificate for new connections, clients the CAs it trusts.
 	pair    atomic.Pointer[tls.Certificate]
 	clients atomic.Pointer[x509.CertPool]
-	// clientCerts is who called last, and with what.
+	// clientCerts identifies the latest caller and its certificates.
 	clientCerts atomic.Value
 }
 
@@ -64,8 +63,7 @@ func (h *tlsHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"children":[]}`)
 }
 
-// Everything a call is made with changes while the webhook is in use, one after
-// the other, and nobody restarts anything.
+// All credentials rotate one after the other while the webhook is in use.
 func TestRotation(t *testing.T) {
 	a := newAPI(t)
 	oldCA, newCA, clients := newTestCA(t), newTestCA(t), newTestCA(t)

@@ -1,11 +1,10 @@
-// Package credential reads what a webhook is asked with from the Secrets and
-// ConfigMaps that its settings name, and follows their changes.
+// Package credential reads a webhook's credentials from Secrets and ConfigMaps and
+// follows their rotation.
 //
-// Here live the settings in a neutral form (Spec), the reading of certificates
-// and tokens, and the watch over exactly the objects named (Source). What must
-// not: any request but these watches, and a secret value in an error or a log.
-// Compile checks a Spec and opens a Source for each webhook that has one; the
-// webhook asks it at every call.
+// Spec holds the settings independently of the API group, Source watches exactly the
+// objects that a Spec refers to. The package sends no other requests and keeps secret
+// values out of errors and logs. Compile validates a Spec and opens a Source per
+// webhook; the webhook reads it on every call.
 package credential
 
 import (
@@ -19,24 +18,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Source gives the credentials that a spec names as they are now.
+// Source provides the current credentials of a Spec.
 type Source struct {
 	spec    Spec
 	changed func()
-	// mu is held while the views are made, which may tell their handlers
-	// at once, and while what they hold is read.
+	// mu guards the creation of views, whose handlers may run at once, and reads from
+	// them.
 	mu    sync.Mutex
 	views map[objectRef]*cache.View
 
 	current atomic.Pointer[loaded]
-	// served says that somebody has acted on a reading.
+	// served reports whether Current has returned a result.
 	served atomic.Bool
 }
 
-// Open starts to watch the objects that a valid spec names. Nothing has to be
-// there yet. The function changed, which may be nil and must be quick, is told
-// whenever Current says something else than it said before: failed calls are
-// worth another try then.
+// Open starts watching the objects of a valid spec, which need not exist yet. It calls
+// changed, which may be nil and must be fast, whenever the result of Current changes, so
+// that the caller can retry failed calls.
 func Open(s *cache.Cache, spec Spec, changed func()) *Source {
 	if changed == nil {
 		changed = func() {}
@@ -53,9 +51,9 @@ func Open(s *cache.Cache, spec Spec, changed func()) *Source {
 	return source
 }
 
-// Current is what to ask with. The pointer stays the same while nothing changes,
-// and that of its TLS while the certificates do not. It waits until the objects
-// have been looked for once, as long as ctx allows.
+// Current returns the current credentials. The pointer stays the same until they change,
+// as does TLS until the certificates change. Current waits for the first read of all
+// objects until ctx is done.
 func (s *Source) Current(ctx context.Context) (*webhook.Credentials, error) {
 	if s.current.Load().err != nil {
 		if err := s.waitUntilRead(ctx); err != nil {
@@ -63,20 +61,20 @@ func (s *Source) Current(ctx context.Context) (*webhook.Credentials, error) {
 			return nil, err
 		}
 	}
-	// In this order: who reads too early is told of the change.
+	// Store first: a change after the load must then call changed.
 	s.served.Store(true)
 	now := s.current.Load()
 	return now.credentials, now.err
 }
 
-// Close ends the watches. What was read last stays current.
+// Close stops the watches. Current keeps returning the last result.
 func (s *Source) Close() {
 	for _, view := range s.views {
 		view.Close()
 	}
 }
 
-// waitUntilRead waits until every object has been looked for, or cannot be.
+// waitUntilRead waits until every object was read or failed to be.
 func (s *Source) waitUntilRead(ctx context.Context) error {
 	for h, view := range s.views {
 		select {
@@ -91,14 +89,13 @@ func (s *Source) waitUntilRead(ctx context.Context) error {
 	return nil
 }
 
-// objectChanged takes up a change of an object.
 func (s *Source) objectChanged() {
 	if s.refresh() && s.served.Load() {
 		s.changed()
 	}
 }
 
-// refresh says whether the objects hold something new.
+// refresh reloads the credentials and reports whether they changed.
 func (s *Source) refresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +105,7 @@ func (s *Source) refresh() bool {
 	return now != before
 }
 
-// value is what a key of an object holds.
+// value returns the value of a key.
 func (s *Source) value(k valueKey) ([]byte, error) {
 	o := s.views[k.objectRef].Get(k.Namespace, k.Name)
 	if o == nil {
@@ -126,7 +123,7 @@ func (s *Source) value(k valueKey) ([]byte, error) {
 	return value, nil
 }
 
-// objectRef is an object that holds values.
+// objectRef identifies a Secret or ConfigMap.
 type objectRef struct {
 	kind string
 	Ref
@@ -137,7 +134,7 @@ const (
 	configMap = "ConfigMap"
 )
 
-// String is "Secret ops/hook-ca".
+// String returns kind, namespace and name, such as "Secret ops/hook-ca".
 func (h objectRef) String() string { return h.kind + " " + h.Namespace + "/" + h.Name }
 
 func (h objectRef) selection() cache.Selection {

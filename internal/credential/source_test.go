@@ -18,7 +18,7 @@ func token(key string) credential.Spec {
 	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{Ref: opsHook, Key: key}}}
 }
 
-// testSource is a source with the word of its changes.
+// testSource is a Source that records its changes.
 type testSource struct {
 	*credential.Source
 
@@ -46,7 +46,7 @@ func (o testSource) mustCurrent() *webhook.Credentials {
 	return c
 }
 
-// expectHeader checks what goes into the header, or the error.
+// expectHeader compares the Authorization header, or the error.
 func (o testSource) expectHeader(want string) {
 	o.t.Helper()
 	c, err := o.Current(o.t.Context())
@@ -59,7 +59,6 @@ func (o testSource) expectHeader(want string) {
 	}
 }
 
-// expectChange waits for the word of a change.
 func (o testSource) expectChange() {
 	o.t.Helper()
 	select {
@@ -69,7 +68,6 @@ func (o testSource) expectChange() {
 	}
 }
 
-// expectNoChange says that no change was told.
 func (o testSource) expectNoChange() {
 	o.t.Helper()
 	select {
@@ -147,7 +145,7 @@ func TestChangedCallback(t *testing.T) {
 	}
 }
 
-// A token that changes does not cost the connections, which hang on the TLS.
+// A new token keeps the TLS configuration, and so the connections.
 func TestTLSConfigIsReused(t *testing.T) {
 	a := newAPI(t)
 	ca, other := newTestCA(t), newTestCA(t)
@@ -212,7 +210,7 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// Who may not read is told so at once, and goes on when they may.
+// Forbidden objects fail at once, and recover when access is granted.
 func TestForbidden(t *testing.T) {
 	a := newAPI(t)
 	a.setAllowed("secrets/ops/hook", false)
@@ -231,7 +229,7 @@ func TestWaitEndsWithContext(t *testing.T) {
 	a := newAPI(t)
 	a.server.Config.Handler = nil
 	s := a.store()
-	s.Close() // and so it never brings anything
+	s.Close() // No watch event arrives after this.
 	source := credential.Open(s, token("token"), nil)
 	defer source.Close()
 	ctx, cancel := context.WithCancel(t.Context())

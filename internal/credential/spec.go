@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Spec is the connection settings of a webhook, or of a host. The zero value
-// names nothing. Keys and types that are left out have the API's defaults. Its
-// fields are called as in both API groups, whose JSON can be read into it.
+// Spec is the connection settings of a webhook or host. The zero value needs no
+// credentials. Empty keys and types have the API's defaults. Field names match both API
+// groups, so that their JSON decodes into a Spec.
 type Spec struct {
 	CABundle      *CABundle
 	ClientTLS     *ClientTLS
@@ -17,52 +17,51 @@ type Spec struct {
 	BasicAuth     *BasicAuth
 }
 
-// CABundle is where the certificates that vouch for a hook are, in PEM form:
-// in exactly one of three places.
+// CABundle locates the trusted CA certificates of a hook, in PEM form. Exactly one field
+// is set.
 type CABundle struct {
 	Inline *string
-	// SecretRef and ConfigMapRef have the key "ca.crt" if it is empty.
+	// The key of SecretRef and ConfigMapRef defaults to "ca.crt".
 	SecretRef, ConfigMapRef *KeyRef
 }
 
-// ClientTLS is where the certificate to show is, and its private key, both in
-// PEM form.
+// ClientTLS locates the client certificate and its private key, in PEM form.
 type ClientTLS struct {
 	SecretRef Ref
-	// CertKey is "tls.crt" if empty, PrivateKeyKey "tls.key".
+	// CertKey defaults to "tls.crt", PrivateKeyKey to "tls.key".
 	CertKey, PrivateKeyKey string
 }
 
-// Authorization is where a token to send is.
+// Authorization locates a token.
 type Authorization struct {
-	// Type is "Bearer" if empty.
+	// Type defaults to "Bearer".
 	Type string
-	// SecretRef needs a key.
+	// SecretRef requires a key.
 	SecretRef KeyRef
 }
 
-// BasicAuth is where a user name and a password to send are.
+// BasicAuth locates a user name and password.
 type BasicAuth struct {
 	SecretRef Ref
-	// UsernameKey is "username" if empty, PasswordKey "password".
+	// UsernameKey defaults to "username", PasswordKey to "password".
 	UsernameKey, PasswordKey string
 }
 
-// Ref names a Secret or ConfigMap.
+// Ref refers to a Secret or ConfigMap.
 type Ref struct{ Namespace, Name string }
 
-// KeyRef names a key of one.
+// KeyRef refers to a key of a Secret or ConfigMap.
 type KeyRef struct {
 	Ref
 
 	Key string
 }
 
-// IsZero says that there is nothing to be read, and no Source needed.
+// IsZero reports whether the spec refers to no objects and needs no Source.
 func (s Spec) IsZero() bool { return s == Spec{} }
 
-// Validate says what of the spec can never work, whatever the Secrets hold. The
-// error begins with the path of a field, such as "caBundle.secretRef.name".
+// Validate returns an error if the spec is invalid regardless of what the Secrets
+// contain. The error starts with a field path, such as "caBundle.secretRef.name".
 func (s Spec) Validate() error {
 	if s.Authorization != nil && s.BasicAuth != nil {
 		return errors.New("authorization: cannot be set together with basicAuth")
@@ -132,12 +131,12 @@ func (r Ref) validate(field string) error {
 	return nil
 }
 
-// isInvalidSchemeChar says that a character cannot be in the scheme of an Authorization.
+// isInvalidSchemeChar reports whether c is invalid in an authorization scheme.
 func isInvalidSchemeChar(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, c)
 }
 
-// withField puts a field before an error, if there is one.
+// withField prefixes an error with a field path; nil stays nil.
 func withField(field string, err error) error {
 	if err == nil {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// valueKey is one value that a spec names, and the field that names it.
+// valueKey is a reference to one value, with the spec field that contains it.
 type valueKey struct {
 	objectRef
 
 	name, field string
 }
 
-// key says where the certificates are; false if they are inline.
+// key returns the reference to the certificates, false if they are inline.
 func (c *CABundle) key() (valueKey, bool) {
 	switch {
 	case c.SecretRef != nil:
@@ -39,7 +39,7 @@ func (b *BasicAuth) keys() (username, password valueKey) {
 	return valueKey{in, cmp.Or(b.UsernameKey, "username"), "basicAuth"}, valueKey{in, cmp.Or(b.PasswordKey, "password"), "basicAuth"}
 }
 
-// objects are the objects that the spec names.
+// objects lists the objects that the spec refers to.
 func (s Spec) objects() []objectRef {
 	var all []objectRef
 	if s.CABundle != nil {
@@ -59,7 +59,7 @@ func (s Spec) objects() []objectRef {
 	return all
 }
 
-// valueIn reads the key's value out of its object; nil if there is none.
+// valueIn returns the key's value in an object, nil if absent.
 func (k valueKey) valueIn(o *object.Object) ([]byte, error) {
 	if k.kind == configMap {
 		if plain := o.Field("data", k.name); plain != nil {
@@ -72,7 +72,7 @@ func (k valueKey) valueIn(o *object.Object) ([]byte, error) {
 	return decodeBase64(o.Field("data", k.name))
 }
 
-// decodeBase64 reads a value that is written in base64.
+// decodeBase64 decodes a JSON string in base64.
 func decodeBase64(field []byte) ([]byte, error) {
 	if field == nil {
 		return nil, nil

@@ -1,8 +1,7 @@
-// Package failure is how an error is told to those who use Kubernetes: with the
-// reason that an event or a condition carries, with who is to blame, and in one line.
+// Package failure classifies errors for users of Kubernetes: by the reason of an event
+// or condition, by source, and as a single line of text.
 //
-// What an error means for the next attempt is no business of it: package hook says
-// so of what hooks and handlers answer. All rooms that tell failures may import it.
+// Package hook defines whether an error is retried.
 package failure
 
 import (
@@ -10,7 +9,6 @@ import (
 	"strings"
 )
 
-// reasonError is an error with its reason.
 type reasonError struct {
 	reason string
 	err    error
@@ -19,11 +17,10 @@ type reasonError struct {
 func (r *reasonError) Error() string { return r.err.Error() }
 func (r *reasonError) Unwrap() error { return r.err }
 
-// WithReason gives an error the reason that its event carries.
+// WithReason sets the reason of the error's event.
 func WithReason(reason string, err error) error { return &reasonError{reason: reason, err: err} }
 
-// Reason is the reason that an error was given last, or otherwise if it was given
-// none.
+// Reason returns the outermost reason of err, or fallback if it has none.
 func Reason(err error, fallback string) string {
 	if r, ok := errors.AsType[*reasonError](err); ok {
 		return r.reason
@@ -31,16 +28,15 @@ func Reason(err error, fallback string) string {
 	return fallback
 }
 
-// Source is who may be to blame for an error beside ourselves.
+// Source is the user's code that caused an error.
 type Source string
 
-// Those who are asked.
+// The sources.
 const (
 	Hook    Source = "hook"
 	Handler Source = "handler"
 )
 
-// sourceError is an error of one who was asked.
 type sourceError struct {
 	source Source
 	err    error
@@ -49,8 +45,7 @@ type sourceError struct {
 func (b *sourceError) Error() string { return b.err.Error() }
 func (b *sourceError) Unwrap() error { return b.err }
 
-// WithSource makes an error that of one who was asked: whatever it wraps happened there. None
-// stays none.
+// WithSource attributes err, and all it wraps, to source. It returns nil if err is nil.
 func WithSource(source Source, err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +53,7 @@ func WithSource(source Source, err error) error {
 	return &sourceError{source: source, err: err}
 }
 
-// SourceOf is whose error it is; "" if it is nobody's who was asked.
+// SourceOf returns the source of err, or "" if no user code caused it.
 func SourceOf(err error) Source {
 	if b, ok := errors.AsType[*sourceError](err); ok {
 		return b.source
@@ -66,11 +61,11 @@ func SourceOf(err error) Source {
 	return ""
 }
 
-// maxMessage is how many bytes of a message are told: a reply or an answer of the API
-// server may be quoted in it, and a condition holds no more than 32 KiB.
+// maxMessage limits the bytes of a message, which may quote responses of hooks and the
+// API server; a condition holds at most 32 KiB.
 const maxMessage = 1000
 
-// OneLine is how an error is told: tables show no more than the first line.
+// OneLine returns the error as a single line, because tables show only the first one.
 func OneLine(err error) string {
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
 	if len(message) > maxMessage {

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// panicError is a panic, or a call of runtime.Goexit, that was made an error.
+// panicError is a panic or a call of runtime.Goexit.
 type panicError struct {
 	text  string
 	stack string
@@ -14,10 +14,10 @@ type panicError struct {
 
 func (c *panicError) Error() string { return c.text }
 
-// Recover calls author's code, named by what, such as "the handler". A panic is its
-// error, and so is runtime.Goexit, which t.FailNow and some libraries call: it would
-// end the goroutine of a worker, which nothing can prevent but a goroutine for the call.
-// It returns when the call has. See [PanicStack].
+// Recover runs user code and converts a panic to an error; what, such as "the handler",
+// names the code. It does the same for runtime.Goexit, which t.FailNow and some
+// libraries call. Goexit ends its goroutine, so do runs on a separate one. See
+// [PanicStack].
 func Recover(what string, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
@@ -38,13 +38,14 @@ func Recover(what string, do func() error) (err error) {
 	return err
 }
 
-// FromPanic makes an error of what a panic was met with. It is for the deferred function
-// that met it: the stack is that of the panic.
+// FromPanic converts a recovered value to an error. Call it in the deferred function,
+// where the stack is still that of the panic.
 func FromPanic(text string, value any) error {
 	return &panicError{fmt.Sprintf("%s: %v", text, value), string(debug.Stack())}
 }
 
-// PanicStack says whether an error is a contained panic or Goexit, and where that was.
+// PanicStack returns the stack of a recovered panic or Goexit, and reports whether err
+// is one.
 func PanicStack(err error) (stack string, is bool) {
 	c, is := errors.AsType[*panicError](err)
 	if !is {
@@ -53,7 +54,7 @@ func PanicStack(err error) (stack string, is bool) {
 	return c.stack, true
 }
 
-// IsPanic says that an error was a panic, or a Goexit.
+// IsPanic reports whether err is a recovered panic or Goexit.
 func IsPanic(err error) bool {
 	_, is := PanicStack(err)
 	return is

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// Fault H4: runtime.Goexit ended the goroutine of the caller.
+// A panic or runtime.Goexit must not end the caller's goroutine.
 func TestRecover(t *testing.T) {
 	plain := errors.New("no")
 	for name, c := range map[string]struct {
@@ -21,7 +21,7 @@ func TestRecover(t *testing.T) {
 		"well":    {func() error { return nil }, "", false},
 		"error":   {func() error { return plain }, "no", false},
 		"panic":   {func() error { panic("boom") }, "the handler panicked: boom", true},
-		"nil":     {func() error { panic(nil) }, "the handler panicked: panic called with nil argument", true}, //nolint:govet // As authors do.
+		"nil":     {func() error { panic(nil) }, "the handler panicked: panic called with nil argument", true}, //nolint:govet // As user code might.
 		"exit":    {func() error { runtime.Goexit(); return nil }, "the handler called runtime.Goexit", true},
 		"failnow": {func() error { new(testing.T).FailNow(); return nil }, "the handler called runtime.Goexit", true},
 	} {

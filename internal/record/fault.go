@@ -19,22 +19,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// Fault is what failed, as far as the types of an error say. It is told where those are
-// lost: what helps follows from it.
+// Fault classifies an error by type. It is derived before the types are lost, so that
+// user interfaces can suggest a remedy.
 type Fault struct {
 	Kind FaultKind `json:"what"`
-	// Code is the HTTP status that a hook answered with, Said the beginning of what it
-	// said then.
+	// Code is the HTTP status of a hook, Body the beginning of the response body.
 	Code int    `json:"code,omitempty"`
 	Body string `json:"said,omitempty"`
-	// Path is the field of a reply, or of an object, that is not as it should be.
+	// Path is the invalid field of a response or object.
 	Path string `json:"path,omitempty"`
 }
 
-// FaultKind is a kind of fault.
+// FaultKind classifies faults.
 type FaultKind string
 
-// The faults of hooks, and of the way to them.
+// Faults of hooks and of the connection to them.
 const (
 	HookUnknownHost     FaultKind = "hook-unknown-host"
 	HookUnreachable     FaultKind = "hook-absent"
@@ -48,7 +47,7 @@ const (
 	HandlerFailed       FaultKind = "handler"
 )
 
-// The faults that the API server tells of, and others.
+// Faults reported by the API server, and others.
 const (
 	Forbidden            FaultKind = "forbidden"
 	Invalid              FaultKind = "invalid"
@@ -60,7 +59,7 @@ const (
 	Panicked             FaultKind = "panic"
 )
 
-// FaultOf is what an error is about; nil where no more is known than its text.
+// FaultOf classifies an error. It returns nil if only its text is known.
 func FaultOf(err error) *Fault {
 	if err == nil {
 		return nil
@@ -75,8 +74,7 @@ func FaultOf(err error) *Fault {
 		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(reply.Path)}
 	}
 	if status, is := errors.AsType[*apierrors.StatusError](err); is {
-		// What whoever was asked has tried to write is theirs, but for the rights, which
-		// are those of the process.
+		// An invalid object is the hook's fault, missing permissions are Setpoint's.
 		if failure.SourceOf(err) == "" || apierrors.IsForbidden(status) {
 			return apiFault(status)
 		}
@@ -84,7 +82,7 @@ func FaultOf(err error) *Fault {
 	return otherFault(err)
 }
 
-// hookFault is about a question that was sent somewhere.
+// hookFault classifies an error of a webhook call.
 func hookFault(err *webhook.Error) *Fault {
 	if reply, is := errors.AsType[*hook.MalformedError](err); is {
 		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(reply.Path)}
@@ -116,8 +114,8 @@ func transportFault(err error) FaultKind {
 	return HookFailed
 }
 
-// isTLSError says that the two ends could not agree on TLS. Of what the other end does not
-// like, the package tls says no more than which operation failed.
+// isTLSError reports whether the TLS handshake failed. For an alert from the peer,
+// crypto/tls provides only the name of the operation.
 func isTLSError(err error) bool {
 	if isType[*tls.CertificateVerificationError](err) || isType[tls.RecordHeaderError](err) || errors.Is(err, http.ErrSchemeMismatch) {
 		return true
@@ -129,8 +127,8 @@ func isTLSError(err error) bool {
 	return isOpError && slices.Contains([]string{"remote error", "local error"}, opErr.Op)
 }
 
-// apiFault is about an answer of the API server. A lack of rights, a quota and a policy
-// are all the same to it.
+// apiFault classifies an error of the API server, which reports missing permissions,
+// exceeded quotas and policies all as Forbidden.
 func apiFault(err *apierrors.StatusError) *Fault {
 	switch {
 	case apply.Terminating(err):
@@ -147,7 +145,7 @@ func apiFault(err *apierrors.StatusError) *Fault {
 	return &Fault{Kind: Rejected}
 }
 
-// fieldOf is the first field that an object was refused for.
+// fieldOf returns the first invalid field.
 func fieldOf(err *apierrors.StatusError) string {
 	if details := err.ErrStatus.Details; details != nil {
 		for _, cause := range details.Causes {
@@ -159,7 +157,7 @@ func fieldOf(err *apierrors.StatusError) string {
 	return ""
 }
 
-// otherFault is about what neither a hook elsewhere nor the API server has answered.
+// otherFault classifies errors of neither webhooks nor the API server.
 func otherFault(err error) *Fault {
 	by := failure.SourceOf(err)
 	switch {
@@ -180,7 +178,7 @@ func isType[E error](err error) bool {
 	return is
 }
 
-// maxPath is how many bytes of a path are told: its names are somebody else's.
+// maxPath limits the bytes of a path, which may contain names that a hook chose.
 const maxPath = 300
 
 func truncatePath(path string) string {

@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// callError is what asking a hook at an address fails with.
+// callError returns the error of calling a hook.
 func callError(t *testing.T, c webhook.Config) error {
 	t.Helper()
 	w, err := webhook.New(c)
@@ -37,7 +37,7 @@ func callError(t *testing.T, c webhook.Config) error {
 	return failure.WithReason("HookFailed", fmt.Errorf("sync hook: %w", failure.WithSource(failure.Hook, err)))
 }
 
-// newHangingServer is a hook that never answers, and ends with the test.
+// newHangingServer returns a hook that sends no response until the test ends.
 func newHangingServer(t *testing.T) *httptest.Server {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
@@ -53,7 +53,7 @@ func respondWith(code int, text string) http.HandlerFunc {
 	}
 }
 
-// Errors as they come off the wire, so that what types they have is not assumed.
+// The test uses real errors from the network, because their types are undocumented.
 func TestHookFaults(t *testing.T) {
 	failing := httptest.NewServer(respondWith(http.StatusInternalServerError, "lookup x: tls: connect: boom"))
 	moved := httptest.NewServer(respondWith(http.StatusFound, ""))

@@ -6,46 +6,44 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ObjectState is how one object is doing in the care of a program, as far as the program
-// remembers. Standing by, it remembers little.
+// ObjectState is a program's view of one object. A program on standby knows little.
 type ObjectState struct {
 	Object *object.Object
-	// Error is what the latest run failed with, Attempts how many did in a row.
+	// Error is the error of the latest run, Attempts the number of consecutive failures.
 	Error    string
 	Attempts int
-	// Since is when the first of them failed.
+	// Since is the time of the first of these failures.
 	Since time.Time
-	// Fault is what of that failed; nil where no more is known than the Error.
+	// Fault classifies Error; nil if unknown.
 	Fault *Fault
-	// Failing says that the latest run failed; Paused that a user wants the object
-	// left alone; Unrest what of it does not settle.
+	// Failing means that the latest run failed, Paused that the object has the paused
+	// annotation. Unrest describes children that flap.
 	Failing, Paused bool
 	Conflict        string
-	// HeldDeletions is how many deletions of its children are held, AllowDeletions the value that
-	// confirms them.
+	// HeldDeletions is the number of held deletions of children, AllowDeletions the
+	// annotation value that confirms them.
 	HeldDeletions  int
 	AllowDeletions string
-	// Locations says what else Error and Unrest may tell of: where writes were refused, the
-	// answers to which quote objects, and what is written again and again.
+	// Locations lists the other locations that Error and Unrest may reveal: refused
+	// writes, whose errors quote objects, and flapping children.
 	Locations []Location
-	// Standby says that the program does not work here: how the object is doing, whoever
-	// does work for it knows.
+	// Standby means that another program reconciles the object and knows its state.
 	Standby bool
-	// Queued says that it is queued or being run, or was never run.
+	// Queued means that the object is queued, running, or has never been reconciled.
 	Queued bool
-	// NextRun is when it comes again although nothing happens, Ran when it was last run.
+	// NextRun is the next scheduled run, LastRun the latest run.
 	NextRun, LastRun time.Time
 	Children         int
 }
 
-// Location is all objects of a kind in a namespace: who may not read them is not to be told
-// of one.
+// Location is all objects of a kind in a namespace. Details about it are visible only to
+// users who may read these objects.
 type Location struct {
 	Resource  object.Resource
 	Namespace string
 }
 
-// Child is an object that another one has made, or is responsible for.
+// Child is an object that another object controls or has created.
 type Child struct {
 	Resource object.Resource
 	Object   *object.Object

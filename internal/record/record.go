@@ -12,20 +12,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Record is a Run in the making. A nil Account takes note of nothing: a rehearsal
-// has none. Its methods may be called by several goroutines.
+// Record builds a Run. A nil Record, as in a dry run, records nothing. All methods are
+// safe for concurrent use.
 type Record struct {
 	now func() time.Time
-	// summary says that nobody keeps more than how long the run took and how it ended.
+	// summary limits the record to duration, outcome and refused locations.
 	summary bool
 
 	mu  sync.Mutex
 	run Run
-	// refused is where writes were.
+	// refused lists the locations of refused writes.
 	refused []Location
 }
 
-// New begins the account of a run, as far as that is known at the start.
+// New starts a record with the fields known at the start.
 func New(run Run, now func() time.Time) *Record {
 	if run.StartTime.IsZero() {
 		run.StartTime = now()
@@ -33,18 +33,18 @@ func New(run Run, now func() time.Time) *Record {
 	return &Record{run: run, now: now}
 }
 
-// NewSummary is Open where accounts are not kept: it takes note of no step, so that it costs
-// nothing but the time it began.
+// NewSummary starts a record without steps, for when no observer stores them. It costs
+// one look at the clock.
 func NewSummary(run Run, now func() time.Time) *Record {
 	a := New(run, now)
 	a.summary = true
 	return a
 }
 
-// Detailed says that it takes note of everything.
+// Detailed reports whether a records steps.
 func (a *Record) Detailed() bool { return a != nil && !a.summary }
 
-// SetAttempt says how many runs had failed in a row before.
+// SetAttempt sets the number of consecutive failures before the run.
 func (a *Record) SetAttempt(failed int) {
 	if !a.Detailed() {
 		return
@@ -54,7 +54,7 @@ func (a *Record) SetAttempt(failed int) {
 	a.run.Attempt = failed
 }
 
-// Now is when a step begins.
+// Now returns the start time for a step; zero if steps are not recorded.
 func (a *Record) Now() time.Time {
 	if !a.Detailed() {
 		return time.Time{}
@@ -62,22 +62,21 @@ func (a *Record) Now() time.Time {
 	return a.now()
 }
 
-// Called notes a question and its answer.
+// Called records a call.
 func (a *Record) Called(began time.Time, call Call) {
 	if a.Detailed() {
 		a.add(began, Step{Call: new(call)})
 	}
 }
 
-// Planned notes what was decided, and how many children were as they should be.
-// Nothing about nothing is not worth a step.
+// Planned records a plan and the number of unchanged children. It omits an empty plan.
 func (a *Record) Planned(p plan.Plan, equal int) {
 	if a.Detailed() && (!p.Empty() || equal > 0) {
 		a.add(a.now(), Step{Plan: &Planned{Stages: p.Stages, Equal: equal}})
 	}
 }
 
-// Applied notes what became of the actions of a plan.
+// Applied records the results of a plan's actions.
 func (a *Record) Applied(began time.Time, results []apply.Result) {
 	for i := range results {
 		if r := &results[i]; r.Err != nil {
@@ -100,9 +99,8 @@ func (a *Record) Applied(began time.Time, results []apply.Result) {
 	a.add(began, steps...)
 }
 
-// Wrote notes a write that no plan has: of an object as it was, and as it is stored
-// now, nil if it is gone or the write failed. Without a verb it is an update, without
-// a Ref it is about Before.
+// Wrote records a write outside plans. After is nil if the object is gone or the write
+// failed. Verb defaults to update, and Ref to that of Before.
 func (a *Record) Wrote(began time.Time, w Write) {
 	if w.Ref == (object.Ref{}) && w.Before != nil {
 		w.Ref = w.Before.Ref()
@@ -123,14 +121,14 @@ func (a *Record) Wrote(began time.Time, w Write) {
 	a.add(began, Step{Write: new(w)})
 }
 
-// EventSent notes an event.
+// EventSent records an emitted event.
 func (a *Record) EventSent(event hook.Event) {
 	if a.Detailed() {
 		a.add(a.now(), Step{Event: new(event)})
 	}
 }
 
-// Failed notes what a run failed with; of several errors the first.
+// Failed records the error of the run. The first error wins.
 func (a *Record) Failed(err error) {
 	if !a.Detailed() || err == nil {
 		return
@@ -142,8 +140,8 @@ func (a *Record) Failed(err error) {
 	}
 }
 
-// addRefused notes where a write was refused, of which a brief account takes note too: what
-// is remembered of the object may quote the answer.
+// addRefused records the location of a refused write, in a summary too: the stored error
+// may quote the API server's response.
 func (a *Record) addRefused(resource object.Resource, namespace string) {
 	if a == nil {
 		return
@@ -153,7 +151,7 @@ func (a *Record) addRefused(resource object.Resource, namespace string) {
 	a.refused = AddLocations(a.refused, Location{resource, strings.Clone(namespace)})
 }
 
-// Refused is where writes were refused so far, each place once.
+// Refused returns the distinct locations of refused writes so far.
 func (a *Record) Refused() []Location {
 	if a == nil {
 		return nil
@@ -163,7 +161,7 @@ func (a *Record) Refused() []Location {
 	return slices.Clone(a.refused)
 }
 
-// AddLocations are places with some more, each once.
+// AddLocations appends to locations those of more that it lacks.
 func AddLocations(locations []Location, more ...Location) []Location {
 	for _, location := range more {
 		if !slices.Contains(locations, location) {
@@ -173,7 +171,7 @@ func AddLocations(locations []Location, more ...Location) []Location {
 	return locations
 }
 
-// typicalSteps is how many most runs have that do something.
+// typicalSteps is the number of steps in most runs that write.
 const typicalSteps = 8
 
 func (a *Record) add(began time.Time, steps ...Step) {
@@ -190,7 +188,7 @@ func (a *Record) add(began time.Time, steps ...Step) {
 	a.run.Steps = append(a.run.Steps, steps...)
 }
 
-// Finish ends the account.
+// Finish completes the record and returns the Run.
 func (a *Record) Finish(outcome Outcome) Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -199,7 +197,7 @@ func (a *Record) Finish(outcome Outcome) Run {
 	return a.run
 }
 
-// Steps says whether anything was done so far.
+// Steps returns the number of steps so far.
 func (a *Record) Steps() int {
 	if a == nil {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// recordSteps does what a run does to its account.
+// recordSteps records the steps of a typical run.
 func recordSteps(a *Record) Run {
 	a.SetAttempt(2)
 	a.Called(a.Now(), Call{Name: "sync"})
@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Where nobody keeps accounts, one costs two looks at the clock and its own memory.
+// A summary takes two looks at the clock and one allocation.
 func TestSummary(t *testing.T) {
 	now, clockReads := time.Unix(1, 0), 0
 	clock := func() time.Time { clockReads++; now = now.Add(time.Second); return now }
@@ -50,8 +50,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Where writes were refused is noted in brief too, each place once, and not what the
-// server accepted.
+// A summary too records distinct locations of refused writes, and none of accepted ones.
 func TestRefused(t *testing.T) {
 	pods, no := object.Resource{Version: "v1", Kind: "Pod"}, errors.New("no")
 	refused := plan.Action{Resource: pods, Ref: object.Ref{Kind: "Pod", Namespace: "a", Name: "p"}}
@@ -66,7 +65,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A rehearsal has no account.
+// A dry run has a nil Record.
 func TestNilRecord(t *testing.T) {
 	var a *Record
 	a.Called(a.Now(), Call{})

@@ -1,12 +1,9 @@
-// Package record says what one run of a controller did: what brought it about, whom
-// it asked, what was planned, what was written and how all of that ended.
+// Package record describes one reconcile: its cause, hook calls, plan, writes and
+// outcome.
 //
-// Here live the account of a run, how it is taken while the run goes on, and how an
-// object is doing. What must not: keeping accounts and showing them. Engine and react
-// take an account of each run and hand it to whoever observes them; the room inspect
-// keeps some and puts them into words. An account shares what the run had in its hands
-// (objects of the cache, requests, replies) and copies none of it, so that taking one
-// costs next to nothing.
+// Engine and react create a Record per run and pass the finished Run to observers;
+// package inspect stores and formats them. A Run shares the objects, requests and
+// responses of the reconcile rather than copying them, so recording is cheap.
 package record
 
 import (
@@ -18,67 +15,64 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// Outcome is how a run ended.
+// Outcome is the outcome of a run.
 type Outcome string
 
-// The outcomes, as metrics name them.
+// The outcomes, as used in metric labels.
 const (
-	// Skipped runs found nothing that was not dealt with already.
+	// Skipped runs found no changes to process.
 	Skipped Outcome = "skipped"
-	// Synced runs did all there was to do.
+	// Synced runs completed.
 	Synced Outcome = "synced"
-	// Postponed runs come again: something moved meanwhile, or whoever was asked
-	// wants more time.
+	// Postponed runs are requeued: an object changed concurrently, or the hook requested
+	// more time.
 	Postponed Outcome = "postponed"
-	// Failed runs come again after a backoff, or when their input changes.
+	// Failed runs are retried with backoff, or when their input changes.
 	Failed Outcome = "failed"
-	// Deleted is no run: the watch delivered that the object was deleted.
+	// Deleted records a deletion event from the watch, not a run.
 	Deleted Outcome = "deleted"
 )
 
-// Run is the account of one run. Whoever observes gets it for good, steps and all; the
-// objects, questions and answers that those lead to are shared.
+// Run records one reconcile. The receiver owns the Run and its steps; the objects,
+// requests and responses they refer to are shared.
 type Run struct {
-	// Controller is the name of the controller.
 	Controller string
-	// Resource and Key say what the run was about. UID is a view of the object:
-	// whoever keeps it keeps all of that.
+	// Resource and Key identify the object. UID aliases the object's memory, so storing
+	// it retains the whole object.
 	Resource object.Resource
 	Key      queue.Key
 	UID      string
-	// Causes are what brought it about. By says so where nothing was queued, such as
-	// "daemon watch wrote".
+	// Causes are the queued causes. By describes the cause of a run that was not queued,
+	// such as "daemon watch wrote".
 	Causes  queue.Causes
 	Trigger string
-	// Attempt is how many runs had failed in a row before.
+	// Attempt is the number of consecutive failures before this run.
 	Attempt int
-	// StartTime is when, Waited how long the object had waited for it, Took how long
-	// it took.
+	// StartTime, the time spent in the queue, and the duration of the run.
 	StartTime               time.Time
 	QueueDuration, Duration time.Duration
 	Outcome                 Outcome
-	// Err is what it failed with, or was postponed for; nil otherwise.
+	// Err is the error of a failed or postponed run; nil otherwise.
 	Err error
-	// NextRun is when it is known to come again; zero where only something new brings
-	// that about.
+	// NextRun is the next scheduled run; zero if only an event triggers one.
 	NextRun time.Time
 	Steps   []Step
 }
 
-// IsNoop says that nothing was done, and nothing is worth keeping.
+// IsNoop reports whether the run changed nothing and is not worth storing.
 func (r *Run) IsNoop() bool {
 	return len(r.Steps) == 0 && (r.Outcome == Skipped || r.Outcome == Postponed && r.Err == nil)
 }
 
-// Deletion is the record of a deletion that a watch delivered.
+// Deletion returns the record of a deletion event from the watch.
 func Deletion(program string, resource object.Resource, o *object.Object, at time.Time) Run {
 	key := queue.Key{Namespace: o.Namespace(), Name: o.Name()}
 	return Run{Controller: program, Resource: resource, Key: key, UID: o.UID(), StartTime: at, Outcome: Deleted}
 }
 
-// Step is one thing that a run did. Exactly one of its parts is set.
+// Step is one step of a run. Exactly one of its pointers is set.
 type Step struct {
-	// Offset is how far into the run it began, Took how long it took.
+	// Offset is the time from the start of the run to the start of the step.
 	Offset, Duration time.Duration
 	Call             *Call
 	Plan             *Planned
@@ -86,32 +80,33 @@ type Step struct {
 	Event            *hook.Event
 }
 
-// Call is a question to a hook, to a handler, or of the API server.
+// Call is a call to a hook, a handler, or the API server.
 type Call struct {
-	// Name is "sync", "finalize" or "customize", or the name of a handler or of a
-	// review; Reason is what a handler was told of.
+	// Name is "sync", "finalize" or "customize", or the name of a handler or webhook.
+	// Reason is that of a handler request.
 	Name   string
 	Reason hook.Reason
-	// Revision is the revision of the parent that the hook was shown; zero where the
-	// controller keeps none.
+	// Revision is the parent revision in the request; zero if the controller stores
+	// none.
 	Revision Revision
-	// What was asked and answered. Answers are nil after an error.
+	// Response is empty after an error.
 	Request  Request
 	Response Response
 	Err      error
 }
 
-// Revision is one of the parent's: its ControllerRevision, and which number that has.
+// Revision identifies a ControllerRevision of the parent.
 type Revision struct {
 	Name   string `json:"name"`
 	Number int64  `json:"number"`
-	// Previous says that it is not the latest one: children still follow it.
+	// Previous means that a newer revision exists; some children still use this one.
 	Previous bool `json:"former,omitempty"`
 }
 
-// ComparableTo says that a request at this revision is to be compared with an earlier one: a
-// request at a former revision with one at that revision, whether or not that was the
-// latest then. What is different from the latest to the latest was edited.
+// ComparableTo reports whether to show the difference between the request at this
+// revision and an earlier one. Requests at a previous revision compare only with the
+// same revision; requests at the latest compare with any latest, because the difference
+// is the user's edit.
 func (r Revision) ComparableTo(earlier Revision) bool {
 	if r.Previous {
 		return earlier.Name == r.Name
@@ -119,9 +114,9 @@ func (r Revision) ComparableTo(earlier Revision) bool {
 	return !earlier.Previous
 }
 
-// Request is what was asked: one of its parts is set, or none.
+// Request is the request of a call. At most one of its pointers is set.
 type Request struct {
-	// ControllerType says how Sync is written down.
+	// ControllerType selects the wire form of Sync.
 	ControllerType hook.ControllerType
 	Sync           *hook.Request
 	Customize      *hook.CustomizeRequest
@@ -129,7 +124,7 @@ type Request struct {
 	Review         *hook.ReviewRequest
 }
 
-// Response is what was answered: one of its parts is set, or none.
+// Response is the response of a call. At most one of its pointers is set.
 type Response struct {
 	Sync      *hook.Response
 	Customize *hook.CustomizeResponse
@@ -137,32 +132,31 @@ type Response struct {
 	Review    *hook.ReviewResponse
 }
 
-// Planned is what was decided: the writes, in stages, and how many children were as
-// they should be.
+// Planned has the planned writes in stages, and the number of children that need none.
 type Planned struct {
 	Stages [][]plan.Action
 	Equal  int
 }
 
-// Write is a request to the API server that was to change something, and its answer.
+// Write is a mutating request to the API server with its result.
 type Write struct {
-	// Verb is that of a plan, or "evict" or "patch".
+	// Verb is a verb of package plan, or "evict" or "patch".
 	Verb     plan.Verb
 	Resource object.Resource
 	Ref      object.Ref
-	// Part is "status" where the status alone was written, "metadata" for finalizers,
-	// labels and annotations; empty for an object as a whole.
+	// Part is "status" for a write of the status, "metadata" for finalizers, labels and
+	// annotations; empty for the whole object.
 	Part string
-	// Version is what the object has become, 0 if it is gone or nothing was written.
-	// Unchanged says that the server stored nothing, for it was there already.
+	// Version is the resulting resource version, 0 if the object is gone or the write
+	// failed. Unchanged means that the server already had the same object.
 	Version   uint64
 	Unchanged bool
 	Err       error
-	// Before and After are the object where no plan has them.
+	// Before and After are the object of a write outside plans.
 	Before, After *object.Object
 }
 
-// The verbs of writes that no plan has.
+// The verbs of writes outside plans.
 const (
 	Patch plan.Verb = "patch"
 	Evict plan.Verb = "evict"

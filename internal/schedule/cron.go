@@ -1,8 +1,5 @@
-// Package schedule reads cron expressions.
-//
-// Here live the expressions we take and what is said of those we do not. Who is
-// told at their moments, and what becomes of moments that pass unused, is the
-// business of the room react. The compiler and the SDK call.
+// Package schedule parses cron expressions for the compiler and the SDK. Package react
+// runs the schedules.
 package schedule
 
 import (
@@ -15,15 +12,15 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Cron is the moments that an expression means.
+// Cron is a parsed cron expression.
 type Cron struct {
 	schedule   cron.Schedule
 	expression string
 }
 
-// Parse reads an expression of five fields, such as "30 4 * * mon-fri", or one of
-// @yearly, @monthly, @weekly, @daily and @hourly. It is in UTC unless it begins
-// with another time zone, such as "TZ=Europe/Berlin ".
+// Parse parses five fields, such as "30 4 * * mon-fri", or one of @yearly, @monthly,
+// @weekly, @daily and @hourly. Times are UTC unless the expression starts with a time
+// zone, such as "TZ=Europe/Berlin ".
 func Parse(expression string) (Cron, error) {
 	timeZone, fields := "TZ=UTC", strings.TrimSpace(expression)
 	if strings.HasPrefix(fields, "TZ=") || strings.HasPrefix(fields, "CRON_TZ=") {
@@ -46,8 +43,8 @@ func Parse(expression string) (Cron, error) {
 	return Cron{schedule, strings.TrimSpace(expression)}, nil
 }
 
-// String is the expression.
+// String returns the expression.
 func (c Cron) String() string { return c.expression }
 
-// Next is the first moment after t.
+// Next returns the first time after t.
 func (c Cron) Next(t time.Time) time.Time { return c.schedule.Next(t) }

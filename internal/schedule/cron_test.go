@@ -17,7 +17,7 @@ func TestNext(t *testing.T) {
 		{" @daily ", "2026-03-01T04:30:00Z", "2026-03-02T00:00:00Z"},
 		{"TZ=Europe/Berlin 0 6 * * *", "2026-07-01T00:00:00Z", "2026-07-01T04:00:00Z"},
 		{"CRON_TZ=Asia/Tokyo  @daily", "2026-07-01T00:00:00Z", "2026-07-01T15:00:00Z"},
-		// A clock that is put forward skips the hour from two to three.
+		// Daylight saving time skips the hour from two to three.
 		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
 	} {
 		cron, err := Parse(c.expression)

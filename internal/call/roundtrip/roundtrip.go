@@ -1,9 +1,8 @@
-// Package roundtrip does one HTTP exchange with a server that is not trusted to end it.
+// Package roundtrip performs an HTTP exchange with an untrusted server.
 //
-// Here lives what net/http leaves to its caller: that a response is a final one, and
-// that the context of a request bounds its body too. What a response means is the
-// caller's business. Code that reads a body that is not from the API server calls it:
-// webhook for hooks, inspect/wire for other processes.
+// It adds two guarantees to net/http: the response is final, and the request's context
+// bounds the response body too. Code that reads bodies from anything but the API server
+// uses it.
 package roundtrip
 
 import (
@@ -13,17 +12,17 @@ import (
 	"net/http"
 )
 
-// InterimError is a response by which the server does not answer the request: 101
-// Switching Protocols, of which no request here asks. Its connection is closed.
+// InterimError is a response that does not complete the request: 101 Switching
+// Protocols, which no request asks for. Do has closed its connection.
 type InterimError struct{ Code int }
 
 func (e *InterimError) Error() string {
 	return fmt.Sprintf("%d %s in place of a response", e.Code, http.StatusText(e.Code))
 }
 
-// Do sends a request and returns a final response. The response body ends with the
-// context of the request, whatever it is: that of a 101 would be the connection itself,
-// whose reads heed no context.
+// Do sends a request and returns a final response. The body is closed when the request's
+// context ends, because the transport leaves some bodies open: that of a 101 is the raw
+// connection, whose reads ignore the context.
 func Do(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
 	response, err := transport.RoundTrip(req)
 	if err != nil {
@@ -37,7 +36,7 @@ func Do(transport http.RoundTripper, req *http.Request) (*http.Response, error) 
 	return response, nil
 }
 
-// NewTransport is a http.RoundTripper that does exchanges by Do.
+// NewTransport returns a http.RoundTripper that uses Do.
 func NewTransport(next http.RoundTripper) http.RoundTripper { return finalResponseTransport{next} }
 
 type finalResponseTransport struct{ next http.RoundTripper }
@@ -46,7 +45,7 @@ func (o finalResponseTransport) RoundTrip(req *http.Request) (*http.Response, er
 	return Do(o.next, req)
 }
 
-// body is a response body that is closed when a context ends.
+// body closes a response body when a context ends.
 type body struct {
 	io.ReadCloser
 	stop func() bool
@@ -56,7 +55,7 @@ func newBody(ctx context.Context, inner io.ReadCloser) *body {
 	return &body{inner, context.AfterFunc(ctx, func() { _ = inner.Close() })}
 }
 
-// Close closes it, whether or not the context has ended.
+// Close closes the body and releases the context's callback.
 func (b *body) Close() error {
 	b.stop()
 	return b.ReadCloser.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
-// rawServer is a server at the other end of a pipe: it answers each request with raw
-// bytes and keeps the connection until the client closes it, which ends closed.
+// rawServer is a server on a pipe: it sends raw bytes for each request and keeps the
+// connection open until the client closes it, which closes closed.
 func rawServer(raw string) (transport *http.Transport, closed chan struct{}) {
 	closed = make(chan struct{})
 	transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -43,7 +43,7 @@ func request(ctx context.Context, t *testing.T) *http.Request {
 	return req
 }
 
-// Fault S1: a server that switches protocols kept its caller for ever.
+// A server that switches protocols must not block its caller.
 func TestInterimResponse(t *testing.T) {
 	for _, raw := range []string{
 		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -68,7 +68,7 @@ func TestInterimResponse(t *testing.T) {
 	}
 }
 
-// endlessBody is a body that heeds nothing but its end.
+// endlessBody blocks until it is closed.
 type endlessBody struct{ ended chan struct{} }
 
 func (e endlessBody) Read([]byte) (int, error) {
@@ -87,13 +87,13 @@ func (a bodyTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: a.body}, nil
 }
 
-// Fault S1: whatever the body is, it ends with the context.
+// Any body ends with the context.
 func TestBodyEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		response, err := roundtrip.Do(bodyTransport{endlessBody{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // the context closes it
+		response, err := roundtrip.Do(bodyTransport{endlessBody{make(chan struct{})}}, request(ctx, t)) //nolint:bodyclose // The context closes it.
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// BenchmarkCall is an exchange of about 2 KB each way. The server's half of the
-// work is in the figure too, since both share this process.
+// BenchmarkCall exchanges about 2 KB each way. The result includes the server's work.
 func BenchmarkCall(b *testing.B) {
 	object := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"v":%q}}`, bytes.Repeat([]byte("x"), 900))
 	body := fmt.Appendf(nil, `{"status":{"ready":1},"children":[%s,%s]}`, object, object)

@@ -12,35 +12,33 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
-// Credentials are what a webhook is asked with: whom it trusts, and who it says
-// it is. They do not change; others take their place.
+// Credentials authenticate a call. They are immutable; a rotation replaces them.
 type Credentials struct {
-	// TLS says which certificates vouch for the hook and which one is shown to
-	// it. Nil stands for those of the system, and none. Connections are kept
-	// for as long as the pointer stays the same.
+	// TLS has the trusted CAs and the client certificate. Nil means the system's CAs and
+	// no certificate. Connections are reused while the pointer stays the same.
 	TLS *tls.Config
-	// Authorization is the value of the header of that name; none if empty.
+	// Authorization is the Authorization header; none if empty.
 	Authorization string
 }
 
-// String gives nothing away.
+// String hides the secret values.
 func (*Credentials) String() string { return "credentials (not shown)" }
 
-// GoString gives nothing away.
+// GoString hides the secret values.
 func (c *Credentials) GoString() string { return c.String() }
 
-// reloadingClient holds the connections made with the credentials that are in force.
+// reloadingClient replaces its client when credentials change.
 type reloadingClient struct {
 	credentials  func(context.Context) (*Credentials, error)
 	newTransport func(*tls.Config) *http.Transport
 	header       http.Header
 
 	active atomic.Pointer[client]
-	// mu is held while the link is replaced.
+	// mu guards the replacement of active.
 	mu sync.Mutex
 }
 
-// client is a way to the hook with some credentials.
+// client has the connections of one set of credentials.
 type client struct {
 	credentials *Credentials
 	header      http.Header
@@ -57,7 +55,7 @@ func newReloadingClient(c Config, user *url.Userinfo) *reloadingClient {
 	return l
 }
 
-// current is the link for the credentials in force.
+// current returns the client for the current credentials.
 func (l *reloadingClient) current(ctx context.Context) (*client, error) {
 	if l.credentials == nil {
 		return l.active.Load(), nil
@@ -72,8 +70,8 @@ func (l *reloadingClient) current(ctx context.Context) (*client, error) {
 	return l.replace(c), nil
 }
 
-// replace makes the link for new credentials. Only another TLS configuration
-// costs the connections: a token is sent over those there are.
+// replace creates the client for new credentials. It keeps connections unless the TLS
+// configuration changed: a new token goes over existing ones.
 func (l *reloadingClient) replace(c *Credentials) *client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,18 +99,17 @@ func (c *Credentials) tls() *tls.Config {
 	return c.TLS
 }
 
-// closeIdle closes the connections that are not in use.
+// closeIdle closes idle connections.
 func (l *reloadingClient) closeIdle() { l.active.Load().transport.CloseIdleConnections() }
 
-// roundTrip sends a request and returns the answer. A connection that was kept
-// from an earlier call may turn out to be dead: a question that got not a byte
-// of an answer on such a one is put once more, which is harmless, since an
-// answer depends on its question alone. net/http could be told to do so, but it
-// would go through all kept connections with a question that kills the hook, and
-// give up on a long one that the dead end stopped in the middle.
+// roundTrip sends a request and returns the response. An idle connection may be dead: if
+// a reused one yields not a single byte, roundTrip retries once, which is safe because
+// the response depends on the request alone. The retries of net/http are unsuitable:
+// they would send a request that crashes the hook over every idle connection, and give
+// up on a long one that a dead connection interrupts.
 //
-// A handler is called once: the hook may have acted and died before it responded, and
-// how often it is called again is a matter of its retries.
+// It does not retry handler requests: the hook may have acted before it failed, and
+// handlers have their own retries.
 func (l *client) roundTrip(ctx context.Context, req *http.Request, kind HookType) (*http.Response, error) {
 	var trace connTrace
 	resp, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, trace.clientTrace())))
@@ -125,7 +122,7 @@ func (l *client) roundTrip(ctx context.Context, req *http.Request, kind HookType
 	return roundtrip.Do(l.transport, again)
 }
 
-// connTrace is what was seen of the connection that a question went over.
+// connTrace records the state of a request's connection.
 type connTrace struct{ reused, responded atomic.Bool }
 
 func (s *connTrace) clientTrace() *httptrace.ClientTrace {
@@ -135,5 +132,5 @@ func (s *connTrace) clientTrace() *httptrace.ClientTrace {
 	}
 }
 
-// isStale says that the connection was a kept one and brought nothing.
+// isStale reports whether the request used an idle connection that returned nothing.
 func (s *connTrace) isStale() bool { return s.reused.Load() && !s.responded.Load() }

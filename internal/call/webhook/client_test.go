@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// credentialStore is credentials that a test can change.
+// credentialStore has credentials that a test can replace.
 type credentialStore struct {
 	now atomic.Pointer[webhook.Credentials]
 	err error
@@ -28,8 +28,8 @@ func (w *credentialStore) current(context.Context) (*webhook.Credentials, error)
 	return w.now.Load(), w.err
 }
 
-// newTLSServer serves over TLS and notes who asked: by which Authorization, over
-// which connection.
+// newTLSServer starts a TLS server that records the Authorization and the connection of
+// each request.
 func newTLSServer(t *testing.T) (server *httptest.Server, called *[]string) {
 	t.Helper()
 	called = new([]string)
@@ -58,7 +58,7 @@ func mustCall(t *testing.T, w *webhook.Webhook) {
 	}
 }
 
-// A new token goes over the connections there are; other certificates do not.
+// A new token reuses connections, new certificates do not.
 func TestCredentialsChange(t *testing.T) {
 	server, called := newTLSServer(t)
 	var held credentialStore
@@ -133,7 +133,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// dialNotifyingClose dials connections that tell of their end.
+// dialNotifyingClose dials connections that report their closing.
 func dialNotifyingClose(closed chan<- struct{}) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// ConnectionLimiter bounds how many connections all webhooks of a process have, in use or
-// idle: each takes a file descriptor, without which nothing else can be served. Where
-// there are too many, idle ones are closed; where all are in use, calls wait.
+// ConnectionLimiter bounds the connections of all webhooks in the process, so that they
+// cannot exhaust its file descriptors. At the limit, it closes idle connections; if all
+// are in use, calls wait.
 type ConnectionLimiter struct {
 	slots chan struct{}
 
 	mu sync.Mutex
-	// clients are the webhooks that may have idle ones.
+	// clients are the webhooks that may have idle connections.
 	clients map[*reloadingClient]bool
 }
 
-// NewConnectionLimiter allows so many, at least one.
+// NewConnectionLimiter returns a limiter for at least one connection.
 func NewConnectionLimiter(limit int) *ConnectionLimiter {
 	return &ConnectionLimiter{slots: make(chan struct{}, max(1, limit)), clients: map[*reloadingClient]bool{}}
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// limitDialer has what a dialer opens counted. Nil bounds nothing.
+// limitDialer limits the connections that dial opens. A nil limiter returns dial.
 func (c *ConnectionLimiter) limitDialer(dial dialer) dialer {
 	if c == nil {
 		return dial
@@ -64,7 +64,7 @@ func (c *ConnectionLimiter) acquire(ctx context.Context) error {
 	}
 }
 
-// idlePollInterval is how soon a call that waits looks for connections that have become idle.
+// idlePollInterval is how often a waiting call looks for idle connections.
 const idlePollInterval = 20 * time.Millisecond
 
 // closeIdle closes the idle connections of all webhooks.
@@ -92,7 +92,7 @@ func (c *ConnectionLimiter) remove(l *reloadingClient) {
 	}
 }
 
-// limitedConn gives its slot back when it is closed.
+// limitedConn releases its slot when it is closed.
 type limitedConn struct {
 	net.Conn
 	release func()

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// connCounter counts the connections that are open.
+// connCounter counts open connections.
 type connCounter struct {
 	sync.Mutex
 
@@ -25,7 +25,6 @@ func (o *connCounter) add(n int) {
 	o.max = max(o.max, o.now)
 }
 
-// countedConn is a connection that is counted.
 type countedConn struct {
 	net.Conn
 	closed func()
@@ -45,8 +44,8 @@ func (o *connCounter) dial(ctx context.Context, network, address string) (net.Co
 	return countedConn{conn, sync.OnceFunc(func() { o.add(-1) })}, nil
 }
 
-// Fault S8: the connections of many hooks, most of them idle, took all file descriptors,
-// and health was not answered any more.
+// Idle connections to many hooks must not exhaust the file descriptors, which health
+// probes need too.
 func TestConnectionLimiterIsShared(t *testing.T) {
 	const limit, webhooks, callers = 4, 10, 8
 	bound, counted := webhook.NewConnectionLimiter(limit), &connCounter{}
@@ -72,13 +71,13 @@ func TestConnectionLimiterIsShared(t *testing.T) {
 	}
 }
 
-// A call that finds all connections in use ends when its time is up.
+// A call waits for a free connection until its timeout.
 func TestConnectionLimiterWaits(t *testing.T) {
 	bound, called := webhook.NewConnectionLimiter(1), make(chan struct{})
 	stuck := open(t, webhook.Config{ConnectionLimiter: bound, Timeout: time.Minute, URL: serve(t, func(_ int, conn net.Conn) {
 		close(called)
 		_, _ = conn.Read(make([]byte, 1<<10))
-		_, _ = conn.Read(make([]byte, 1<<10)) // until the caller closes it
+		_, _ = conn.Read(make([]byte, 1<<10)) // Until the caller closes it.
 		_ = conn.Close()
 	})})
 	ctx, stop := context.WithCancel(t.Context())

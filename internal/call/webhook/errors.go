@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Error is a question that got no answer which can be used. What it wraps says why.
+// Error is a failed call. It wraps the cause.
 type Error struct {
-	// URL is the URL, less what may be secret.
+	// URL is the URL without secrets.
 	URL string
 	Err error
 }
@@ -18,10 +18,10 @@ type Error struct {
 func (e *Error) Error() string { return "POST " + e.URL + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// StatusError is an answer of another status than 200.
+// StatusError is a status code other than 200.
 type StatusError struct {
 	Code int
-	// Body is the beginning of what came with it, To where a redirect points.
+	// Body is the beginning of the body, Location the target of a redirect.
 	Body, Location string
 }
 
@@ -36,8 +36,8 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// IsConnectError says that a call failed before there was a connection: the host is not
-// known, or nothing listens there.
+// IsConnectError reports whether no connection could be made: the host is unknown or
+// does not accept connections.
 func IsConnectError(err error) bool {
 	if op, is := errors.AsType[*net.OpError](err); is {
 		return op.Op == "dial"
@@ -46,12 +46,12 @@ func IsConnectError(err error) bool {
 	return unknown
 }
 
-// TimeoutError is an answer that did not come, or not to its end, within the timeout.
+// TimeoutError means that no complete response arrived within the timeout.
 type TimeoutError struct{ text string }
 
 func (e *TimeoutError) Error() string { return e.text }
 
-// CredentialsError says that there is nothing to ask with.
+// CredentialsError means that the credentials are unavailable.
 type CredentialsError struct{ Err error }
 
 func (e *CredentialsError) Error() string { return "credentials: " + e.Err.Error() }

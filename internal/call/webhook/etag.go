@@ -13,49 +13,46 @@ import (
 const (
 	defaultCacheTimeout = time.Hour
 	defaultCacheBytes   = 64 << 20
-	// entryOverhead is about what a reply costs beside its body.
+	// entryOverhead approximates the memory of a cached response without its body.
 	entryOverhead = 512
 )
 
-// ETag lets a hook say that its last reply about a parent still holds, instead
-// of repeating it. Its reply then needs the header ETag; the next question about
-// the parent has it as If-None-Match, and an answer of 304 or 412 stands for
-// that reply.
+// ETag configures the cache of responses with an ETag header. The next request for the
+// same parent sends the ETag as If-None-Match; a status of 304 or 412 then selects the
+// cached response.
 type ETag struct {
 	Enabled bool
-	// Timeout is how long after it came a reply may be used; an hour if it is
-	// not above zero.
+	// Timeout is the maximum age of a cached response; default one hour.
 	Timeout time.Duration
-	// Cleanup is how often replies past that are thrown away; as often as
-	// Timeout if it is not above zero.
+	// Cleanup is the interval between evictions of expired responses; default Timeout.
 	Cleanup time.Duration
-	// MaxBytes is how many bytes of replies are kept, the most recently used ones;
-	// 64 MiB if it is not above zero.
+	// MaxBytes limits the size of the cache, which evicts the least recently used
+	// responses; default 64 MiB.
 	MaxBytes int64
 }
 
-// responseCache are those a hook may refer to. Nil keeps none, and of no subject.
+// responseCache caches responses by parent. A nil cache stores nothing.
 type responseCache struct {
 	lifetime, cleanup time.Duration
 	maxBytes          int64
 
 	mu      sync.Mutex
 	entries map[cacheKey]*list.Element
-	// lru holds *reply, the one used last in front.
+	// lru has *cachedResponse values, the most recently used in front.
 	lru  *list.List
 	size int64
-	// lastCleanup is when expired replies were last thrown away.
+	// lastCleanup is the time of the latest eviction of expired responses.
 	lastCleanup time.Time
 }
 
-// cacheKey is what a question is about.
+// cacheKey identifies the parent of a request.
 type cacheKey struct {
 	hookType  HookType
 	groupKind object.GroupKind
 	object.Ref
 }
 
-// cachedResponse is one reply. Nil is none.
+// cachedResponse is one response. Nil means none.
 type cachedResponse struct {
 	key     cacheKey
 	etag    string
@@ -78,7 +75,7 @@ func newResponseCache(c ETag) *responseCache {
 	}
 }
 
-// get returns the last reply about the subject, or nil.
+// get returns the cached response for the key, or nil.
 func (r *responseCache) get(about *cacheKey) *cachedResponse {
 	if r == nil || about == nil {
 		return nil
@@ -98,8 +95,7 @@ func (r *responseCache) get(about *cacheKey) *cachedResponse {
 	return found
 }
 
-// put remembers a reply. One without an ETag only ends the use of the one
-// before.
+// put stores a response. One without an ETag only removes its predecessor.
 func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
 	if r == nil || about == nil {
 		return
@@ -111,7 +107,7 @@ func (r *responseCache) put(about *cacheKey, etag string, body []byte) {
 		r.remove(old)
 	}
 	if etag != "" {
-		// The body belongs to whoever asked.
+		// The caller owns the body.
 		r.add(&cachedResponse{key: *about, etag: etag, body: bytes.Clone(body), expires: now.Add(r.lifetime)})
 	}
 	r.evict(now)
@@ -128,8 +124,8 @@ func (r *responseCache) remove(element *list.Element) {
 	r.size -= old.size()
 }
 
-// evict throws away what has expired, if it is time to, and what there is no
-// room for.
+// evict removes expired responses, if Cleanup has passed, and the least recently used
+// ones above MaxBytes.
 func (r *responseCache) evict(now time.Time) {
 	if now.Sub(r.lastCleanup) >= r.cleanup {
 		r.lastCleanup = now
@@ -146,7 +142,7 @@ func (r *responseCache) evict(now time.Time) {
 
 func (r *cachedResponse) size() int64 { return entryOverhead + int64(len(r.etag)+len(r.body)) }
 
-// withIfNoneMatch is the header of a question that mentions the reply.
+// withIfNoneMatch adds the ETag of the cached response to the header.
 func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
 	if r == nil {
 		return header
@@ -156,13 +152,13 @@ func (r *cachedResponse) withIfNoneMatch(header http.Header) http.Header {
 	return header
 }
 
-// confirmedBy says whether an answer means that the reply still holds.
+// confirmedBy reports whether the status code selects the cached response.
 func (r *cachedResponse) confirmedBy(code int) bool {
 	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
 }
 
-// cacheKey reads what the question is about, nil if that is no object. The group
-// of the parent counts: two groups may have a kind of one name.
+// cacheKey returns the key of the request's parent, nil if that is not an object. The
+// key includes the API group, since two groups may share a kind.
 func (q request) cacheKey() *cacheKey {
 	parent, err := object.Parse(q.parent)
 	if err != nil {

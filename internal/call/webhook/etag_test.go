@@ -17,15 +17,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// requestFor is a question about a parent of its own.
+// requestFor returns a request for the parent with this name.
 func requestFor(apiVersion, namespace, name string) *hook.Request {
 	q := request()
 	q.Parent = fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Cat","metadata":{"namespace":%q,"name":%q}}`, apiVersion, namespace, name)
 	return q
 }
 
-// etagServer is a hook that answers with an ETag, and with a code alone where the
-// question has one.
+// etagServer is a hook that sends an ETag, and only a status code if the request has
+// one.
 type etagServer struct {
 	code        int
 	body        string
@@ -75,7 +75,7 @@ func TestCachedResponseIsReused(t *testing.T) {
 				if string(resp.Status) != `{"n":1}` || len(resp.Children) != 1 {
 					t.Errorf("got %s and %s", resp.Status, resp.Children)
 				}
-				// What was returned is the caller's to spoil.
+				// The caller owns the response and may modify it.
 				clear(resp.Status)
 				clear(resp.Children[0])
 			}
@@ -87,7 +87,7 @@ func TestCachedResponseIsReused(t *testing.T) {
 	}
 }
 
-// Neither code means anything but after the question of one's last reply.
+// Both codes are errors unless the request sent an ETag.
 func TestUnexpectedNotModifiedIsAnError(t *testing.T) {
 	for code, want := range map[int]string{
 		304: "answered 304 Not Modified", 412: "answered 412 Precondition Failed",
@@ -115,7 +115,7 @@ func TestNoETagIsSentUnlessEnabled(t *testing.T) {
 	h.expectIfNoneMatch(t, "", "")
 }
 
-// A reply about one parent is none about another, be its kind of the same name.
+// Parents do not share responses, even if their kinds have the same name.
 func TestCacheKeys(t *testing.T) {
 	h := &etagServer{code: 304, body: taggedResponse}
 	w := h.open(t, webhook.Config{})
@@ -147,8 +147,7 @@ func TestNewResponseReplacesCachedOne(t *testing.T) {
 	h.expectIfNoneMatch(t, "", `"v1"`, `"v2"`)
 }
 
-// What could not be understood is not kept, or it would be misunderstood for
-// ever.
+// Caching a malformed response would repeat its error.
 func TestMalformedResponseIsNotCached(t *testing.T) {
 	h := &etagServer{code: 304, body: `{"childern":[]}`}
 	w := h.open(t, webhook.Config{})
@@ -168,7 +167,7 @@ func TestCacheMaxBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// There is room for two; b was used the longest ago when c came.
+	// The cache fits two responses; b was the least recently used when c arrived.
 	h.expectIfNoneMatch(t, "", "", `"v1"`, "", `"v1"`, "")
 	if n, size := w.CacheSize(); n != 2 || size > 4000 {
 		t.Errorf("%d replies of %d bytes are kept", n, size)
@@ -179,7 +178,7 @@ func TestCachedResponsesExpire(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		etag webhook.ETag
-		// lifetime is when a reply expires, gone when nothing is left of it.
+		// lifetime is when a response expires, gone when the cache evicts it.
 		lifetime, gone time.Duration
 	}{
 		{"by default", webhook.ETag{}, time.Hour, time.Hour},
@@ -222,8 +221,7 @@ func withETag(e webhook.ETag) webhook.ETag {
 	return e
 }
 
-// serveETag answers with an ETag, or that the reply of that one still holds, and
-// notes which.
+// serveETag sends an ETag, or 304 if the request has one, and records which.
 func serveETag(received *atomic.Bool) connHandler {
 	return func(_ int, conn net.Conn) {
 		defer conn.Close()
@@ -241,7 +239,6 @@ func serveETag(received *atomic.Bool) connHandler {
 	}
 }
 
-// A customizer's replies are used again as well.
 func TestCachedCustomizeResponseIsReused(t *testing.T) {
 	h := &etagServer{code: 304, body: `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"}]}`}
 	w := h.open(t, webhook.Config{})

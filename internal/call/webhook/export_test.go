@@ -5,12 +5,12 @@ import (
 	"crypto/x509"
 )
 
-// TrustRoots lets a test's own certificate authority speak for a server.
+// TrustRoots sets the trusted CAs.
 func (w *Webhook) TrustRoots(roots *x509.CertPool) {
 	w.client.replace(&Credentials{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
 }
 
-// CacheSize is how many replies are kept, and what they take.
+// CacheSize returns the number of cached responses and their size.
 func (w *Webhook) CacheSize() (n int, size int64) {
 	w.cache.mu.Lock()
 	defer w.cache.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// A handler that says what went wrong has answered: the exchange is well, and
-// no reply stands for a later one.
+// A handler's own error is a successful exchange, and is not cached.
 func TestHandlerError(t *testing.T) {
 	var called []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +42,7 @@ func TestHandlerError(t *testing.T) {
 	}
 }
 
-// What a handler's server answers means what it means for any hook.
+// Status codes mean the same for handlers as for hooks.
 func TestHandlerStatusErrors(t *testing.T) {
 	for code, want := range map[int]func(error) bool{
 		http.StatusTooManyRequests:    isA[*hook.RetryAfterError],
@@ -66,8 +65,7 @@ func isA[E error](err error) bool {
 	return is
 }
 
-// A verdict is taken only from an answer that is clearly one: of a server that fails
-// there is none, which is not the same as a refusal.
+// A failing server or an ambiguous response is an error, not a denial.
 func TestAdmit(t *testing.T) {
 	for _, c := range []struct {
 		name, reply string
@@ -101,9 +99,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Fault H1: a handler whose connection was closed without a response was called once more
-// at once, beyond its retries. A call about what should be is repeated: the connection was
-// kept from an earlier call, and may have been dead.
+// A handler whose connection closes without a response is not called again outside its
+// retries. A sync call is repeated, since an idle connection may be dead.
 func TestHandlersAreCalledOnce(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,14 +14,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 )
 
-// valuesServer answers with a response in which a value is repeated until it has nearly the
-// size that is taken.
+// valuesServer returns a response that repeats a value up to nearly the size limit.
 func valuesServer(before, value, after string) http.HandlerFunc {
 	body := []byte(before + strings.Repeat(value+",", (webhook.DefaultMaxResponseBytes-len(before)-len(after))/(len(value)+1)-1) + value + after)
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
 }
 
-// Fault S4: a response inside the limit of 32 MiB took gigabytes.
+// A response within 32 MiB must not allocate gigabytes.
 func TestTooManyValues(t *testing.T) {
 	const want = "malformed response: has more than 500000 JSON values"
 	const child = `{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},"data":{"a":[`
@@ -55,8 +54,8 @@ func TestTooManyValues(t *testing.T) {
 			server := httptest.NewServer(c.handler)
 			defer server.Close()
 			w := open(t, webhook.Config{URL: server.URL, Wire: hook.Wire{Decoding: hook.Loose}, Timeout: time.Minute})
-			// It is read only until it has too many values. All of it is 32 MiB, what it grows
-			// from another 32, and a tree of it gigabytes.
+			// Reading stops at too many values. The whole response has 32 MiB, its
+			// buffer another 32, and a decoded tree would take gigabytes.
 			const most = 40 << 20
 			if took := heaptest.Allocated(func() {
 				if err := c.call(t.Context(), w); err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -69,7 +68,7 @@ func TestTooManyValues(t *testing.T) {
 	}
 }
 
-// What is large and no attack passes: 5,000 pods.
+// A large but legitimate response of 5,000 pods passes.
 func TestManyValues(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"registry.example/c:1",` +
 		`"env":[` + strings.Repeat(`{"name":"A","value":"x"},`, 20) + `{"name":"B","value":"y"}],"ports":[{"containerPort":80}]}]}}`
@@ -80,8 +79,7 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// Fault S9: what a hook says with another status goes to events and conditions, as far
-// as the user wants.
+// MaxErrorBytes limits the body quoted in events and conditions.
 func TestQuotedBody(t *testing.T) {
 	server := serveResponse(t, 500, nil, strings.Repeat("no database ", 100))
 	for quoted, want := range map[int]string{

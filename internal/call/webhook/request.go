@@ -13,20 +13,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// request is one question on its way to become an answer.
+// request is one call.
 type request struct {
 	hookType HookType
 	body     []byte
-	// parent is what it is about, nil where no earlier reply could stand for the
-	// answer.
+	// parent is the parent object; nil if responses must not be cached.
 	parent json.RawMessage
-	// key is what replies are kept by; nil if they are not.
+	// key is the cache key; nil without caching.
 	key *cacheKey
-	// decode decodes a reply, which it may keep.
+	// decode decodes a response body and may retain it.
 	decode func(body []byte) error
 }
 
-// exchange puts the question and reads the answer.
+// exchange sends the request and decodes the response.
 func (w *Webhook) exchange(ctx context.Context, q request, ex *CallResult) error {
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -65,7 +64,7 @@ func (w *Webhook) exchange(ctx context.Context, q request, ex *CallResult) error
 	return w.statusError(resp, ex)
 }
 
-// decode reads a reply, and keeps a copy of one that may be of use again.
+// decode decodes a response and caches a copy.
 func (w *Webhook) decode(q request, etag string, data []byte) error {
 	if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
 		return &hook.MalformedError{Err: err}
@@ -77,7 +76,7 @@ func (w *Webhook) decode(q request, etag string, data []byte) error {
 	return nil
 }
 
-// credentialsError says why there is nothing to ask with.
+// credentialsError wraps err unless the caller's context ended.
 func (w *Webhook) credentialsError(called context.Context, err error) error {
 	if called.Err() != nil {
 		return called.Err()

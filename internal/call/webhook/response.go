@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// initialBufferSize is the room for a reply that does not announce its size.
+	// initialBufferSize applies to responses without a Content-Length.
 	initialBufferSize = 4 << 10
-	// maxPreallocated is the announced size up to which room is made before anything
-	// has arrived.
+	// maxPreallocated limits the buffer allocated for a Content-Length before any data
+	// arrives.
 	maxPreallocated = 1 << 20
-	// maxDrained is what is read of an unwanted reply to keep its connection.
+	// maxDrained limits how much of an error response is read to reuse its connection.
 	maxDrained = 64 << 10
-	// maxLocation is what an error repeats of where a redirect points.
+	// maxLocation limits the Location header quoted in errors.
 	maxLocation = 200
-	// maxRetryAfter is the longest a hook may ask to be left alone.
+	// maxRetryAfter limits the delay that a hook can request.
 	maxRetryAfter = 24 * time.Hour
 )
 
-// read returns the reply's body, or as much of it as arrived. It ends where there are
-// more values than may be.
+// read returns the body, or the part received before an error. It stops at too many
+// values.
 func (w *Webhook) read(resp *http.Response) ([]byte, error) {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("unexpected Content-Encoding %q", encoding)}
@@ -48,7 +48,7 @@ func (w *Webhook) read(resp *http.Response) ([]byte, error) {
 		case err != nil:
 			return data, &truncatedError{bytesRead: len(data), err: err}
 		case len(data) == cap(data):
-			// No more room for what is refused anyway.
+			// Check before growing the buffer.
 			if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
 				return data, &hook.MalformedError{Err: err}
 			}
@@ -57,7 +57,7 @@ func (w *Webhook) read(resp *http.Response) ([]byte, error) {
 	}
 }
 
-// bufferSize is for one byte more than announced, so that the end is met at once.
+// bufferSize returns one byte more than announced, so that the same read meets the end.
 func (w *Webhook) bufferSize(contentLength int64) int64 {
 	if contentLength < 0 {
 		return min(initialBufferSize, w.limits.MaxResponseBytes+1)
@@ -65,7 +65,7 @@ func (w *Webhook) bufferSize(contentLength int64) int64 {
 	return min(contentLength, maxPreallocated) + 1
 }
 
-// grow doubles the room, but never beyond the byte that is one too many.
+// grow doubles the buffer up to one byte above the limit.
 func (w *Webhook) grow(data []byte) []byte {
 	larger := make([]byte, len(data), min(2*int64(len(data)), w.limits.MaxResponseBytes+1))
 	copy(larger, data)
@@ -83,7 +83,7 @@ func formatBytes(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// statusError is what an answer other than 200 means.
+// statusError returns the error for a status other than 200.
 func (w *Webhook) statusError(resp *http.Response, ex *CallResult) error {
 	err := &StatusError{Code: resp.StatusCode, Body: quote(string(drain(resp, ex)), w.limits.MaxErrorBytes)}
 	if resp.StatusCode/100 == 3 {
@@ -92,7 +92,7 @@ func (w *Webhook) statusError(resp *http.Response, ex *CallResult) error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		// A proxy says so of what is behind it.
+		// Proxies return these if their backend is unreachable.
 		return &hook.UnreachableError{Err: err}
 	default:
 		return err
@@ -103,16 +103,15 @@ func (w *Webhook) statusError(resp *http.Response, ex *CallResult) error {
 	return err
 }
 
-// drain reads an unwanted reply, up to a point, so that its connection can be
-// kept.
+// drain reads a limited part of an error response so that the connection can be reused.
 func drain(resp *http.Response, ex *CallResult) []byte {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxDrained))
 	ex.BytesIn = len(head)
 	return head
 }
 
-// retryAfter reads seconds or a date; 0 if it is neither or no time from now,
-// for which the queue's own backoff is better.
+// retryAfter parses seconds or a date. It returns 0, which selects the queue's backoff,
+// for other or past values.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
@@ -123,7 +122,7 @@ func retryAfter(value string) time.Duration {
 	return 0
 }
 
-// quote makes one line of what a hook said, of so many bytes.
+// quote returns at most limit bytes of s on one line.
 func quote(s string, limit int) string {
 	if limit == 0 {
 		return ""

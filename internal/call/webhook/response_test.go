@@ -18,12 +18,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// request is about nothing in particular.
 func request() *hook.Request {
 	return &hook.Request{Controller: []byte(`{}`), Parent: []byte(`{}`), ParentNamespace: "default"}
 }
 
-// serveResponse serves one answer for ever.
+// serveResponse sends the same response to every request.
 func serveResponse(t *testing.T, code int, header http.Header, body string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -35,7 +34,7 @@ func serveResponse(t *testing.T, code int, header http.Header, body string) *htt
 	return server
 }
 
-// callError is the error of a call, less where it was made.
+// callError returns the text of a call's error without the URL.
 func callError(t *testing.T, w *webhook.Webhook, url string) string {
 	t.Helper()
 	resp, err := w.Call(t.Context(), request())
@@ -101,7 +100,7 @@ func TestRetryAfter(t *testing.T) {
 		"":                              0,
 	} {
 		t.Run(value, func(t *testing.T) {
-			// In here it is the first second of the year 2000.
+			// The fake clock starts at midnight on January 1, 2000.
 			synctest.Test(t, func(t *testing.T) {
 				w := openPipe(t, webhook.Config{}, respondAndWait("HTTP/1.1 429 Busy\r\nRetry-After: "+value+"\r\nContent-Length: 0\r\n\r\n"))
 				_, err := w.Call(t.Context(), request())
@@ -154,8 +153,8 @@ func TestMaxResponseBytes(t *testing.T) {
 	}
 }
 
-// padded answers with no children and white space to the size wanted, for as
-// long as anybody listens.
+// padded sends a response with no children, padded with white space to size, until the
+// client disconnects.
 func padded(size int, contentLength bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if contentLength {
@@ -191,7 +190,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Metrics tell the questions apart, and count those that never arrived.
+// Metrics distinguish the hook types and count failed requests.
 func TestObserveHookTypes(t *testing.T) {
 	var trace []string
 	w := open(t, webhook.Config{

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// idleTimeout is short enough to forget a hook's former addresses and long
-	// enough to serve a steady trickle.
+	// idleTimeout is short enough to follow changed addresses and long enough for
+	// infrequent calls.
 	idleTimeout = 30 * time.Second
-	// keepAlive finds peers that vanished without a word.
+	// keepAlive detects vanished peers.
 	keepAlive = 15 * time.Second
-	// pingAfter and pingTimeout do the same for HTTP/2, where one dead
-	// connection would take every call with it.
+	// pingAfter and pingTimeout do so for HTTP/2, where one dead connection would fail
+	// all calls.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// writeBuffer lets most questions be one write. Answers are read straight
-	// into the room made for them, so that a small readBuffer will do.
+	// writeBuffer fits most requests in one write. Responses bypass readBuffer, so it
+	// can be small.
 	writeBuffer = 16 << 10
 	readBuffer  = 4 << 10
-	// maxHeader is plenty for the headers of a reply.
+	// maxHeader limits the size of response headers.
 	maxHeader = 256 << 10
 )
 
-// newTransport is made for one host that is asked by so many at a time.
+// newTransport returns a transport for one host and c.Concurrency parallel calls.
 func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
 	t := &http.Transport{
 		DialContext:            c.Dial,
@@ -40,8 +40,8 @@ func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		WriteBufferSize:        writeBuffer,
 		ReadBufferSize:         readBuffer,
-		// Compressing costs more than a short way through a cluster saves,
-		// and a compressed reply could unpack to any size.
+		// Within a cluster, compression costs more than it saves, and a compressed
+		// response can expand to any size.
 		DisableCompression: true,
 	}
 	switch {
@@ -55,7 +55,7 @@ func newTransport(c Config, tlsConfig *tls.Config) *http.Transport {
 	return t
 }
 
-// proxy is that of the environment, but for addresses that Dial has a route for.
+// proxy returns the environment's proxy, but none for Routed addresses.
 func (c Config) proxy(r *http.Request) (*url.URL, error) {
 	port := r.URL.Port()
 	if port == "" {
@@ -67,7 +67,7 @@ func (c Config) proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// newHeader is shared by all calls; the transport only reads it.
+// newHeader returns the header that all calls share; the transport only reads it.
 func newHeader(user *url.Userinfo, userAgent string) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// truncatedError is a reply that stopped in the middle.
+// truncatedError is a response that ended early.
 type truncatedError struct {
 	bytesRead int
 	err       error
@@ -23,7 +23,7 @@ func (p *truncatedError) Error() string {
 }
 func (p *truncatedError) Unwrap() error { return p.err }
 
-// describedError says what happened in our words and remembers it in theirs.
+// describedError gives an error a new text.
 type describedError struct {
 	text string
 	err  error
@@ -32,8 +32,8 @@ type describedError struct {
 func (r *describedError) Error() string { return r.text }
 func (r *describedError) Unwrap() error { return r.err }
 
-// callError finds the words for an exchange that did not come to its end. asked is
-// the caller's context, limited the same with the timeout.
+// callError describes a failed exchange. called is the caller's context, limited adds
+// the timeout.
 func (w *Webhook) callError(called, limited context.Context, err error) error {
 	var malformed *hook.MalformedError
 	switch {
@@ -47,11 +47,11 @@ func (w *Webhook) callError(called, limited context.Context, err error) error {
 	return &hook.UnreachableError{Err: describeError(err)}
 }
 
-// timeoutError is the timeout. It is no context.DeadlineExceeded: the caller's time is
-// not up.
+// timeoutError returns a TimeoutError. It does not wrap context.DeadlineExceeded, which
+// would mean that the caller's own deadline passed.
 func (w *Webhook) timeoutError(err error) error {
-	// The address behind a name may have gone without closing its
-	// connections: the next calls had better dial anew.
+	// The host may have moved without closing its connections, so make the next calls
+	// dial.
 	w.client.closeIdle()
 	if p, ok := errors.AsType[*truncatedError](err); ok {
 		return &TimeoutError{fmt.Sprintf("no complete response within %v, only %d bytes", w.timeout, p.bytesRead)}
@@ -75,17 +75,17 @@ func describeError(err error) error {
 	return &describedError{strings.TrimPrefix(err.Error(), netHTTPPrefix), err}
 }
 
-// textAfter is what the errors around another one say after its text: the dialer may
-// know which hosts exist.
+// textAfter returns the text that wrapping errors append: the dialer may list known
+// hosts.
 func textAfter(inner, err error) string {
 	_, rest, _ := strings.Cut(err.Error(), inner.Error())
 	return rest
 }
 
-// netHTTPPrefix is what net/http puts before some of its errors.
+// netHTTPPrefix starts some errors of net/http.
 const netHTTPPrefix = "net/http: HTTP/1.x transport connection broken: "
 
-// remoteAddress names the address behind the host's name.
+// remoteAddress returns the IP address that failed.
 func remoteAddress(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {

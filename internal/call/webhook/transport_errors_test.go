@@ -21,11 +21,11 @@ import (
 
 const okReply = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"children\":[]}"
 
-// connHandler is what a server does with the nth connection made to it.
+// connHandler handles the nth connection to a server.
 type connHandler func(nth int, conn net.Conn)
 
-// respondAndClose answers the first question on every connection with raw bytes and
-// closes it.
+// respondAndClose sends raw bytes for the first request on every connection and closes
+// it.
 func respondAndClose(rawURL string) connHandler {
 	return func(_ int, conn net.Conn) {
 		readRequest(bufio.NewReader(conn))
@@ -34,8 +34,7 @@ func respondAndClose(rawURL string) connHandler {
 	}
 }
 
-// respondAndWait is saying but that the connection stays open until the other side
-// closes it.
+// respondAndWait is respondAndClose, but waits for the client to close the connection.
 func respondAndWait(rawURL string) connHandler {
 	return func(_ int, conn net.Conn) {
 		in := bufio.NewReader(conn)
@@ -46,7 +45,7 @@ func respondAndWait(rawURL string) connHandler {
 	}
 }
 
-// readRequest reads one request, and says whether there was one.
+// readRequest reads one request and reports whether it succeeded.
 func readRequest(in *bufio.Reader) bool {
 	req, err := http.ReadRequest(in)
 	if err != nil {
@@ -56,7 +55,7 @@ func readRequest(in *bufio.Reader) bool {
 	return err == nil
 }
 
-// serve runs a script on a port of its own and returns its URL.
+// serve runs a connHandler on a new port and returns its URL.
 func serve(t *testing.T, s connHandler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,8 +80,7 @@ func serve(t *testing.T, s connHandler) string {
 	return "http://" + listener.Addr().String()
 }
 
-// openPipe makes a webhook whose connections are pipes, so that time can be
-// faked.
+// openPipe returns a webhook whose connections are pipes, which work with fake time.
 func openPipe(t *testing.T, c webhook.Config, s connHandler) *webhook.Webhook {
 	t.Helper()
 	c.URL = "http://hook.default/sync"
@@ -141,7 +139,7 @@ func TestUnknownHost(t *testing.T) {
 	}
 }
 
-// Fault D4: what the dialer adds, the hosts that exist, is part of the message.
+// The error includes what the dialer adds: the known hosts.
 func TestUnknownHostNextToKnownHosts(t *testing.T) {
 	w := open(t, webhook.Config{URL: "http://hok.web/sync", Dial: func(_ context.Context, network, _ string) (net.Conn, error) {
 		unknown := &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "hok.web", IsNotFound: true}}
@@ -177,9 +175,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A hook's own timeout must not look like the end of the caller's time.
-// Fault S1: a hook that switches protocols and keeps the connection kept its caller for
-// ever, whatever the call.
+// A hook that switches protocols and keeps the connection open must not block its
+// caller.
 func TestSwitchingProtocols(t *testing.T) {
 	const want = "POST http://hook.default/sync: answered 101 Switching Protocols"
 	for name, call := range map[string]func(context.Context, *webhook.Webhook) error{
@@ -232,8 +229,8 @@ func TestTimeoutIsNotTheCallersDeadline(t *testing.T) {
 	})
 }
 
-// After a hook's pod was replaced, the connections to the old one are of no
-// use: only the call that finds out may suffer.
+// After a hook's pod is replaced, connections to the old pod are dead. Only the call
+// that detects this may fail.
 func TestTimeoutDropsIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -246,7 +243,7 @@ func TestTimeoutDropsIdleConnections(t *testing.T) {
 				case questions == 0:
 					<-release
 				default:
-					// The old pod is gone and says nothing any more.
+					// The old pod no longer responds.
 					_, _ = io.Copy(io.Discard, in)
 					return
 				}
@@ -283,8 +280,8 @@ func mustServeTwoCalls(t *testing.T, w *webhook.Webhook, release chan struct{}) 
 	synctest.Wait()
 }
 
-// A server may close a connection it kept alive just as the next question is
-// under way; the question is then asked again on a new one.
+// A server may close an idle connection while the next request is on its way. The
+// request is then retried on a new one.
 func TestStaleConnection(t *testing.T) {
 	connections := make(chan int, 3)
 	url := serve(t, func(nth int, conn net.Conn) {
@@ -307,8 +304,7 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// The same with a question too long to be under way at once: it is the writing
-// that fails, wherever it is.
+// With a long request, it is the write that fails, at any point.
 func TestStaleConnectionDuringRequest(t *testing.T) {
 	const rounds = 5
 	url := serve(t, func(_ int, conn net.Conn) {
@@ -316,7 +312,7 @@ func TestStaleConnectionDuringRequest(t *testing.T) {
 		readRequest(in)
 		_, _ = io.WriteString(conn, okReply)
 		_, _ = in.Peek(1)
-		// Closed with unread bytes, it is reset.
+		// Closing with unread bytes resets the connection.
 		_ = conn.Close()
 	})
 	w := open(t, webhook.Config{URL: url})
@@ -329,8 +325,8 @@ func TestStaleConnectionDuringRequest(t *testing.T) {
 	}
 }
 
-// A hook that dies of a question is not asked a third time, however many
-// connections there are to it.
+// A request that crashes the hook is sent at most twice, regardless of the number of
+// idle connections.
 func TestRequestThatCrashesTheHook(t *testing.T) {
 	var deadly atomic.Bool
 	var questions atomic.Int64
@@ -358,7 +354,7 @@ func TestRequestThatCrashesTheHook(t *testing.T) {
 	}
 }
 
-// One that begins to answer is not asked again.
+// A request is not retried after the first byte of a response.
 func TestOnlyStaleConnectionsAreRetried(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
-// countConnections serves a handler and counts the connections made to it.
+// countConnections starts a server and counts its connections.
 func countConnections(t *testing.T, handler http.HandlerFunc) (url string, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -52,7 +52,7 @@ func TestConnectionsAreReusedAfterErrors(t *testing.T) {
 
 func TestConnectionsAreKeptForEveryCaller(t *testing.T) {
 	const callers, rounds = 12, 20
-	// Every round, all callers wait for each other within the hook.
+	// In every round, all callers wait for each other within the hook.
 	var round sync.WaitGroup
 	url, connections := countConnections(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -73,9 +73,8 @@ func TestConnectionsAreKeptForEveryCaller(t *testing.T) {
 		}
 		calls.Wait()
 	}
-	// A connection comes back to the pool an instant after its answer, so now
-	// and then a caller dials beside it. Were they not kept, it would be nearly
-	// every caller in every round.
+	// A connection becomes idle shortly after its response, so some callers dial a new
+	// one. Without reuse, nearly every call would.
 	if n := connections.Load(); n > callers*rounds/2 {
 		t.Errorf("%d connections for %d callers", n, callers)
 	}

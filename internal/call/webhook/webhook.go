@@ -1,10 +1,9 @@
-// Package webhook calls a hook that answers over HTTP.
+// Package webhook calls hooks over HTTP.
 //
-// Here live the connections to one webhook, the exchange of one question for
-// one answer, the replies kept for hooks that speak of ETags, and the words for
-// what goes wrong on the way. The wire form lives in hook; where credentials
-// come from, in credential; what a failed call leads to is the engine's
-// business; who has which URL is decided in compile, which makes the webhooks.
+// It manages the connections to one webhook, exchanges a request for a response, caches
+// responses with ETags, and describes network errors. Package hook defines the wire
+// form, credential reads Secrets, the engine handles errors, and compile creates the
+// webhooks.
 package webhook
 
 import (
@@ -25,58 +24,54 @@ const (
 	defaultUserAgent   = "setpoint"
 )
 
-// The Limits of a webhook that says nothing else.
+// The default Limits.
 const (
 	DefaultMaxResponseBytes = 32 << 20
 	DefaultMaxValues        = 500_000
 	DefaultMaxErrorBytes    = 200
 )
 
-// Config is one webhook. Only the URL has to be given.
+// Config configures a webhook. Only URL is required.
 type Config struct {
-	// URL is http or https. A user and password in it are sent as basic
-	// authentication, unless there are credentials with an Authorization.
+	// URL is http or https. Its user and password are sent as basic authentication
+	// unless Credentials has an Authorization.
 	URL  string
 	Wire hook.Wire
-	// Timeout bounds a call from dialling to the last byte; 10 seconds if it
-	// is not above zero.
+	// Timeout returns the time limit of a call, from dialing to the last byte.
 	Timeout time.Duration
-	// Limits bound what is taken of a response.
 	Limits
-	// Concurrency is how many calls are expected at a time, and so how many
-	// connections are kept; 32 if it is not above zero.
+	// Concurrency is the expected number of parallel calls, and so of idle connections;
+	// default 32.
 	Concurrency int
-	// UserAgent is "setpoint" if empty.
+	// UserAgent defaults to "setpoint".
 	UserAgent string
-	// Credentials are asked for at every call, which fails with their error. It
-	// must be quick while nothing changes, and return when ctx is done. Nil
-	// stands for none.
+	// Credentials returns the credentials for each call; its error fails the call. It
+	// must be fast while they are unchanged and must return when ctx is done. Nil means
+	// no credentials.
 	Credentials func(ctx context.Context) (*Credentials, error)
-	// ETag lets replies be used again.
+	// ETag configures the response cache.
 	ETag ETag
-	// ConnectionLimiter bounds those of all webhooks together; nil bounds none.
+	// ConnectionLimiter is shared by all webhooks; nil means no limit.
 	ConnectionLimiter *ConnectionLimiter
-	// Dial replaces the way to the network, and any proxy but for addresses that are
-	// not Routed.
+	// Dial replaces the default dialer, and the proxy for Routed addresses.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Routed says that Dial leads elsewhere than the network for an address. For others
-	// the proxies of the environment count. Nil stands for all.
+	// Routed reports whether Dial has its own route to an address. All other addresses
+	// use the environment's proxies. Nil means that all are routed.
 	Routed func(address string) bool
-	// Observe is told of every call after it, from the caller's goroutine.
+	// Observe is called after every call, on the caller's goroutine.
 	Observe func(CallResult)
 }
 
-// Limits bound what a response can take of the process. What is not above zero has
-// its default.
+// Limits bound the memory that a response takes. Values up to zero select the default.
 type Limits struct {
-	// MaxResponseBytes is the size in bytes above which a response is refused; 32 MiB.
+	// MaxResponseBytes is the maximum size of a response; default 32 MiB.
 	MaxResponseBytes int64
-	// MaxValues is how many JSON values a response may have: objects, lists and
-	// scalars at all depths; 500,000. A tree of them takes 50 to 300 bytes for each,
-	// several times over, whatever their size in the response.
+	// MaxValues is the maximum number of JSON values (objects, lists and scalars) in a
+	// response; default 500,000. A decoded value takes 50 to 300 bytes, however small it
+	// is in JSON.
 	MaxValues int
-	// MaxErrorBytes is how many bytes of a response other than 200 an error repeats, which
-	// goes to logs, events and conditions; 200. Less than zero is none.
+	// MaxErrorBytes limits how much of an error response is quoted in errors, which
+	// reach logs, events and conditions; default 200. Negative values quote nothing.
 	MaxErrorBytes int
 }
 
@@ -87,10 +82,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// HookType is what a call asked.
+// HookType is the type of a call.
 type HookType string
 
-// The questions.
+// The hook types.
 const (
 	Sync      HookType = "sync"
 	Finalize  HookType = "finalize"
@@ -99,22 +94,21 @@ const (
 	Admit     HookType = "admit"
 )
 
-// CallResult is what one call came to.
+// CallResult is the result of one call.
 type CallResult struct {
 	HookType HookType
-	// Code is the HTTP status code, 0 if none arrived.
+	// Code is the HTTP status code; 0 without a response.
 	Code int
-	// Duration is from the question to the answer understood.
+	// Duration is the time from sending the request to decoding the response.
 	Duration time.Duration
-	// BytesOut and BytesIn are the sizes of the bodies; BytesIn is how much of
-	// a reply was read.
+	// BytesOut and BytesIn are the sizes of the bodies. BytesIn counts the bytes read.
 	BytesOut, BytesIn int
-	// Err is what the caller got.
+	// Err is the error returned to the caller.
 	Err error
 }
 
-// Webhook is a hook.Hook, a hook.Customizer, a hook.Handler and a hook.Admitter: the
-// questions differ in their wire form alone.
+// Webhook implements hook.Hook, hook.Customizer, hook.Handler and hook.Admitter, which
+// differ only in the wire form.
 type Webhook struct {
 	url         *url.URL
 	redactedURL string
@@ -122,7 +116,7 @@ type Webhook struct {
 	timeout     time.Duration
 	limits      Limits
 	client      *reloadingClient
-	// limiter is nil where nothing bounds them.
+	// limiter is nil without a limit.
 	limiter *ConnectionLimiter
 	cache   *responseCache
 	observe func(CallResult)
@@ -135,7 +129,7 @@ var (
 	_ hook.Admitter   = &Webhook{}
 )
 
-// New makes a webhook. It does not connect.
+// New creates a webhook without connecting to it.
 func New(c Config) (*Webhook, error) {
 	target, err := parseURL(c.URL)
 	if err != nil {
@@ -159,8 +153,7 @@ func New(c Config) (*Webhook, error) {
 	return w, nil
 }
 
-// Close lets go of the connections that are not in use. A closed webhook can
-// still be called.
+// Close closes idle connections. A closed webhook can still be called.
 func (w *Webhook) Close() {
 	w.limiter.remove(w.client)
 	w.client.closeIdle()
@@ -174,8 +167,8 @@ func (w *Webhook) Call(ctx context.Context, req *hook.Request) (*hook.Response, 
 	var resp *hook.Response
 	q := request{
 		hookType: Sync,
-		// The body is made anew for every call: the transport may go on
-		// reading it after the answer has come.
+		// Each call has its own body: the transport may still read it after the response
+		// arrived.
 		body:   req.AppendJSON(nil, w.wire),
 		parent: req.Parent,
 		decode: func(data []byte) (err error) {
@@ -205,11 +198,11 @@ func (w *Webhook) Customize(ctx context.Context, req *hook.CustomizeRequest) (*h
 	return resp, err
 }
 
-// Handle implements hook.Handler. No earlier reply stands for the answer to a
-// notice, which is about what has happened and not about what is.
+// Handle implements hook.Handler. It does not cache responses: a request reports an
+// event, and each event needs its own response.
 func (w *Webhook) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	var resp *hook.HandlerResponse
-	// own is what the handler says went wrong, in an exchange that went well.
+	// own is the handler's error, reported by a successful exchange.
 	var own error
 	err := w.do(ctx, request{
 		hookType: Handle,
@@ -228,8 +221,8 @@ func (w *Webhook) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.Han
 	return resp, own
 }
 
-// Admit implements hook.Admitter. No earlier verdict stands for one about another
-// change.
+// Admit implements hook.Admitter. It does not cache responses, since every review is
+// about another change.
 func (w *Webhook) Admit(ctx context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 	var review *hook.ReviewResponse
 	err := w.do(ctx, request{
@@ -246,7 +239,7 @@ func (w *Webhook) Admit(ctx context.Context, r *hook.ReviewRequest) (*hook.Revie
 	return review, nil
 }
 
-// do puts a question and tells the observer how it went.
+// do makes a call and reports it to the observer.
 func (w *Webhook) do(ctx context.Context, q request) error {
 	ex := CallResult{HookType: q.hookType, BytesOut: len(q.body)}
 	start := time.Now()
@@ -263,7 +256,7 @@ func (w *Webhook) do(ctx context.Context, q request) error {
 
 func parseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
-	// Its own message repeats the URL, with any password in it.
+	// The message of url.Error repeats the URL, including any password.
 	if parse := (*url.Error)(nil); errors.As(err, &parse) {
 		return nil, fmt.Errorf("webhook url: %w", parse.Err)
 	}
@@ -278,7 +271,7 @@ func parseURL(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// redact is the URL less what may be secret.
+// redact returns the URL without secrets.
 func redact(u *url.URL) string {
 	public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return public.String()
