@@ -15,19 +15,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// evictionRetryDelay is how soon a pod that could not be evicted is tried again. That a
-// budget is used up is no failure.
+// evictionRetryDelay is the delay after a refused eviction. A refusal is not a failure.
 const evictionRetryDelay = 2 * time.Second
 
-// evictionEventDelay is how long a budget may keep pods before their user is told: one
-// that allows a pod at a time refuses now and then, for a moment.
+// evictionEventDelay is how long budgets refuse evictions before Setpoint sends an event. A
+// budget that allows one pod at a time refuses often, for a moment.
 const evictionEventDelay = 10 * time.Second
 
-// errEvictionRefused ends an answer of which some pods could not be evicted for now.
+// errEvictionRefused means that a budget refused some evictions of a response.
 var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evictions now")
 
-// apply deletes and applies what an answer says, and says whether all is done. It
-// is tried again with backoff, without asking the handler.
+// apply deletes and applies the objects of a response and reports whether all is done. It
+// retries with backoff, without another call of the handler.
 func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	now, m := r.tools.Now(), &r.memory.handlers[o.call.handler]
 	if !o.applied && !o.fresh && o.attempt.next.After(now) && !r.retriesWrites() {
@@ -58,15 +57,15 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	return false
 }
 
-// evictionWait is since when budgets have kept pods that a handler wants evicted, and
-// whether their user was told.
+// evictionWait records since when budgets refuse the evictions of a handler, and whether an
+// event was sent.
 type evictionWait struct {
 	since    time.Time
 	reported bool
 }
 
-// reportRefusedEviction says once that budgets have kept pods for long, also if the handler
-// was asked again meanwhile.
+// reportRefusedEviction sends one event when budgets have refused for long, also if the
+// handler was called again meanwhile.
 func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 	switch now := r.tools.Now(); {
 	case f.since.IsZero():
@@ -79,13 +78,13 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 	}
 }
 
-// dropRefused drops an answer that cannot be carried out, whoever tries.
+// dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
 	r.giveUp(o.call, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err))
 }
 
-// ownedWritten takes note of a write to an owned object; stored is nil if it is gone.
+// ownedWritten records a write to an owned object; stored is nil after a deletion.
 func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 	r.stale, r.applied = true, true
 	r.ownedNow = slices.DeleteFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == ref })
@@ -94,20 +93,20 @@ func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 	}
 }
 
-// applier carry out what an answer says beside the handled object itself.
+// applier applies the parts of a response that concern other objects.
 type applier struct {
 	*Controller
 	record *record.Record
 	object *object.Object
-	// onWrite is told of each write to a kind that the program owns.
+	// onWrite is called after each write to an owned kind.
 	onWrite func(object.Ref, *object.Object)
-	// isUnchanged, if set, says whether there is nothing to apply, and left is told what
-	// was.
+	// isUnchanged, if set, reports whether an object needs no apply. onApplied is called after
+	// each apply.
 	isUnchanged func(*object.Object) bool
 	onApplied   func(applied, stored *object.Object)
 }
 
-// applyResponse deletes first, and then applies.
+// applyResponse deletes objects first, and then applies.
 func (h *applier) applyResponse(ctx context.Context, o *pendingResponse) error {
 	if o.applied {
 		return nil
@@ -128,7 +127,7 @@ func (h *applier) applyResponse(ctx context.Context, o *pendingResponse) error {
 	return nil
 }
 
-// noteWritten has a write known to whoever watches.
+// noteWritten updates the caches after a write.
 func (h *applier) noteWritten(resource object.Resource, stored *object.Object) {
 	h.ObserveWrite(resource, stored)
 	if slices.Contains(h.program.Owns, resource) {
@@ -136,7 +135,7 @@ func (h *applier) noteWritten(resource object.Resource, stored *object.Object) {
 	}
 }
 
-// noteDeleted has a deletion known to whoever watches.
+// noteDeleted updates the caches after a deletion.
 func (h *applier) noteDeleted(resource object.Resource, o *object.Object) {
 	h.ObserveDelete(resource, o)
 	if slices.Contains(h.program.Owns, resource) {
@@ -144,6 +143,6 @@ func (h *applier) noteDeleted(resource object.Resource, o *object.Object) {
 	}
 }
 
-// isNamespaceTerminating says that nothing is to be done about an error: where a namespace is
-// going away, nothing can be made in it any more.
+// isNamespaceTerminating reports whether an error can be ignored: a terminating namespace
+// accepts no new objects.
 func isNamespaceTerminating(err error) bool { return apply.Terminating(err) }

@@ -14,13 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// systemFields are members of metadata that are the system's: who hands back what was
-// shown has no say in them.
+// systemFields are the fields of metadata that the API server sets. A handler may return them
+// with an object, so apply removes them.
 var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// applyObject applies one object. One of a kind that the program does not own is applied
-// whoever made it.
+// applyObject applies one object. Ownership is checked only for owned kinds.
 func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	resource, desired, err := h.desiredObject(a)
 	if err != nil {
@@ -48,7 +47,7 @@ func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	return nil
 }
 
-// newWrite is the write of an object, as far as it is known before.
+// newWrite returns the record of a write, as far as it is known before the write.
 func (h *applier) newWrite(resource object.Resource, desired *object.Object) record.Write {
 	known, watched := h.watchedObject(resource, desired)
 	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
@@ -58,9 +57,9 @@ func (h *applier) newWrite(resource object.Resource, desired *object.Object) rec
 	return w
 }
 
-// createOrApply brings an object in line. What is to belong to the handled object, and is of
-// a kind that is watched, is created unless it belongs to it already: a POST costs the
-// API server less than an apply, and says so if the name is somebody else's.
+// createOrApply creates or applies an object. It creates an owned object unless a watch
+// already has it: a POST costs the API server less than an apply, and fails if another owner
+// has the name.
 func (h *applier) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
 	writer, manager := h.tools.Writer, h.program.Manager
 	known, watched := h.watchedObject(resource, desired)
@@ -77,10 +76,10 @@ func (h *applier) createOrApply(ctx context.Context, resource object.Resource, d
 	return writer.Apply(ctx, resource, desired, manager)
 }
 
-// checkOwnership says why an object is not to be taken that is there and was not known to
-// belong to the handled one. It may if it does, or if the program made it and
-// somebody took the owner from it; who deletes the handled object would delete
-// anybody else's with it.
+// checkOwnership returns an error if the object exists and may not be taken over. It may if
+// the handled object controls it, or if the program created it and another client removed the
+// owner reference. Without this check, deleting the handled object would delete objects of
+// others.
 func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
 	existing, err := h.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
@@ -98,8 +97,8 @@ func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, 
 	return errors.New("it already exists and has no owner; delete it or use another name")
 }
 
-// watchedObject is an object as it is watched; nil if there is none of its name, and not
-// watched if that would mean nothing.
+// watchedObject returns an object from the watches, or nil. watched is false if the watches do
+// not cover it, so that nil means nothing.
 func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
 	for _, kind := range c.owned {
 		at := slices.IndexFunc(kind.namespaces, func(namespace string) bool { return namespace == "" || namespace == o.Namespace() })
@@ -110,7 +109,7 @@ func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (
 	return nil, false
 }
 
-// desiredObject is an object as it is to be applied, and its kind.
+// desiredObject returns an object in the form to apply, and its kind.
 func (h *applier) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
@@ -124,8 +123,8 @@ func (h *applier) desiredObject(a hook.AppliedObject) (object.Resource, *object.
 	return resource, desired, err
 }
 
-// withOwner is an object to apply with all that it does not say itself: where it
-// lies, and whose it is.
+// withOwner returns an object with the namespace and the owner reference added where they are
+// missing.
 func (h *applier) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
@@ -151,7 +150,7 @@ func (h *applier) withOwner(resource object.Resource, given *object.Object, unow
 	return given.Edited(object.Edit{Path: []string{"status"}}, object.Edit{Path: []string{"metadata"}, Value: text})
 }
 
-// withoutOwner are the owners but one.
+// withoutOwner returns the owner references without those to one UID.
 func withoutOwner(owners []any, uid string) []any {
 	var kept []any
 	for _, owner := range owners {
@@ -162,7 +161,7 @@ func withoutOwner(owners []any, uid string) []any {
 	return kept
 }
 
-// ownerReference is the reference to an object as the controlling owner.
+// ownerReference returns a controller reference to an object.
 func ownerReference(o *object.Object) map[string]any {
 	return map[string]any{
 		"apiVersion": o.APIVersion(), "kind": o.Kind(), "name": o.Name(), "uid": o.UID(),
@@ -170,5 +169,5 @@ func ownerReference(o *object.Object) map[string]any {
 	}
 }
 
-// isOwned says whether an object is controlled by the handled one.
+// isOwned reports whether the handled object controls an object.
 func (h *applier) isOwned(o *object.Object) bool { return o.ControlledBy(h.object.UID()) }

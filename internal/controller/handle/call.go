@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// callHandlers is the step that calls the handlers, one after the other, and writes what each
-// wants before it calls the next: a handler that succeeded is recorded, and the next one
-// sees what it wrote.
+// callHandlers is the step that calls the handlers in order. It writes each response before
+// the next call, so that a success is recorded and the next handler sees the result.
 func (r *run) callHandlers(ctx context.Context) error {
 	err := r.writePending(ctx)
 	for i := range r.program.Handlers {
@@ -28,8 +27,7 @@ func (r *run) callHandlers(ctx context.Context) error {
 	return r.writeState(ctx)
 }
 
-// callHandler calls one handler for the changes it has not seen, and then for what the
-// object is due for.
+// callHandler calls one handler for the events it has not seen, and then for what is pending.
 func (r *run) callHandler(ctx context.Context, i int) error {
 	for r.hasEvent(i) {
 		m := &r.memory.handlers[i]
@@ -49,31 +47,31 @@ func (r *run) callHandler(ctx context.Context, i int) error {
 	return nil
 }
 
-// callAndWrite makes one call and writes what came of it.
+// callAndWrite makes one call and writes its response.
 func (r *run) callAndWrite(ctx context.Context, c call) error {
 	o, err := r.makeCall(ctx, c)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		// It is noted in the memory, and the attempt in the record.
+		// The memory and the record have the failed attempt.
 		return r.writeState(ctx)
 	}
 	return r.writeResponse(ctx, o)
 }
 
-// hasEvent says whether a handler is to be called for a change it has not seen.
+// hasEvent reports whether a handler has unseen events.
 func (r *run) hasEvent(i int) bool {
 	return len(r.memory.handlers[i].events) > 0 && !r.throttled()
 }
 
-// eventCall is the call for one change. It shows the object as it is, which may be newer.
+// eventCall returns the call for one event. The object in it may be newer than the event.
 func (r *run) eventCall(i int, e cache.Event) call {
 	return call{handler: i, reason: hook.ReasonEvent, object: r.stored, previous: e.Old, event: e}
 }
 
-// takeEvents has each handler of events keep the changes that it has not seen: what a run
-// does not get to, the next one does.
+// takeEvents adds the events to those that each handler has not seen: what this run does not
+// reach, the next run does.
 func (r *run) takeEvents(events []cache.Event) {
 	for i := range r.memory.handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
@@ -95,15 +93,15 @@ func (r *run) takeEvents(events []cache.Event) {
 	}
 }
 
-// isExternalChange says that a state is one of this object that another client brought about.
-// The API server may send what we wrote before it answers us.
+// isExternalChange reports whether another client made this version of the object. The watch
+// may deliver our own write before the request returns.
 func (r *run) isExternalChange(state *object.Object) bool {
 	return state.UID() == r.stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.ownVersions, state.Version())
 }
 
-// makeCall makes a call and notes what came of it: its response is owed until it is
-// written. Once the context has ended no handler is called: a failure would not be its
-// own.
+// makeCall calls a handler and records the result: the response is pending until it is
+// written. It makes no call once the context has ended, because the failure would not be the
+// handler's.
 func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -125,7 +123,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	return o, nil
 }
 
-// invoke calls a handler, for no longer than it may take.
+// invoke calls a handler with its timeout.
 func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.HandlerRequest, h *Handler) (*hook.HandlerResponse, error) {
 	if h.Timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -147,21 +145,22 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 	return response, err
 }
 
-// recordedRequest is a notice as it is kept: who keeps it need not keep the controller.
+// recordedRequest returns a request in the form that records keep. It must not reference the
+// controller, which would keep it in memory.
 func recordedRequest(n *hook.HandlerRequest) record.Request {
 	kept := *n
 	kept.Reader = nil
 	return record.Request{Handler: &kept}
 }
 
-// logPanic logs where a handler or a daemon panicked or called runtime.Goexit, if it did.
+// logPanic logs the stack if a handler or a daemon panicked or called runtime.Goexit.
 func (c *Controller) logPanic(h *Handler, n *hook.HandlerRequest, err error) {
 	if stack, crashed := failure.PanicStack(err); crashed {
 		c.Log.Error("handler crashed", "handler", h.Name, "namespace", n.Namespace, "name", n.Name, "error", failure.OneLine(err), "stack", stack)
 	}
 }
 
-// handleAndRecover makes a panic of the handler, or a runtime.Goexit, its error.
+// handleAndRecover calls a handler and returns its panic, or runtime.Goexit, as an error.
 func (c *Controller) handleAndRecover(ctx context.Context, n *hook.HandlerRequest, h *Handler) (response *hook.HandlerResponse, err error) {
 	err = failure.Recover("the handler", func() (err error) {
 		response, err = h.Do.Handle(ctx, n)

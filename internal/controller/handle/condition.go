@@ -8,13 +8,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ConditionHandled is True when all handlers of an object have succeeded. An object has it if its
-// status has conditions.
+// ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
+// only if the status has conditions.
 const ConditionHandled = "Handled"
 
-// condition is what there is to say of the handlers in the status, if it has a
-// place for that: by its schema, or because conditions are there already, or are
-// in answers. It begins with the first failure.
+// condition returns the condition for the status. It returns false if the status cannot have
+// conditions, by the schema, the object, or the responses, or if no handler has failed so far.
 func (r *run) condition() (hook.Condition, bool) {
 	if r.detached {
 		return hook.Condition{}, false
@@ -37,18 +36,18 @@ func (r *run) condition() (hook.Condition, bool) {
 	return now, now != former
 }
 
-// ownsCondition says that it is for this program to take a condition back. Two programs that did
-// not respect that would write it in turn, without end. A conflict takes two: it is over
-// for both when it is for one.
+// ownsCondition reports whether this program set the existing condition. Two programs that
+// overwrote each other's would never stop. A conflict ends for both programs at once, so
+// either may clear it.
 func (r *run) ownsCondition(former hook.Condition) bool {
 	return strings.HasPrefix(former.Message, r.signature()) || r.resolved && former.Reason == ReasonConflicting
 }
 
-// signature begins the message of a program's condition.
+// signature returns the prefix of the program's condition messages.
 func (r *run) signature() string { return r.program.Name + ": " }
 
-// hasUnknownFailure says that a handler gave up in the time of another process: with what,
-// stands in the condition alone.
+// hasUnknownFailure reports whether a handler gave up in an earlier process. Only the
+// condition has the error then.
 func (r *run) hasUnknownFailure() bool {
 	for _, e := range r.currentState() {
 		if e.Failed {
@@ -58,7 +57,7 @@ func (r *run) hasUnknownFailure() bool {
 	return false
 }
 
-// firstError is what the first handler that is not well failed with.
+// firstError returns the error of the first failing handler.
 func (r *run) firstError() (reason, message string, fault *record.Fault) {
 	for i := range r.memory.handlers {
 		if m := &r.memory.handlers[i]; m.errorMessage != "" {
@@ -68,8 +67,8 @@ func (r *run) firstError() (reason, message string, fault *record.Fault) {
 	return "", "", nil
 }
 
-// currentCondition is the one that is there, and whether there is a place for one:
-// a list of conditions in the status of a custom resource.
+// currentCondition returns the existing condition, and whether the status can have one:
+// Setpoint writes conditions only to custom resources.
 func (r *run) currentCondition() (former hook.Condition, placed bool) {
 	var list []hook.Condition
 	field := r.stored.Field("status", "conditions")

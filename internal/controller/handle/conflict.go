@@ -9,9 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// conflictingFields are the fields that an answer sets although they are not as they were seen.
-// With landed, fields that are as the answer has them already are none: a part of it may
-// have been written.
+// conflictingFields returns the fields that a response sets and that have changed since the
+// handler saw them. With partlyWritten, fields that already have the value of the response are
+// none: an earlier attempt may have written them.
 func conflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partlyWritten bool) []string {
 	patch := responsePatch(a, true)
 	if patch == nil || seen == now || now.Digest() == seen.Digest() {
@@ -23,7 +23,7 @@ func conflictingFields(a *hook.HandlerResponse, seen, now *object.Object, partly
 	return c.fields
 }
 
-// fieldConflicts gathers the leaves of a patch of which two trees differ.
+// fieldConflicts collects the leaves of a patch at which two trees differ.
 type fieldConflicts struct {
 	partlyWritten bool
 	fields        []string

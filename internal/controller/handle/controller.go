@@ -20,21 +20,20 @@ type Controller struct {
 	tools       Tools
 	memories    *controller.Memories[memory, *memory]
 	eventBuffer *eventBuffer
-	// owned are the watches of owned objects.
-	owned   []kind
-	daemons sync.WaitGroup
-	// pruned is set once the API server did not keep the state in a status.
+	owned       []kind
+	daemons     sync.WaitGroup
+	// pruned is set when the API server did not store the state in the status.
 	pruned atomic.Bool
 }
 
-// kind is one kind of owned objects and the watches of them.
+// kind is one kind of owned objects and its watches.
 type kind struct {
 	resource   object.Resource
 	namespaces []string
 	views      []*cache.View
 }
 
-// New makes a controller and starts its watches. Close stops them.
+// New returns a controller and starts its watches. Close stops them.
 func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
@@ -52,8 +51,8 @@ func New(program Program, tools Tools) *Controller {
 	return c
 }
 
-// Run reconciles objects until the context ends. It returns when the last worker and the
-// last daemon have.
+// Run reconciles objects until the context ends. It returns after the last worker and the last
+// daemon.
 func (c *Controller) Run(ctx context.Context) {
 	c.Base.Run(ctx, c.reconcile, c.reset, func() {
 		c.eventBuffer.pause()
@@ -61,8 +60,8 @@ func (c *Controller) Run(ctx context.Context) {
 	})
 }
 
-// reset drops what was known in an earlier leadership, after which another process may have
-// been the leader, and queues every object.
+// reset drops the state of an earlier leadership, because another replica may have been the
+// leader since, and queues every object.
 func (c *Controller) reset() {
 	c.memories.Clear()
 	c.eventBuffer.resume()
@@ -72,12 +71,11 @@ func (c *Controller) reset() {
 	}
 }
 
-// RetryNow retries what failed at once, calls of handlers too: the way to reach them is
-// another one.
+// RetryNow retries failed calls and writes at once, because the hook has changed.
 func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
 
-// RetryWrites retries writes that failed at once: the API server is back. It says nothing
-// about the handlers, which wait out their backoffs.
+// RetryWrites retries failed writes at once, because the API server is back. Failed calls keep
+// their backoff.
 func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
 
 func (c *Controller) requeueFailing(cause queue.CauseKind) {
@@ -86,7 +84,7 @@ func (c *Controller) requeueFailing(cause queue.CauseKind) {
 	}
 }
 
-// ownedBy are the owned objects that an object controls, a list for each kind.
+// ownedBy returns the owned objects that an object controls, one list for each kind.
 func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	all := make([][]*object.Object, len(c.owned))
 	for i, kind := range c.owned {
@@ -97,7 +95,7 @@ func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	return all
 }
 
-// countOwned is how many objects one controls.
+// countOwned returns the number of owned objects of a UID.
 func (c *Controller) countOwned(uid string) int {
 	n := 0
 	for _, kind := range c.owned {

@@ -15,31 +15,30 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// DefaultStopTimeout is how long a deleted object waits for a daemon that was told to
-// end, unless the daemon has a StopTimeout.
+// DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the
+// daemon has a StopTimeout.
 const DefaultStopTimeout = 30 * time.Second
 
-// daemonHealthyAfter is how long a daemon that failed must run until it works again: what
-// failed is over then, and another failure is the first one.
+// daemonHealthyAfter is how long a failed daemon must run until it counts as healthy. The next
+// failure starts a new backoff.
 const daemonHealthyAfter = time.Minute
 
-// daemonRun is a daemon at work for one object.
+// daemonRun is a running daemon of one object.
 type daemonRun struct {
-	live *Live
-	stop context.CancelFunc
-	// started is when it was started.
+	live    *Live
+	stop    context.CancelFunc
 	started time.Time
-	// done is closed when it has returned; err is what it returned then.
+	// done is closed when the daemon has returned err.
 	done chan struct{}
 	err  error
-	// stopped says that its context was cancelled, deadline until when a deleted object
-	// waits for it, and stuck that it has not returned by then, which was reported.
+	// stopped means that the context was cancelled, deadline is until when a deleted object
+	// waits, and stuck means that the missed deadline was reported.
 	stopped  bool
 	deadline time.Time
 	stuck    bool
 }
 
-// cancel ends the daemon's context, once.
+// cancel cancels the daemon's context, once.
 func (w *daemonRun) cancel(deadline time.Time) {
 	if !w.stopped {
 		w.stopped, w.deadline = true, deadline
@@ -47,9 +46,8 @@ func (w *daemonRun) cancel(deadline time.Time) {
 	}
 }
 
-// syncDaemons is the step that starts the daemons of an object, wakes those that run if the
-// object changed, and stops those that are not wanted any more. One that returns queues
-// the object.
+// syncDaemons is the step that starts the daemons of an object, notifies those that run if the
+// object changed, and stops the others. A daemon that returns queues the object.
 func (r *run) syncDaemons(ctx context.Context) {
 	for i := range r.program.Handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
@@ -74,7 +72,7 @@ func (r *run) syncDaemons(ctx context.Context) {
 	}
 }
 
-// checkDaemonExit notes how a daemon ended, if it did.
+// checkDaemonExit records how a daemon ended, if it did.
 func (r *run) checkDaemonExit(i int) {
 	m := &r.memory.handlers[i]
 	select {
@@ -95,7 +93,7 @@ func (r *run) checkDaemonExit(i int) {
 	}
 }
 
-// daemonFailed notes when a daemon is started again, if it is.
+// daemonFailed schedules the restart of a failed daemon, unless its retries are exhausted.
 func (r *run) daemonFailed(i int, err error) {
 	h, m := &r.program.Handlers[i], &r.memory.handlers[i]
 	now := r.tools.Now()
@@ -113,7 +111,7 @@ func (r *run) daemonFailed(i int, err error) {
 	r.recordError(i, failure.WithReason(ReasonHandlerFailed, err))
 }
 
-// checkDaemonHealth notes that a daemon works again which failed before.
+// checkDaemonHealth records that a failed daemon is healthy again.
 func (r *run) checkDaemonHealth(i int) {
 	m := &r.memory.handlers[i]
 	if m.attempt.count > 0 && !r.tools.Now().Before(m.daemon.started.Add(daemonHealthyAfter)) {
@@ -121,8 +119,8 @@ func (r *run) checkDaemonHealth(i int) {
 	}
 }
 
-// reportStuckDaemon reports, once, a daemon that has not returned within its StopTimeout. It
-// stays the only one of its kind for the object until it does.
+// reportStuckDaemon reports, once, a daemon that missed its StopTimeout. Setpoint starts no
+// second one until it returns.
 func (r *run) reportStuckDaemon(i int) {
 	h, w := &r.program.Handlers[i], r.memory.handlers[i].daemon
 	if w.stuck || w.deadline.After(r.tools.Now()) {
@@ -137,19 +135,19 @@ func (r *run) reportStuckDaemon(i int) {
 		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
 }
 
-// stopTimeout is how long a deleted object waits for the daemon.
+// stopTimeout returns how long a deleted object waits for the daemon.
 func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, DefaultStopTimeout) }
 
-// waitsForDaemon says whether the object waits for a daemon to return. A deleted one does not
-// wait for a daemon that is stuck.
+// waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
+// does not wait for a stuck one.
 func (r *run) waitsForDaemon() bool {
 	return slices.ContainsFunc(r.memory.handlers, func(m handlerMemory) bool {
 		return m.daemon != nil && (!m.daemon.stuck || !r.stored.Deleting())
 	})
 }
 
-// nextDaemon is when a daemon is to be started again, has recovered, or is overdue; zero
-// for none of these.
+// nextDaemon returns when a daemon restarts, counts as healthy, or is overdue; zero for none
+// of these.
 func (m *handlerMemory) nextDaemon() time.Time {
 	w := m.daemon
 	switch {
@@ -163,7 +161,6 @@ func (m *handlerMemory) nextDaemon() time.Time {
 	return time.Time{}
 }
 
-// startDaemon starts a daemon.
 func (r *run) startDaemon(ctx context.Context, i int) *daemonRun {
 	h := &r.program.Handlers[i]
 	ctx, stop := context.WithCancel(ctx)
@@ -181,14 +178,14 @@ func (r *run) startDaemon(ctx context.Context, i int) *daemonRun {
 	return w
 }
 
-// runDaemon runs a daemon. Its panic, or runtime.Goexit, is an error.
+// runDaemon runs a daemon and returns its panic, or runtime.Goexit, as an error.
 func (c *Controller) runDaemon(ctx context.Context, h *Handler, n *hook.HandlerRequest, existing *Live) error {
 	err := failure.Recover("the daemon", func() error { return h.Daemon(ctx, n, existing) })
 	c.logPanic(h, n, err)
 	return failure.WithSource(failure.Handler, err)
 }
 
-// writeOnce writes on the object as it is, and returns it as it is stored then.
+// writeOnce writes a response to the current object and returns the stored object.
 func (c *Controller) writeOnce(ctx context.Context, rec *record.Record, now *object.Object, o *pendingResponse) (*object.Object, error) {
 	h := applier{Controller: c, record: rec, object: now, onWrite: func(object.Ref, *object.Object) {}}
 	if err := h.applyResponse(ctx, o); err != nil {
@@ -202,7 +199,7 @@ func (c *Controller) writeOnce(ctx context.Context, rec *record.Record, now *obj
 		r.sendEvent(event)
 	}
 	if r.written {
-		// It may be news to handlers.
+		// Handlers may watch what the daemon wrote.
 		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: queue.RequeueAfter})
 	}
 	return r.stored, nil

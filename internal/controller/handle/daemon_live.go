@@ -15,14 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ErrConflict ends a write of a daemon that would overwrite what another client wrote
-// since the daemon last saw the object.
+// ErrConflict ends a daemon's write that would overwrite another client's change since the
+// daemon last saw the object.
 var ErrConflict = errors.New("another client changed the same fields")
 
-// Live is the object of a daemon while the daemon runs.
+// Live is the object of a running daemon.
 type Live struct {
 	controller *Controller
-	ctx        context.Context //nolint:containedctx // The daemon's own, which it may not outlive in its writes.
+	ctx        context.Context //nolint:containedctx // Writes end with the daemon's context.
 	handler    *Handler
 	key        queue.Key
 	uid        string
@@ -31,7 +31,7 @@ type Live struct {
 	mu sync.Mutex
 	// seen is the object as the daemon last saw it.
 	seen *object.Object
-	// refusedAt is where writes of it were refused.
+	// refusedAt are the locations of refused writes.
 	refusedAt []record.Location
 }
 
@@ -39,10 +39,10 @@ func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *
 	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), seen: o}
 }
 
-// Changed receives when the object is not as the daemon last saw it.
+// Changed receives when the object differs from what the daemon last saw.
 func (l *Live) Changed() <-chan struct{} { return l.changed }
 
-// notify has Changed receive if the object is newer than what the daemon saw.
+// notify sends on Changed if the object is newer than what the daemon saw.
 func (l *Live) notify(now *object.Object) {
 	if seen := l.lastSeen(); now.Version() <= seen.Version() || now.Digest() == seen.Digest() {
 		return
@@ -53,7 +53,7 @@ func (l *Live) notify(now *object.Object) {
 	}
 }
 
-// Get is the notice of the object as it is now, with what it owns.
+// Get returns the request for the current object, with what it owns.
 func (l *Live) Get() (*hook.HandlerRequest, error) {
 	now, err := l.get()
 	if err != nil {
@@ -62,9 +62,9 @@ func (l *Live) Get() (*hook.HandlerRequest, error) {
 	return l.setSeen(now), nil
 }
 
-// Write writes an answer on the object as it is now, and returns it as it is then. It
-// ends in ErrConflict, and writes nothing, where the answer changes a field of the object
-// that is not as the daemon last saw it.
+// Write writes a response to the current object and returns the stored object. It returns
+// ErrConflict, and writes nothing, if the response sets a field that changed since the daemon
+// last saw the object.
 func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()
@@ -87,7 +87,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	return l.setSeen(stored), nil
 }
 
-// write writes on the object as it is, however often it changes meanwhile.
+// write retries the write when the object changes meanwhile.
 func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, error) {
 	for range controller.MaxConflicts {
 		now, err := l.get()
@@ -97,7 +97,7 @@ func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, er
 		if fields := conflictingFields(o.response, l.lastSeen(), now, true); len(fields) > 0 {
 			return nil, fmt.Errorf("write %s: %w: %s", l.key, ErrConflict, strings.Join(fields, ", "))
 		}
-		// What others changed is in what is stored then, which the daemon need not look at.
+		// The stored object may have changes of others, which the daemon has not seen.
 		l.notify(now)
 		stored, err := l.controller.writeOnce(l.ctx, rec, now, o)
 		if !errors.Is(err, controller.ErrConflict) {
@@ -110,7 +110,7 @@ func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, er
 	return nil, fmt.Errorf("write %s: %w", l.key, errTooManyConflicts)
 }
 
-// get is the object as it is: the cache may not have our latest write yet.
+// get returns the current object. The cache may not have our latest write yet.
 func (l *Live) get() (*object.Object, error) {
 	now, seen := l.controller.Get(l.key), l.lastSeen()
 	switch {
@@ -122,7 +122,7 @@ func (l *Live) get() (*object.Object, error) {
 	return now, nil
 }
 
-// setSeen notes what the daemon sees.
+// setSeen records what the daemon sees.
 func (l *Live) setSeen(now *object.Object) *hook.HandlerRequest {
 	l.mu.Lock()
 	l.seen = now
@@ -138,14 +138,14 @@ func (l *Live) lastSeen() *object.Object {
 	return l.seen
 }
 
-// addRefused notes where writes were refused.
+// addRefused records the locations of refused writes.
 func (l *Live) addRefused(at []record.Location) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusedAt = record.AddLocations(l.refusedAt, at...)
 }
 
-// refusedLocations is where writes were refused so far.
+// refusedLocations returns the locations of refused writes.
 func (l *Live) refusedLocations() []record.Location {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,11 +19,12 @@ type target struct {
 	resource object.Resource
 	object   *object.Object
 	evict    bool
-	// selector is the one of the answer that matches it; empty for one that is named.
+	// selector is the selector of the response that matches the object; empty for a deletion
+	// by name.
 	selector string
 }
 
-// resolveDeletions finds out, once, which objects an answer deletes.
+// resolveDeletions finds, once, the objects that a response deletes.
 func (h *applier) resolveDeletions(ctx context.Context, o *pendingResponse) error {
 	if o.resolved {
 		return nil
@@ -40,8 +41,8 @@ func (h *applier) resolveDeletions(ctx context.Context, o *pendingResponse) erro
 	return nil
 }
 
-// findTargets finds the objects that a deletion means, as far as they are for the program
-// to delete, each once.
+// findTargets returns the objects that a deletion matches and the program may delete, each
+// once.
 func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, error) {
 	var targets []target
 	seen := map[string]bool{}
@@ -64,8 +65,8 @@ func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, e
 	return targets, nil
 }
 
-// readTargets reads the objects that a deletion means and one permission covers. One that
-// is named and not covered by any is refused, rather than passed over.
+// readTargets returns the objects that a deletion matches and one permission covers. A named
+// object without a permission is an error; a selector skips it.
 func (h *applier) readTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if d.Name == "" {
 		return h.listTargets(ctx, p, d, namespace)
@@ -87,7 +88,7 @@ func (h *applier) readTargets(ctx context.Context, p deletePermission, d hook.De
 	return nil, undeclared(deletionVerb(d), true, d.APIVersion, d.Kind)
 }
 
-// listTargets reads the objects that a deletion selects.
+// listTargets returns the objects that a deletion selects.
 func (h *applier) listTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if !p.owned {
 		selector := d.Selector
@@ -118,13 +119,13 @@ func (h *applier) listTargets(ctx context.Context, p deletePermission, d hook.De
 	return found, nil
 }
 
-// allows says whether an object is one that may be deleted.
+// allows reports whether the permission covers an object.
 func (p deletePermission) allows(h *applier, o *object.Object) bool {
 	return p.matchesLabels(o) && (!p.owned || h.isOwned(o))
 }
 
-// deleteAll deletes what is to be deleted, and keeps in mind what could not be. One
-// that fails does not keep the others from being tried.
+// deleteAll deletes the targets and keeps those that failed. One failure does not stop the
+// others.
 func (h *applier) deleteAll(ctx context.Context, o *pendingResponse) error {
 	var left []target
 	var errs []error
@@ -151,7 +152,7 @@ func (h *applier) delete(ctx context.Context, t target) error {
 	h.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err):
-		// There is another one of its name by now, which nobody wants deleted.
+		// A new object has the name; it was not selected.
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
 	case stored != nil:

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// handleDeletions tells of objects that do not exist any more. Nothing is repeated: there is
-// no object left to keep a record on.
+// handleDeletions calls handlers for deleted objects. It does not retry across runs: no object
+// remains to keep a record on.
 func (c *Controller) handleDeletions(ctx context.Context, events []cache.Event) {
 	for _, e := range events {
 		if e.New != nil || !c.program.selects(e.Old) || c.leftSelector(ctx, e.Old) {
@@ -28,8 +28,8 @@ func (c *Controller) handleDeletions(ctx context.Context, events []cache.Event) 
 	}
 }
 
-// leftSelector says that an object is not gone, but merely out of what the API server
-// selects. It is let go then.
+// leftSelector reports whether an object still exists but no longer matches the selector of
+// the watch. Setpoint releases it then.
 func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 	if c.program.serverSelector() == "" && c.program.Fields == "" {
 		return false
@@ -57,7 +57,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 	return true
 }
 
-// sleep waits, and says whether the context is still there.
+// sleep waits, and returns false if the context ended.
 func sleep(ctx context.Context, delay time.Duration) bool {
 	select {
 	case <-time.After(delay):
@@ -67,8 +67,8 @@ func sleep(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-// deletionReasons are the reasons for which a handler is told of an object's end: an
-// optional Delete handler is, unless it has been told while the object was kept.
+// deletionReasons returns the reasons to call a handler for a deleted object. An optional
+// Delete handler is called unless it was called while the finalizer was set.
 func (p *Program) deletionReasons(i int, o *object.Object) []hook.Reason {
 	h := &p.Handlers[i]
 	var reasons []hook.Reason

@@ -11,14 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Changes say how what a handler watches differs from what it dealt with, sorted
-// by path.
+// Changes returns how the fields that a handler watches differ, sorted by path.
 func (h *Handler) Changes(old, now *object.Object) []hook.FieldChange {
 	if old == nil || now == nil || old == now {
 		return nil
 	}
 	before, after := h.watchedFields(old), h.watchedFields(now)
-	// Its metadata are never gone as a whole: what is left out of them makes it look so.
+	// Metadata always exist. They only look deleted when nothing watched remains in them.
 	for _, side := range []map[string]any{before, after} {
 		if side["metadata"] == nil {
 			side["metadata"] = map[string]any{}
@@ -29,14 +28,14 @@ func (h *Handler) Changes(old, now *object.Object) []hook.FieldChange {
 	return d
 }
 
-// Compare says how two JSON objects differ, sorted by path.
+// Compare returns how two JSON objects differ, sorted by path.
 func Compare(old, now json.RawMessage) []hook.FieldChange {
 	var d fieldChanges
 	d.objects("", decodeObject(old), decodeObject(now))
 	return d
 }
 
-// fieldChanges are gathered member by member and item by item.
+// fieldChanges collects changes, member by member and item by item.
 type fieldChanges []hook.FieldChange
 
 func (d *fieldChanges) values(path string, old, now any) {
@@ -75,14 +74,14 @@ func itemAt(list []any, i int) any {
 	return nil
 }
 
-// toJSON is a value as JSON; nil for none.
+// toJSON returns a value as JSON; nil for none.
 func toJSON(value any) json.RawMessage {
 	if value == nil {
 		return nil
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return nil // What was decoded from JSON can be written.
+		return nil // Decoded JSON always encodes.
 	}
 	return text
 }

@@ -12,19 +12,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ours is how annotations begin in which controllers of Setpoint keep accounts,
-// and lastAppliedAnnotation the one in which kubectl does. Nobody watches them: two
-// controllers that did would never leave each other alone.
+// ours is the prefix of Setpoint's own annotations, and lastAppliedAnnotation is kubectl's.
+// Handlers never watch them: two controllers that did would trigger each other forever.
 const (
 	annotationPrefix      = "setpoint.dev/"
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// digestBytes is how many bytes of a hash tell one state from another.
+// digestBytes is the length of a truncated hash.
 const digestBytes = 9
 
-// decodeObject decodes a JSON object; integers stay integers. What is no object is an
-// empty one: what is asked for is looked up in it.
+// decodeObject decodes a JSON object; integers stay integers. Other values become an empty
+// object, so that lookups find nothing.
 func decodeObject(data []byte) map[string]any {
 	var t map[string]any
 	if utiljson.Unmarshal(data, &t) != nil || t == nil {
@@ -33,7 +32,7 @@ func decodeObject(data []byte) map[string]any {
 	return t
 }
 
-// watchedFields is the part of an object that a handler watches.
+// watchedFields returns the part of an object that a handler watches.
 func (h *Handler) watchedFields(o *object.Object) map[string]any {
 	if len(h.Fields) == 0 {
 		return watchableFields(o)
@@ -42,7 +41,7 @@ func (h *Handler) watchedFields(o *object.Object) map[string]any {
 	for _, path := range h.Fields {
 		if text := o.Field(path...); text != nil {
 			var value any
-			// The object has been parsed: its parts are legal.
+			// The object was parsed before, so its parts are valid.
 			_ = utiljson.Unmarshal(text, &value)
 			setPath(part, value, path)
 		}
@@ -51,7 +50,7 @@ func (h *Handler) watchedFields(o *object.Object) map[string]any {
 	return part
 }
 
-// Watches says whether a field is one that the handler watches, or a part of it.
+// Watches reports whether the handler watches a field or a part of it.
 func (h *Handler) Watches(path []string) bool {
 	if len(h.Fields) > 0 {
 		return slices.ContainsFunc(h.Fields, func(watched []string) bool {
@@ -67,7 +66,7 @@ func (h *Handler) Watches(path []string) bool {
 	return true
 }
 
-// setPath sets a value in a tree. Something on the way that is no object gives way.
+// setPath sets a value in a tree. It replaces values on the way that are not objects.
 func setPath(into map[string]any, value any, path []string) {
 	for _, name := range path[:len(path)-1] {
 		below, isObject := into[name].(map[string]any)
@@ -80,8 +79,7 @@ func setPath(into map[string]any, value any, path []string) {
 	into[path[len(path)-1]] = value
 }
 
-// watchableFields is all of an object but its status and what others keep in its
-// metadata.
+// watchableFields returns an object without its status and the metadata of other controllers.
 func watchableFields(o *object.Object) map[string]any {
 	whole := decodeObject(o.JSON())
 	for _, name := range []string{"apiVersion", "kind", "status"} {
@@ -93,8 +91,8 @@ func watchableFields(o *object.Object) map[string]any {
 	return whole
 }
 
-// removeBookkeeping removes the annotations that nobody watches, records in the status,
-// and what is empty then.
+// removeBookkeeping removes unwatched annotations and records in the status, and the objects
+// that are empty then.
 func removeBookkeeping(whole map[string]any) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -116,15 +114,15 @@ func removeBookkeeping(whole map[string]any) {
 	}
 }
 
-// digest is a short hash of a tree, the same in every process: the members of
-// objects are written in order.
+// digest returns a short hash of a tree. It is the same in every process, because members are
+// written in order.
 func digest(of any) string {
 	sum := sha256.Sum256(toJSON(of))
 	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
 }
 
-// watchedDigests are the digests of what each handler watches of an object. Handlers
-// that watch all of it share the work.
+// watchedDigests returns a digest of the watched fields for each handler. Handlers that watch
+// the whole object share one.
 func (p *Program) watchedDigests(o *object.Object) []string {
 	digests, whole := make([]string, len(p.Handlers)), ""
 	for i := range p.Handlers {
@@ -141,19 +139,18 @@ func (p *Program) watchedDigests(o *object.Object) []string {
 	return digests
 }
 
-// deploymentRevision is written into a Deployment by Kubernetes each time it rolls out.
+// deploymentRevision is an annotation that Kubernetes sets on each rollout of a Deployment.
 const deploymentRevision = "deployment.kubernetes.io/revision"
 
-// digestCache are digests of objects that a run has looked at. What it wrote itself
-// it sees again: an object never changes, another version of it is another one.
+// digestCache has the digests of the objects that a run has seen. A version of an object never
+// changes, so its digests stay valid.
 type digestCache struct {
 	object  *object.Object
 	watched []string
 	parts   map[*object.Object]string
 }
 
-// watchedDigestsOf are the digests of what each handler watches of the object, which is
-// the stored one or a former version of it.
+// watchedDigestsOf returns the watched digests of the stored object or a former version of it.
 func (r *run) watchedDigestsOf(o *object.Object) []string {
 	if d := &r.digests; d.object != o {
 		if d.object == nil || !r.program.differsOnlyInStatus(d.object, o) {
@@ -164,17 +161,17 @@ func (r *run) watchedDigestsOf(o *object.Object) []string {
 	return r.digests.watched
 }
 
-// differsOnlyInStatus says that nothing of an object can have changed that a handler
-// watches: the server stored it later and counts generations, and nobody watches the
-// status. In a preview an object may be another one without that.
+// differsOnlyInStatus reports whether no watched field can have changed: the API server counts
+// generations and the generation is the same. A dry run may change an object without a new
+// generation.
 func (p *Program) differsOnlyInStatus(former, o *object.Object) bool {
 	counts := p.Resource.Custom && p.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
 	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&
 		!slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.watchesStatus() })
 }
 
-// owned is a digest of what somebody could have changed of owned objects. It does
-// not depend on their order.
+// owned returns a digest of the owned objects' fields that other clients could have changed,
+// independent of their order.
 func (d *digestCache) owned(owned []*object.Object) string {
 	parts := make([]string, 0, len(owned))
 	for _, o := range owned {
@@ -192,7 +189,7 @@ func (d *digestCache) owned(owned []*object.Object) string {
 	return digest(parts)
 }
 
-// ownedObjectDigest is what one owned object is to the digest of all.
+// ownedObjectDigest returns the digest of one owned object.
 func ownedObjectDigest(o *object.Object) string {
 	whole := watchableFields(o)
 	if metadata, isObject := whole["metadata"].(map[string]any); isObject {

@@ -15,67 +15,67 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// DryRunRequest says what to preview.
+// DryRunRequest is the input of a dry run.
 type DryRunRequest struct {
 	Key queue.Key
-	// Object is seen as the next state of the object; it need not be stored. Without
-	// it, the stored one is looked up.
+	// Object is taken as the next state of the object; it need not be stored. If nil, the
+	// stored object is used.
 	Object *object.Object
-	// SkipCalls leaves the handlers alone: who would be told is all there is to say.
+	// SkipCalls lists the calls without making them.
 	SkipCalls bool
 }
 
-// DryRunResult is what a turn of an object would do.
+// DryRunResult is what a reconcile of an object would do.
 type DryRunResult struct {
-	// SkipReason says why the object would be left alone; empty otherwise.
+	// SkipReason is why no handler would be called; empty otherwise.
 	SkipReason string
-	// Stored is the object as it is, Object as it would be once everything is
-	// written: with what answers change, the record, and the finalizer on it, or off.
+	// Stored is the current object. Object is the object after all writes, with the responses,
+	// the record, and the finalizer.
 	Stored, Object *object.Object
-	// StateChanged says that the record would be another one. Record is its annotation.
+	// StateChanged means that the record would change. Record is its annotation.
 	StateChanged      bool
 	HandledAnnotation string
-	// Calls are those that would be made now, in their order.
+	// Calls are the calls that would be made now, in order.
 	Calls []DryRunCall
-	// GaveUp are handlers that wait for the object to change, Timers the next calls
-	// by the clock.
+	// GaveUp are the handlers that wait for the object to change, Timers the next scheduled
+	// calls.
 	GaveUp []string
 	Timers []Timer
 }
 
-// DryRunCall is a call that would be made, and what would come of it.
+// DryRunCall is a call that would be made, and its result.
 type DryRunCall struct {
 	Handler string
 	Reason  hook.Reason
-	// Since is since when the handler is due, as far as that is known; else zero.
+	// Since is since when the call is pending; zero if unknown.
 	Since time.Time
-	// Debounce is for how long nothing may have changed before the call is made.
+	// Debounce is how long the object must not change before the call.
 	Debounce time.Duration
 	Attempt  int
-	// Changes are what the handler is told that has changed.
+	// Changes are the changed fields in the request.
 	Changes []hook.FieldChange
-	// Response is nil where the handler was not asked, or failed, which is Err then.
+	// Response is nil if the handler was not called, or failed with Err.
 	Response *hook.HandlerResponse
 	Err      error
-	// GaveUp says that a failed call would not be made again.
+	// GaveUp means that a failed call would not be retried.
 	GaveUp bool
 	Writes []DryRunWrite
 }
 
-// Timer is a handler that the clock will have told.
+// Timer is a scheduled call of a handler.
 type Timer struct {
 	Handler string
-	// At is the next moment, unless the object changes in the Idle before.
+	// At is the next scheduled time, unless the object changes within Idle before.
 	At   time.Time
 	Idle time.Duration
 }
 
-// errNoObject says that there is nothing to preview.
+// errNoObject means that the controller does not have the object.
 var errNoObject = errors.New("not an object of this controller")
 
-// DryRun finds out which handlers would be told of an object now, asks them, and
-// finds out what would be written of what they answer; and writes nothing. What a
-// start alone brings about is left out. The controller must not be running.
+// DryRun finds the handlers to call for an object, calls them, and returns what their
+// responses would write. It writes nothing, and ignores what only a restart would trigger. The
+// controller must not be running.
 func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult, error) {
 	if !c.WaitForSync(ctx) {
 		return DryRunResult{}, fmt.Errorf("wait for the watches to sync: %w", context.Cause(ctx))
@@ -95,8 +95,8 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	return p, err
 }
 
-// startDryRun opens a run that writes nothing. An object that is given is seen as the
-// next state of the stored one.
+// startDryRun starts a run that writes nothing. It takes a given object as the next state of
+// the stored one.
 func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, bool) {
 	stored := c.Get(key)
 	first := cmp.Or(stored, given)
@@ -120,7 +120,7 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 	return r, true
 }
 
-// skipReason says why nobody is told of the object.
+// skipReason returns why no handler is called for the object.
 func (r *run) skipReason() string {
 	switch r.phase {
 	case phaseIgnored:
@@ -133,8 +133,8 @@ func (r *run) skipReason() string {
 	return ""
 }
 
-// dryRun takes the steps of a run, but for those that write.
-func (r *run) dryRun(ctx context.Context, into *DryRunResult, hookCall bool) error {
+// dryRun takes the steps of a run, except those that write.
+func (r *run) dryRun(ctx context.Context, into *DryRunResult, makeCalls bool) error {
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult, hookCall bool) err
 	var applied []*pendingResponse
 	for _, c := range r.callsInOrder() {
 		f := r.newDryRunCall(c)
-		if o := r.dryRunCall(ctx, c, &f, hookCall); o != nil {
+		if o := r.dryRunCall(ctx, c, &f, makeCalls); o != nil {
 			applied = append(applied, o)
 		}
 		if ctx.Err() != nil {
@@ -160,8 +160,8 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult, hookCall bool) err
 	return err
 }
 
-// callsInOrder are the calls to make, in the order of the program: each handler is called for
-// what happened, then for what the object is due for.
+// callsInOrder returns the calls in the order of the program: each handler is called for
+// events first, then for what is pending.
 func (r *run) callsInOrder() []call {
 	var all []call
 	due := r.pending.calls
@@ -176,7 +176,7 @@ func (r *run) callsInOrder() []call {
 	return all
 }
 
-// dryRunFinalizer shows the handlers the object with the finalizer on it.
+// dryRunFinalizer sets the finalizer on the object that the handlers see.
 func (r *run) dryRunFinalizer() error {
 	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
 		return nil
@@ -190,7 +190,7 @@ func (r *run) dryRunFinalizer() error {
 	return nil
 }
 
-// skipDebounce has edits settled: whoever asks for a preview does not wait for it.
+// skipDebounce ends all debounce periods, so that a dry run does not have to wait for them.
 func (r *run) skipDebounce() {
 	now := r.tools.Now()
 	for i := range r.memory.handlers {
@@ -200,7 +200,7 @@ func (r *run) skipDebounce() {
 	}
 }
 
-// newDryRunCall is a call before anybody was asked.
+// newDryRunCall returns a call without its result.
 func (r *run) newDryRunCall(c call) DryRunCall {
 	h := &r.program.Handlers[c.handler]
 	f := DryRunCall{Handler: h.Name, Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
@@ -210,7 +210,8 @@ func (r *run) newDryRunCall(c call) DryRunCall {
 	return f
 }
 
-// pendingSince is since when a handler is due, as far as the object says so; else zero.
+// pendingSince returns since when a call is pending, by the times in the object; zero if they
+// do not have it.
 func (r *run) pendingSince(c call) time.Time {
 	e := r.storedState[r.program.Handlers[c.handler].Name]
 	switch {
@@ -226,7 +227,7 @@ func (r *run) pendingSince(c call) time.Time {
 	return time.Time{}
 }
 
-// timers are the next calls by the clock of handlers that are not called now.
+// timers returns the next scheduled calls of the handlers that are not called now.
 func (r *run) timers() []Timer {
 	var timers []Timer
 	s := r.observation(queue.Causes{})
@@ -242,7 +243,7 @@ func (r *run) timers() []Timer {
 	return timers
 }
 
-// gaveUp are the handlers that failed for good with the object as it is.
+// gaveUp returns the handlers that gave up on the object as it is.
 func (r *run) gaveUp() []string {
 	var names []string
 	known := r.currentState()

@@ -10,17 +10,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// DryRunWrite is one write of another object that an answer asks for.
+// DryRunWrite is one write of another object by a response.
 type DryRunWrite struct {
 	plan.Action
-	// Evict says of a deletion that the pod would be evicted.
+	// Evict means that the pod would be evicted.
 	Evict bool
 }
 
-// dryRunCall asks a handler and finds out what its answer would write. It
-// returns what is owed then; nil if there is nothing to be stored of the object.
-func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, hookCall bool) *pendingResponse {
-	if !hookCall {
+// dryRunCall calls a handler and finds what its response would write. It returns the pending
+// response; nil if nothing of the object would be stored.
+func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCalls bool) *pendingResponse {
+	if !makeCalls {
 		return nil
 	}
 	var o *pendingResponse
@@ -39,7 +39,7 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, hookCall
 	return nil
 }
 
-// dryRun finds out what carrying an answer out would write, in its order.
+// dryRun returns the writes that applying a response would make, in order.
 func (h *applier) dryRun(ctx context.Context, o *pendingResponse) ([]DryRunWrite, error) {
 	if err := h.resolveDeletions(ctx, o); err != nil {
 		return nil, err
@@ -83,8 +83,7 @@ func (h *applier) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.A
 	return action, nil
 }
 
-// dryRunObject is the object with all that would be stored of it, and whether the
-// record would be another one.
+// dryRunObject returns the object after all writes, and whether the record would change.
 func (r *run) dryRunObject(applied []*pendingResponse) (o *object.Object, recorded bool, err error) {
 	whole := decodeObject(r.stored.JSON())
 	if r.program.Resource.Status {

@@ -9,13 +9,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// maxEvents bounds how many changes of one object wait to be told: what comes faster
-// than it is told is told together.
+// maxEvents bounds the buffered events of one object. Further events are merged.
 const maxEvents = 16
 
-// eventBuffer are the changes that handlers of events have yet to be told of. They are
-// no more than that: nobody depends on them, and nobody gathers them while
-// another replica works.
+// eventBuffer has the events that were not delivered to handlers yet. They are best effort:
+// standby replicas do not collect them.
 type eventBuffer struct {
 	mu     sync.Mutex
 	active bool
@@ -37,7 +35,6 @@ func (n *eventBuffer) pause() {
 	clear(n.byKey)
 }
 
-// add keeps a change until it is taken.
 func (n *eventBuffer) add(key queue.Key, e cache.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +52,7 @@ func (n *eventBuffer) add(key queue.Key, e cache.Event) {
 	n.byKey[key] = append(list, e)
 }
 
-// take returns the changes of an object, and forgets them.
+// take returns the events of an object and removes them.
 func (n *eventBuffer) take(key queue.Key) []cache.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,8 +61,7 @@ func (n *eventBuffer) take(key queue.Key) []cache.Event {
 	return list
 }
 
-// appendEvent adds a change to those that one handler has not seen: of too many, the last two
-// are one.
+// appendEvent adds an event for one handler. Above the limit, it merges the last two.
 func appendEvent(list []cache.Event, e cache.Event) []cache.Event {
 	if len(list) == maxEvents {
 		list[maxEvents-1].New = e.New
@@ -74,7 +70,7 @@ func appendEvent(list []cache.Event, e cache.Event) []cache.Event {
 	return append(list, e)
 }
 
-// mergeEvents makes one change of several.
+// mergeEvents merges events into one.
 func mergeEvents(list []cache.Event) []cache.Event {
 	if len(list) < 2 {
 		return list
@@ -82,7 +78,7 @@ func mergeEvents(list []cache.Event) []cache.Event {
 	return []cache.Event{{Old: list[0].Old, New: list[len(list)-1].New}}
 }
 
-// bufferEvent keeps a change where a handler is told of it, or of the end.
+// bufferEvent buffers an event if a handler needs it, or the deletion.
 func (c *Controller) bufferEvent(e cache.Event) {
 	end := e.New == nil && c.program.handles(hook.ReasonDelete)
 	if !end && !c.program.handles(hook.ReasonEvent) {

@@ -39,30 +39,29 @@ const (
 	ReasonConflictResolved = "ConflictResolved"
 )
 
-// errTooManyConflicts is controller.ErrConflict for too long.
+// errTooManyConflicts means that controller.ErrConflict lasted too long.
 var errTooManyConflicts = errors.New("too many conflicts in a row")
 
-// requestedDelay is the delay that a handler asked for.
+// requestedDelay returns the retry delay that a handler requested.
 func requestedDelay(err error) (time.Duration, bool) {
 	after, is := hook.RetryDelay(err)
 	return after, is && after > 0
 }
 
-// The delays between attempts, unless a handler has its own, and the longest of those
-// that get no answer at all, unless a handler has a longest of its own: such a call
-// costs little, and nothing else finds out that there are answers again.
+// The first and the maximum delay between attempts, unless a handler sets its own.
+// unreachableDelay replaces longestDelay without a connection: such a call costs little, and
+// only a call finds out that the hook is back.
 const (
 	firstDelay       = time.Second
 	longestDelay     = 5 * time.Minute
 	unreachableDelay = 15 * time.Second
 )
 
-// jitter is how much longer than configured a delay may be, by chance, so that what
-// failed together does not come back together. It is never shorter.
+// jitter is the maximum random extension of a delay, so that objects that failed together do
+// not retry together. It never shortens a delay.
 const jitter = 0.25
 
-// backoff is the delay after so many failures in a row, of which there is at least
-// one.
+// backoff returns the delay after one or more failures in a row.
 func backoff(failures int, first, longest time.Duration) time.Duration {
 	delay := longest
 	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
@@ -71,7 +70,7 @@ func backoff(failures int, first, longest time.Duration) time.Duration {
 	return delay + time.Duration(jitter*rand.Float64()*float64(delay))
 }
 
-// delay is how long a handler waits after a failure.
+// delay returns how long a handler waits after a failure.
 func (h *Handler) delay(err error, failures int) time.Duration {
 	if after, is := requestedDelay(err); is {
 		return after
@@ -89,7 +88,7 @@ func (h *Handler) delay(err error, failures int) time.Duration {
 	return backoff(failures, first, max(first, longest))
 }
 
-// exhausted says that a handler with a limit is not to be tried again.
+// exhausted reports whether a handler with a retry limit has reached it.
 func (h *Handler) exhausted(a attempt) bool {
 	switch {
 	case h.Retries < 0, h.Retries > 0 && a.count > h.Retries:
@@ -100,5 +99,5 @@ func (h *Handler) exhausted(a attempt) bool {
 	return false
 }
 
-// hasRetryLimit says that a handler has a limit, which counts across restarts.
+// hasRetryLimit reports whether a handler has a retry limit, which counts across restarts.
 func (h *Handler) hasRetryLimit() bool { return h.Retries > 0 || h.RetryTimeout > 0 }

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ParseField reads the path of a field that a handler can watch.
+// ParseField parses the path of a field that a handler can watch.
 func ParseField(text string) ([]string, error) {
 	path, err := object.ParsePath(text)
 	if err != nil {
@@ -18,7 +18,7 @@ func ParseField(text string) ([]string, error) {
 	return path, nil
 }
 
-// isSystemField says that a field is what the system keeps of an object.
+// isSystemField reports whether the API server maintains a field.
 func isSystemField(path []string) bool {
 	switch path[0] {
 	case "apiVersion", "kind":

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// setFinalizer is the step that puts the finalizer on an object before a handler first
-// hears of it: from then on it cannot go without those that are told of that.
+// setFinalizer is the step that sets the finalizer before the first call of a handler. From
+// then on the object cannot be deleted without its Delete handlers.
 func (r *run) setFinalizer(ctx context.Context) error {
 	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
 		return nil
@@ -32,8 +32,8 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
-// removesFinalizer says whether the object is to be kept no longer: nobody needs it kept,
-// or it is being deleted and all that have to are done with it.
+// removesFinalizer reports whether to remove the finalizer: no handler needs it, or the object
+// is being deleted and all Delete handlers and daemons are done.
 func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 	if !r.program.hasFinalizer(r.stored) || r.waitsForDaemon() {
 		return false
@@ -55,7 +55,7 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 	return true
 }
 
-// finalizerRemoval is the patch by which the finalizer goes from this version of the
+// finalizerRemoval returns the patch that removes the finalizer from this version of the
 // object.
 func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
 	metadata := precondition(o, true)
@@ -63,7 +63,7 @@ func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
 	return map[string]any{"metadata": metadata}
 }
 
-// without are the names but one.
+// without returns the names except one.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(names, func(other string) bool { return other == name })
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// finish is the last step: it draws the conclusions, for the memory, for whoever
-// looks on, and for when to look again.
+// finish is the last step. It updates the memory, ends the record, and schedules the next run.
 func (r *run) finish(ctx context.Context) record.Outcome {
 	if ctx.Err() != nil {
-		// Stopped in the middle: nothing is known to have failed.
+		// The run was interrupted, which is no failure.
 		return record.Postponed
 	}
 	next := r.nextRun()
@@ -39,8 +38,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	return record.Skipped
 }
 
-// nextRun is when the object is to be looked at again; zero if not before
-// something happens.
+// nextRun returns when to reconcile the object again; zero if only an event triggers that.
 func (r *run) nextRun() time.Time {
 	if r.phase == phasePaused {
 		return time.Time{}
@@ -63,7 +61,7 @@ func (r *run) nextRun() time.Time {
 	next = earliest(earliest(next, pending.next), r.memory.throttle.endsAt())
 	switch {
 	case r.conflicted || r.failure != nil:
-		// Handlers that are due are called when the object can be written again.
+		// Pending handlers are called when the object can be written again.
 		return next
 	case len(pending.calls) > 0:
 		return now
@@ -75,8 +73,8 @@ func (r *run) nextRun() time.Time {
 	return now
 }
 
-// noteRequeueDigest notes what a handler left behind that wants to be called once more, once that
-// is written.
+// noteRequeueDigest stores the digest of the written object for a handler that requested
+// another call.
 func (r *run) noteRequeueDigest() {
 	for i := range r.memory.handlers {
 		if a := &r.memory.handlers[i].attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(i, nil) {
@@ -85,12 +83,12 @@ func (r *run) noteRequeueDigest() {
 	}
 }
 
-// hasEvents says whether a handler has yet to be called for a change.
+// hasEvents reports whether a handler has unseen events.
 func (r *run) hasEvents() bool {
 	return slices.ContainsFunc(r.memory.handlers, func(m handlerMemory) bool { return len(m.events) > 0 })
 }
 
-// nextWrite is when to try again to write what is not written yet.
+// nextWrite returns when to retry the pending writes.
 func (r *run) nextWrite(now time.Time) time.Time {
 	var next time.Time
 	if r.conflicted {
@@ -115,7 +113,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	return next
 }
 
-// recordResult records how the run ended for its object.
+// recordResult records how the run ended.
 func (r *run) recordResult() {
 	_, message, fault := r.firstError()
 	now := controller.Result{HookFailing: message != "", Since: r.tools.Now()}

@@ -6,39 +6,37 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// entry is what is recorded of one handler: what it has dealt with, never a copy
-// of anything.
+// entry is the record of one handler: digests of what it has handled, never a copy of the
+// object.
 type entry struct {
-	// Digest is the digest of what the handler watches, as it last dealt with it;
-	// empty if it never did.
+	// Digest is the digest of the watched fields that the handler last handled; empty if it
+	// never did.
 	Digest string `json:"seen,omitempty"`
-	// Failed says that it gave up on that.
+	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
-	// HasRevision says that a revision keeps what Seen is the digest of.
+	// HasRevision means that a ControllerRevision has the state of Digest.
 	HasRevision bool `json:"kept,omitempty"`
-	// OwnedDigest is the digest of the owned objects, for a handler of drift.
+	// OwnedDigest is the digest of the owned objects, for a Drift handler.
 	OwnedDigest string `json:"owned,omitempty"`
-	// Attempts and Since, in seconds of Unix time, are those of a handler that is
-	// failing, if it has a limit.
+	// Attempts and Since (Unix seconds) count the failures of a handler with a retry limit.
 	Attempts int   `json:"tries,omitempty"`
 	Since    int64 `json:"since,omitempty"`
-	// InProgress is the digest of an update that the handler is at work on: it asked to be
-	// told of it again. At, in seconds of Unix time, is since when that was seen.
+	// InProgress is the digest of an update for which the handler requested another call. At
+	// (Unix seconds) is when the update was first seen.
 	InProgress      string `json:"under,omitempty"`
 	InProgressSince int64  `json:"at,omitempty"`
-	// Done says that a Delete handler has done its work.
+	// Done means that a Delete handler is done.
 	Done bool `json:"done,omitempty"`
 }
 
-// handledState is what is recorded of the handlers, by name.
+// handledState has the entries of the handlers by name.
 type handledState map[string]entry
 
-// uidEntry is the name under which a record says of which object it is, as a digest of
-// its UID. Who copies an object copies its annotations: to the handlers, the copy
-// is new.
+// uidEntry is the name of an entry with the digest of the object's UID. A copy of an object
+// copies its annotations, but its handlers must treat it as new.
 const uidEntry = "~"
 
-// isCurrent says that there is nothing to add to a record, nor to leave out.
+// isCurrent reports whether the record needs no change.
 func (r handledState) isCurrent(p *Program, m *memory) bool {
 	known := 0
 	for i := range p.Handlers {
@@ -52,9 +50,8 @@ func (r handledState) isCurrent(p *Program, m *memory) bool {
 	return len(r) == 0 || known > 0 && len(r) == known+1
 }
 
-// readHandledState reads the record that stands somewhere in an object. One that was
-// spoilt or removed by hand, or that is another object's, says that nothing was
-// dealt with; see restore.
+// readHandledState reads the record from a path in the object. An invalid record, or that of
+// another object, is empty; see restoreState.
 func readHandledState(o *object.Object, namespace ...string) handledState {
 	var text string
 	field := o.Field(namespace...)
@@ -68,10 +65,9 @@ func readHandledState(o *object.Object, namespace ...string) handledState {
 	return recorded
 }
 
-// uidDigest is the digest of a UID.
 func uidDigest(uid string) string { return digest(uid) }
 
-// String is the record as it is kept; empty for none.
+// String returns the record as it is stored; empty for none.
 func (r handledState) String() string {
 	if len(r) == 0 {
 		return ""
@@ -79,9 +75,8 @@ func (r handledState) String() string {
 	return string(toJSON(r))
 }
 
-// withPending is the record with the entries that are pending in a memory, as far as
-// they count, and without those of handlers that the program does not have any
-// more.
+// withPending returns the record with those pending entries that count, and without the
+// entries of removed handlers.
 func (r handledState) withPending(p *Program, m *memory, counts func(handler int) bool) handledState {
 	if r.isCurrent(p, m) {
 		return r

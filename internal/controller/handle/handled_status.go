@@ -6,14 +6,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// HandledStatusField is the member of a status that keeps records, by the names of their
-// controllers, where the schema of the kind has it. A request for the status cannot
-// change an annotation, nor the other way round: who keeps the record in the status
-// makes one request where others make two.
+// HandledStatusField is the field of the status that has the records by controller name, if
+// the schema of the kind has the field. A status request cannot change annotations, nor the
+// other way round, so a record in the status saves one of two requests.
 const HandledStatusField = "setpointHandledBy"
 
-// handledStateOf reads the record of an object. One in an annotation counts where there is
-// none in the status, such as that of a former release.
+// handledStateOf reads the record of an object. It falls back to the annotation, which an
+// earlier release may have written.
 func (p *Program) handledStateOf(o *object.Object) handledState {
 	if p.HandledStatusKey != "" {
 		if r := readHandledState(o, p.statusPath()...); len(r) > 0 {
@@ -30,13 +29,13 @@ func (p *Program) annotationPath() []string {
 	return []string{"metadata", "annotations", p.HandledAnnotation}
 }
 
-// storesStateInStatus says that the record goes with the status.
+// storesStateInStatus reports whether the record is stored in the status.
 func (c *Controller) storesStateInStatus() bool {
 	return c.program.HandledStatusKey != "" && c.program.Resource.Status && !c.pruned.Load()
 }
 
-// storeStateWithStatus writes what carried answers say of the object and then, with the
-// record, its status.
+// storeStateWithStatus writes the responses' changes of the object, and then its status with
+// the record.
 func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	if patch != nil {
@@ -67,13 +66,14 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	return r.recognizeServerChanges(applied, d, patch)
 }
 
-// removesLastFinalizer says that the object goes with our finalizer: no record of it is needed.
+// removesLastFinalizer reports whether removing our finalizer deletes the object, which needs
+// no record then.
 func (r *run) removesLastFinalizer(applied []*pendingResponse) bool {
 	return r.stored.Deleting() && len(r.stored.Finalizers()) == 1 && r.removesFinalizer(applied)
 }
 
-// storeCleanup takes from the object what is of no use any more, once the record is
-// stored: the finalizer, and a record in an annotation.
+// storeCleanup removes the finalizer, and a record in an annotation, once the record is stored
+// in the status.
 func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) error {
 	metadata := map[string]any{}
 	former := r.stored.Field(r.program.annotationPath()...) != nil

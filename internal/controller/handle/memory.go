@@ -10,106 +10,100 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// memory is what is remembered of one object between runs. Losing it costs the
-// old objects of notices, and a call of handlers whose answers were not written
-// yet. It belongs to the worker that holds the object's key.
+// memory is what the controller remembers of one object between runs. Losing it loses the
+// previous state in requests, and repeats calls whose responses were not written. It belongs
+// to the worker that holds the object's key.
 type memory struct {
 	controller.Memory
 
-	// firstSeen is when the object was first looked at.
+	// firstSeen is when the object was first reconciled.
 	firstSeen time.Time
 	handlers  []handlerMemory
-	// pending are the answers that are not written yet, in the order they came in.
+	// pending are the responses that are not written yet, in order.
 	pending []*pendingResponse
-	// writeAttempt is how the writes of the object itself fail.
+	// writeAttempt counts failed writes of the object itself.
 	writeAttempt attempt
-	// stateRemovals is how often the record was removed lately, last since then.
+	// stateRemovals counts how often another client removed the record recently.
 	stateRemovals attempt
-	// throttle slows down handlers that are called again and again because of changes.
+	// throttle slows down handlers of a flapping object.
 	throttle throttle
-	// ownVersions are those that our latest writes made: they are no news.
+	// ownVersions are the resource versions of our latest writes, which are no changes.
 	ownVersions []uint64
-	// conditions says that answers have carried conditions.
+	// conditions means that responses have had conditions.
 	conditions bool
-	// applied is how the owned objects were left.
-	applied []appliedDigests
-	// revisions are the revisions of the object.
+	// applied are digests of the owned objects after the latest apply.
+	applied   []appliedDigests
 	revisions revisionHistory
 }
 
-// handlerMemory is what is remembered of one handler of an object.
+// handlerMemory is what the controller remembers of one handler of an object.
 type handlerMemory struct {
 	progress
-	// events are the changes that a handler of events has not seen.
+	// events are the unseen events of the handler.
 	events []cache.Event
-	// firstDigest is what the handler could have watched at first sight. It is compared
-	// with where an entry cannot be made yet, because the handler cares for changes
-	// alone.
+	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
+	// a handler that matches changes only.
 	firstDigest string
-	// serverDigest is what the server made of what was written for the handler:
-	// recorded stands in the record, actual is what is there.
+	// serverDigest handles changes by the API server on write: recorded is the digest in the
+	// record, actual that of the stored object.
 	serverDigest struct{ recorded, actual string }
-	// errorMessage is what the handler last failed with, reason its kind and fault what of
-	// it failed; empty if it is well.
+	// errorMessage is the latest error of the handler, errorReason its reason and fault its
+	// details; empty after a success.
 	errorMessage, errorReason string
 	fault                     *record.Fault
-	// refusedLocations says where writes were refused, which the complaint may quote.
+	// refusedLocations are the locations of refused writes, which the error may quote.
 	refusedLocations []record.Location
-	// eviction is what budgets keep of the pods that are to be evicted.
+	// eviction records refused evictions.
 	eviction evictionWait
-	// idle is since when what is watched has been the same.
+	// idle records since when the watched fields have not changed.
 	idle struct {
 		watched string
 		since   time.Time
 	}
-	// storedEntry is the entry as this process last knew it on the object.
+	// storedEntry is the entry that was last seen on the object.
 	storedEntry entry
-	// unstorableDigest is a digest of what could not be kept.
+	// unstorableDigest is the digest of a state that could not be stored.
 	unstorableDigest string
-	// daemon is the daemon at work, finished that it has done its work.
+	// daemon is the running daemon; finished means that it has completed.
 	daemon   *daemonRun
 	finished bool
 }
 
-// progress is how far a handler is: what a call of it changes.
+// progress is the part of handlerMemory that a call changes.
 type progress struct {
-	// handled is the object as the handler last dealt with it; nil if that is not
-	// known.
+	// handled is the object as the handler last handled it; nil if unknown.
 	handled *object.Object
-	// attempt is the notice that has to come again.
+	// attempt counts the failures of the current call.
 	attempt attempt
-	// resumed says that there is nothing to resume any more.
+	// resumed means that the Resume handler needs no call.
 	resumed bool
-	// lastTick is the moment that the next one by the clock is counted from.
+	// lastTick is the time from which the next scheduled call is counted.
 	lastTick time.Time
-	// pendingEntry is the entry that is not recorded yet; before is what was watched
-	// when it was made, and is there until what the handler wrote is.
+	// pendingEntry is the entry that is not stored yet.
 	pendingEntry *entry
 	digestBefore string
-	// afterResponse is the object as the pending entry has it, where an answer changes what
-	// is watched.
+	// afterResponse is the object of the pending entry, if the response changes watched
+	// fields.
 	afterResponse *object.Object
 }
 
-// attempt is something that failed and is to be tried again.
+// attempt counts the failures of one operation.
 type attempt struct {
 	reason hook.Reason
-	// digest is what it was about: something else is another attempt.
+	// digest identifies the input: another digest starts another attempt.
 	digest string
-	// count is how often it failed, since the first time.
+	// count is the number of failures.
 	count int
 	since time.Time
 	next  time.Time
-	// requeued says that the handler did not fail, but wants to be called once more: then,
-	// or when the object is not what it was after the writes of that run, by a digest of
-	// all of it.
+	// requeued means that the handler did not fail but requested another call: at next, or
+	// when the digest of the whole object differs from that after the run.
 	requeued     bool
 	objectDigest string
-	// immediateRequeues is how often in a row the handler asked for that to be at once.
+	// immediateRequeues is how often in a row the handler requested an immediate call.
 	immediateRequeues int
 }
 
-// stopDaemons stops the daemons of an object.
 func (m *memory) stopDaemons() {
 	for i := range m.handlers {
 		if d := m.handlers[i].daemon; d != nil {

@@ -2,7 +2,7 @@ package handle
 
 import "maps"
 
-// mergePatch is what a JSON merge patch makes of an object.
+// mergePatch returns an object with a JSON merge patch applied.
 func mergePatch(target, patch map[string]any) map[string]any {
 	result := maps.Clone(target)
 	if result == nil {
@@ -23,7 +23,7 @@ func mergePatch(target, patch map[string]any) map[string]any {
 	return result
 }
 
-// combinePatches is the patch that does what two do, one after the other.
+// combinePatches returns one patch that has the effect of two.
 func combinePatches(first, second map[string]any) map[string]any {
 	result := maps.Clone(first)
 	if result == nil {

@@ -22,7 +22,7 @@ func (c *Controller) objectState(o *object.Object) record.ObjectState {
 	return state
 }
 
-// Children are the objects that one controls, in the order of the kinds.
+// Children returns the owned objects, in the order of the kinds.
 func (c *Controller) Children(o *object.Object) []record.Child {
 	var children []record.Child
 	for i, owned := range c.ownedBy(o) {

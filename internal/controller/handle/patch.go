@@ -11,18 +11,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// objectWrite is the object as it is to be.
+// objectWrite describes a write of the object.
 type objectWrite struct {
-	// before is the object before anything was stored, status the one it was to get;
-	// nil if none was stored.
+	// before is the object before the first write, status the intended status; nil if none was
+	// stored.
 	before *object.Object
 	status map[string]any
-	// checkVersion says that nobody may have written to the object meanwhile.
+	// checkVersion makes the write fail if another client has written the object.
 	checkVersion bool
 }
 
-// storeObject writes, at once, all that answers change in the object but for its
-// status, the record, and whether the object is kept.
+// storeObject writes, in one request, what responses change in the object, the record, and the
+// finalizer, but not the status.
 func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	metadata := r.metadataPatch(applied)
@@ -36,8 +36,8 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 	return r.recognizeServerChanges(applied, d, patch)
 }
 
-// metadataPatch are what is to be changed in the metadata beside what answers say: the
-// record, and whether the object is kept.
+// metadataPatch returns the changes of metadata beside those of responses: the record and the
+// finalizer.
 func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 	metadata := map[string]any{}
 	if text, differs := r.stateText(applied); differs {
@@ -49,7 +49,7 @@ func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 	return metadata
 }
 
-// storeResponse writes what an answer says of the object, and nothing else.
+// storeResponse writes a response's changes of the object, and nothing else.
 func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
 	applied := []*pendingResponse{o}
 	if r.program.Resource.Status {
@@ -64,7 +64,6 @@ func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
 	return r.patchObject(ctx, combinePatches(patch, map[string]any{"metadata": precondition(r.stored, true)}))
 }
 
-// patchObject patches the object.
 func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -80,7 +79,7 @@ func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
 	return nil
 }
 
-// patchedPart says that a patch is about the metadata alone.
+// patchedPart returns "metadata" for a patch that changes only metadata.
 func patchedPart(patch map[string]any) string {
 	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
 		return "metadata"
@@ -88,8 +87,8 @@ func patchedPart(patch map[string]any) string {
 	return ""
 }
 
-// contentPatch is what answers change in the object, if it makes a difference;
-// where the status is no subresource, that too.
+// contentPatch returns what responses change in the object; nil if nothing. It includes the
+// status if that is no subresource.
 func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	var patch map[string]any
 	for _, o := range applied {
@@ -111,8 +110,7 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	return patch
 }
 
-// stateText is the record as it is to be; nil removes it. What is still owed is
-// no part of it.
+// stateText returns the record to store; nil removes it. It leaves out what is still pending.
 func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
 	now := r.storedState.withPending(&r.program, r.memory, func(i int) bool { return !r.memory.hasPending(i, applied) })
 	if maps.Equal(now, r.storedState) {
@@ -124,9 +122,9 @@ func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
 	return now.String(), true
 }
 
-// recognizeServerChanges remembers, where the server stored something else than was
-// written, that what is there is what was seen. Nobody else can have written it:
-// the version said so.
+// recognizeServerChanges handles an API server that stores something else than was written,
+// such as defaults. The stored state counts as handled: the resource version excludes writes
+// of other clients.
 func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, patch map[string]any) error {
 	if !d.checkVersion || !r.written {
 		return nil
@@ -153,8 +151,7 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 	return nil
 }
 
-// desiredDigests are the digests of what the handlers watch of the object as it was
-// to be.
+// desiredDigests returns the digests of the watched fields of the intended object.
 func (r *run) desiredDigests(d objectWrite, patch map[string]any) ([]string, error) {
 	desired := decodeObject(d.before.JSON())
 	if d.status != nil {

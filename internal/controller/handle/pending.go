@@ -10,75 +10,71 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// observation is all that decides which handlers an object is due for.
+// observation is the input that decides which calls are pending for an object.
 type observation struct {
-	program *Program
-	object  *object.Object
-	// hasFinalizer says that our finalizer is on the object.
+	program      *Program
+	object       *object.Object
 	hasFinalizer bool
-	// state is what is recorded, with what is pending.
+	// state is the record, with pending entries.
 	state handledState
-	// watchedDigests are the digests of what each handler watches.
+	// watchedDigests has a digest of the watched fields for each handler.
 	watchedDigests []string
 	// ownedDigest is the digest of the owned objects.
 	ownedDigest string
 	memory      *memory
-	// requested says that a user asks for it, urged that failed calls are retried at once.
+	// requested means that a user requested the reconcile, retryCalls that failed calls are
+	// retried at once.
 	requested, retryCalls bool
-	// throttled says that handlers are not called for changes now: see throttle.
+	// throttled means that no handler is called for changes now; see throttle.
 	throttled bool
 	now       time.Time
 }
 
-// call is one handler to be told of one thing.
+// call is one call of a handler for one reason.
 type call struct {
 	handler  int
 	reason   hook.Reason
 	previous *object.Object
 	object   *object.Object
-	// digest is what it is about: the digest of what the handler watches, or of
-	// the owned objects.
+	// digest identifies the input: the digest of the watched fields, or of the owned objects.
 	digest  string
 	attempt int
 	deleted bool
-	// event is the change that it is about, for hook.ReasonEvent, and moment when a call
-	// by the clock was to be made.
+	// event is the change of a hook.ReasonEvent call, moment the scheduled time of a timer
+	// call.
 	event       cache.Event
 	scheduledAt time.Time
-	// repeated says that the handler was called for the same before, and that nothing
-	// changed since.
+	// repeated means that the handler was called for the same input before.
 	repeated bool
 }
 
-// changed is the object as the change has it that the call is about.
+// changed returns the object of the event, or the current one.
 func (c *call) changed() *object.Object { return cmp.Or(c.event.New, c.object) }
 
-// calls are in the order of the program.
 type calls []call
 
-// includes says whether there is one of a handler.
+// includes reports whether a handler has a call.
 func (all calls) includes(handler int) bool {
 	return slices.ContainsFunc(all, func(c call) bool { return c.handler == handler })
 }
 
-// pendingCalls is what is to be done about an object, and when to look again.
+// pendingCalls has the calls to make now, and when to compute them again.
 type pendingCalls struct {
 	calls calls
-	// waiting are the handlers that failed and have to wait.
+	// waiting are the handlers in backoff.
 	waiting []int
-	// firstSeen are the handlers that get an entry unasked: what they see at first
-	// sight is no update.
+	// firstSeen are the handlers that get an entry without a call: the first state that they
+	// see is no update.
 	firstSeen []int
 	next      time.Time
 }
 
-// handles says whether a handler is told for a reason.
 func (h *Handler) handles(reason hook.Reason) bool { return slices.Contains(h.On, reason) }
 
-// matches says whether a handler cares.
+// matches reports whether a handler's condition matches.
 func (h *Handler) matches(old, now *object.Object) bool { return h.When == nil || h.When(old, now) }
 
-// hasState says that the handler has an entry from the first sight on.
+// hasState reports whether the handler gets an entry at first sight.
 func (h *Handler) hasState() bool {
 	return slices.ContainsFunc(h.On, func(reason hook.Reason) bool {
 		switch reason {
@@ -89,7 +85,7 @@ func (h *Handler) hasState() bool {
 	})
 }
 
-// pendingCalls finds out which handlers an object is due for, and why.
+// pendingCalls returns the pending calls for an object.
 func (s *observation) pendingCalls() pendingCalls {
 	var a pendingCalls
 	for i := range s.program.Handlers {
@@ -98,7 +94,7 @@ func (s *observation) pendingCalls() pendingCalls {
 	return a
 }
 
-// addHandler puts on the agenda what an object is due for of one handler.
+// addHandler adds the pending calls of one handler.
 func (s *observation) addHandler(a *pendingCalls, i int) {
 	if s.program.Handlers[i].Do == nil {
 		return
@@ -113,7 +109,7 @@ func (s *observation) addHandler(a *pendingCalls, i int) {
 	s.addTimer(a, i)
 }
 
-// addCall puts a call on the agenda, unless it failed and has to wait.
+// addCall adds a call, unless the handler is in backoff.
 func (s *observation) addCall(a *pendingCalls, c call) {
 	m := &s.memory.handlers[c.handler]
 	if settled := m.idle.since.Add(s.program.Handlers[c.handler].Debounce); c.reason == hook.ReasonUpdate && settled.After(s.now) {
@@ -138,24 +134,23 @@ func (s *observation) addCall(a *pendingCalls, c call) {
 	a.calls = append(a.calls, c)
 }
 
-// skipsBackoff says that something happened which an attempt was not to wait beyond.
+// skipsBackoff reports whether a retry is made before its delay has ended.
 func (s *observation) skipsBackoff(former *attempt) bool {
 	changed := former.requeued && former.objectDigest != "" && former.objectDigest != digest(watchableFields(s.object))
 	return changed || s.retryCalls
 }
 
-// matches says whether an attempt was the same call; one that is known from the record
-// alone was.
+// matches reports whether an attempt was for the same call. An attempt that only the record
+// has always matches.
 func (a *attempt) matches(c call) bool {
 	return a.reason == c.reason && a.digest == c.digest || a.reason == "" && a.count > 0
 }
 
-// changeReasons are the reasons that an entry decides about. Of several that apply a
-// handler is told the first.
+// changeReasons are the reasons that depend on an entry. If several apply, the handler is
+// called for the first.
 var changeReasons = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume, hook.ReasonDrift}
 
-// changeCall is the call that a handler's entry, compared with what is there, asks
-// for.
+// changeCall returns the call that follows from a handler's entry and the current object.
 func (s *observation) changeCall(i int) (call, bool) {
 	if s.object.Deleting() {
 		return s.deletionCall(i)
@@ -176,8 +171,8 @@ func (s *observation) changeCall(i int) (call, bool) {
 	return call{}, false
 }
 
-// applies says whether an object is due for a handler for a reason, if the
-// handler cares. One that gave up is told again when its input is another one.
+// applies reports whether a reason applies to an object, before the handler's condition. A
+// handler that gave up is called again when its input changes.
 func (s *observation) applies(reason hook.Reason, i int) bool {
 	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
 	e := s.state[h.Name]
@@ -190,7 +185,7 @@ func (s *observation) applies(reason hook.Reason, i int) bool {
 		if e.Digest == "" {
 			return m.firstDigest != "" && m.firstDigest != s.watchedDigests[i] && !h.matches(nil, s.object)
 		}
-		// Back to what it was is news as well to one that is at work on another state.
+		// A handler with an update in progress must also see a revert.
 		return anew || changed && !e.Failed || e.InProgress != ""
 	case hook.ReasonResume:
 		return e.Digest != "" && !m.resumed
@@ -199,8 +194,8 @@ func (s *observation) applies(reason hook.Reason, i int) bool {
 	}
 }
 
-// isHandled says whether what is watched now is what was seen, also as the server
-// stored it, or as it is until the answer is written.
+// isHandled reports whether the watched fields have been handled, also as the server stored
+// them, or as they are until the response is written.
 func (m *handlerMemory) isHandled(seen, now string) bool {
 	switch {
 	case seen == now:
@@ -211,13 +206,13 @@ func (m *handlerMemory) isHandled(seen, now string) bool {
 	return m.serverDigest.recorded == seen && m.serverDigest.actual == now
 }
 
-// drifted says whether the owned objects are not as they were left, or the
-// handler asked to be told of that once more.
+// drifted reports whether the owned objects differ from what was applied, or the handler
+// requested another call for drift.
 func (s *observation) drifted(e entry, m *handlerMemory) bool {
 	return e.OwnedDigest != "" && e.OwnedDigest != s.ownedDigest || m.attempt.requeued && m.attempt.reason == hook.ReasonDrift
 }
 
-// deletionCall is the call of a Delete handler.
+// deletionCall returns the call of a Delete handler.
 func (s *observation) deletionCall(i int) (call, bool) {
 	h := &s.program.Handlers[i]
 	e, input := s.state[h.Name], deletionDigest(s.watchedDigests[i])
@@ -229,11 +224,11 @@ func (s *observation) deletionCall(i int) (call, bool) {
 	return call{handler: i, reason: hook.ReasonDelete, object: s.object, digest: input, previous: old}, true
 }
 
-// deletionDigest is the digest of what is watched while the object is being deleted.
+// deletionDigest returns the digest of an object in deletion.
 func deletionDigest(watched string) string { return "-" + watched }
 
-// isFirstSeen says whether a handler gets its entry unasked. What drift is, is not
-// known before there is a digest to compare with.
+// isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
+// digest to compare with.
 func (s *observation) isFirstSeen(i int) bool {
 	h := &s.program.Handlers[i]
 	if s.object.Deleting() || !h.hasState() {
@@ -244,7 +239,7 @@ func (s *observation) isFirstSeen(i int) bool {
 	return without && h.matches(nil, s.object)
 }
 
-// addTimer puts a timer on the agenda when it is time.
+// addTimer adds a timer call that is due.
 func (s *observation) addTimer(a *pendingCalls, i int) {
 	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
 	if !h.hasTimer() || s.object.Deleting() || !h.matches(nil, s.object) {
@@ -268,8 +263,7 @@ func (s *observation) addTimer(a *pendingCalls, i int) {
 	a.calls = append(a.calls, c)
 }
 
-// nextTick is the next moment of a timer that nothing is known to be in the way of;
-// zero if there is none.
+// nextTick returns the next time of a timer; zero if the timer cannot fire.
 func (s *observation) nextTick(i int) time.Time {
 	h, m := &s.program.Handlers[i], &s.memory.handlers[i]
 	at := h.nextTime(s.object, latest(m.lastTick, s.memory.firstSeen))

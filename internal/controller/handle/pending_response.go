@@ -9,42 +9,41 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// pendingResponse is an answer that is not written yet, or not all of it.
+// pendingResponse is a response that is not completely written yet.
 type pendingResponse struct {
 	call     call
 	response *hook.HandlerResponse
-	// resolved says that targets are what the answer deletes. Who is deleted is
-	// found out once: what takes its place meanwhile stays.
+	// resolved means that targets are the objects to delete. They are found once, so that a
+	// replacement of the same name survives.
 	resolved bool
 	targets  []target
-	// appliedCount is how many of the objects were applied.
+	// appliedCount is the number of applied objects.
 	appliedCount int
-	// applied says that only the object itself is to be written now.
+	// applied means that only the object itself remains to be written.
 	applied bool
 	attempt attempt
-	// fresh says that this run brought it.
+	// fresh means that the response is of this run.
 	fresh bool
-	// base is the object as the handler saw it, and as our writes of the answer have made
-	// it since; former is the handler's progress before the call.
+	// base is the object that the handler saw, with our writes of the response since; former
+	// is the handler's progress before the call.
 	base           *object.Object
 	progressBefore progress
 }
 
-// changesObject says whether the answer has something to say of the object itself.
+// changesObject reports whether the response changes the object itself.
 func (o *pendingResponse) changesObject() bool {
 	a := o.response
 	return a.Patch != nil || a.Status != nil || len(a.Conditions) > 0 || a.Message != ""
 }
 
-// recordResponse notes an answer: what is to be written, and the entry that is recorded
-// with it.
+// recordResponse records a response: what to write, and the entry to store with it.
 func (r *run) recordResponse(o *pendingResponse) {
 	c, response := o.call, o.response
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	m.errorMessage = ""
 	r.memory.pending = append(r.memory.pending, o)
 	e := r.currentState()[h.Name]
-	// What the handler itself writes is no news to it.
+	// A handler's own writes do not trigger it.
 	after := r.watchedDigests[c.handler]
 	m.afterResponse = nil
 	if made := h.afterResponse(r.stored, response); made != nil {
@@ -72,7 +71,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 	}
 }
 
-// recordDone notes that a handler is done with what it was told of.
+// recordDone records that a handler has handled its input.
 func (r *run) recordDone(c call, e *entry, after string) {
 	m := &r.memory.handlers[c.handler]
 	if c.reason != hook.ReasonEvent {
@@ -94,7 +93,7 @@ func (r *run) recordDone(c call, e *entry, after string) {
 	}
 }
 
-// requeueCall notes that a handler wants to be told the same once more.
+// requeueCall records that a handler requested another call.
 func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) {
 	h, former := &r.program.Handlers[c.handler], r.memory.handlers[c.handler].attempt
 	now, delay := r.tools.Now(), response.RetryAfter
@@ -116,8 +115,8 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 	r.memory.handlers[c.handler].attempt = again
 }
 
-// afterResponse is an object as an answer has it; nil if the answer leaves alone what
-// the handler watches.
+// afterResponse returns an object with a response applied; nil if the response changes no
+// watched field.
 func (h *Handler) afterResponse(o *object.Object, a *hook.HandlerResponse) *object.Object {
 	patch := responsePatch(a, h.watchesStatus())
 	if patch == nil {
@@ -126,7 +125,7 @@ func (h *Handler) afterResponse(o *object.Object, a *hook.HandlerResponse) *obje
 	return applyPatch(o, patch)
 }
 
-// responsePatch is what an answer changes in the object, as a patch, with or without the
+// responsePatch returns what a response changes in the object as a patch, with or without the
 // status; nil if it changes nothing.
 func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 	status = status && a.Status != nil
@@ -140,8 +139,8 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 	return patch
 }
 
-// applyPatch is an object with a patch; nil if that is none: the server will say what
-// is wrong with it.
+// applyPatch returns an object with a patch; nil if the result is invalid, which the server
+// will report.
 func applyPatch(o *object.Object, patch map[string]any) *object.Object {
 	made, err := newObject(mergePatch(decodeObject(o.JSON()), patch))
 	if err != nil {
@@ -150,8 +149,8 @@ func applyPatch(o *object.Object, patch map[string]any) *object.Object {
 	return made
 }
 
-// watchesStatus says whether a field of the status is among those that the handler
-// watches; who watches all of an object does not watch its status.
+// watchesStatus reports whether the handler watches a field of the status. A handler that
+// watches the whole object does not.
 func (h *Handler) watchesStatus() bool {
 	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
 }
@@ -164,7 +163,7 @@ func newObject(fields map[string]any) (*object.Object, error) {
 	return object.Parse(text)
 }
 
-// dropSuperseded drops what a handler owes that is about to be told anew.
+// dropSuperseded drops the pending response of a handler that is about to be called again.
 func (r *run) dropSuperseded(c call) {
 	if c.reason == hook.ReasonEvent {
 		return
@@ -174,15 +173,15 @@ func (r *run) dropSuperseded(c call) {
 	})
 }
 
-// hasConflict says that a field which an answer sets is not as the handler saw it: another
-// client, or another handler, wrote it before the answer could be written. What was
-// written of the answer itself is in its base.
+// hasConflict reports whether a field that a response sets has changed since the handler saw
+// it, by another client or another handler. The base includes what was written of the response
+// itself.
 func (r *run) hasConflict(o *pendingResponse) bool {
 	return o.base != nil && len(conflictingFields(o.response, o.base, r.stored, false)) > 0
 }
 
-// callAgain drops an answer that was overtaken: the handler is called again, for the object as
-// it is.
+// callAgain drops a conflicting response, so that the handler is called again for the current
+// object.
 func (r *run) callAgain(o *pendingResponse) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
 	m := &r.memory.handlers[o.call.handler]
@@ -194,8 +193,7 @@ func (r *run) callAgain(o *pendingResponse) {
 		"handler", r.program.Handlers[o.call.handler].Name)
 }
 
-// hasPending says whether a handler has an answer that is not written yet, but for
-// those that are.
+// hasPending reports whether a handler has a pending response that is not among those given.
 func (m *memory) hasPending(handler int, but []*pendingResponse) bool {
 	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool { return o.call.handler == handler && !slices.Contains(but, o) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// checkResponse refuses an answer that cannot be understood, or that goes beyond what the
-// program may write. Nothing of such an answer is acted upon.
+// checkResponse returns an error if a response is invalid or exceeds the program's
+// permissions. Setpoint applies no part of such a response.
 func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
 	for _, part := range []struct {
 		path string
@@ -35,7 +35,7 @@ func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse)
 	return nil
 }
 
-// errorAt says where in an answer an error lies.
+// errorAt adds a path in the response to an error.
 func errorAt(path string, err error) error {
 	if hook.IsTerminal(err) {
 		return &hook.TerminalError{Err: fmt.Errorf("%s: %w", path, errors.Unwrap(err))}
@@ -71,8 +71,8 @@ func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) err
 	return err
 }
 
-// resourceToApply is the kind of an object to apply, or an error if it is not for the
-// program to apply.
+// resourceToApply returns the kind of an object to apply, or an error if the program may not
+// apply it.
 func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
 	for _, resource := range p.Owns {
 		if matchesKind(resource, o.APIVersion(), o.Kind()) {
@@ -114,7 +114,7 @@ func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	return undeclared(deletionVerb(d), known, d.APIVersion, d.Kind)
 }
 
-// deletionVerb is what a deletion does.
+// deletionVerb returns the verb of a deletion.
 func deletionVerb(d hook.Deletion) string {
 	if d.Evict {
 		return "evict"
@@ -122,14 +122,14 @@ func deletionVerb(d hook.Deletion) string {
 	return "delete"
 }
 
-// deletePermission is one to delete or evict objects of a kind; with owned, only what the handled
-// object controls.
+// deletePermission permits to delete or evict objects of a kind; with owned, only those that
+// the handled object controls.
 type deletePermission struct {
 	WritePermission
 	owned bool
 }
 
-// deletePermissions are the permissions to delete objects of a kind.
+// deletePermissions returns the permissions for the objects of a deletion.
 func (p *Program) deletePermissions(d hook.Deletion) []deletePermission {
 	var all []deletePermission
 	for _, resource := range p.Owns {
@@ -149,18 +149,18 @@ func matchesKind(resource object.Resource, apiVersion, kind string) bool {
 	return resource.APIVersion() == apiVersion && resource.Kind == kind
 }
 
-// allowsNamespace says whether the permission holds in a namespace.
+// allowsNamespace reports whether the permission includes a namespace.
 func (w *WritePermission) allowsNamespace(namespace string) bool {
 	return w.Namespace == "" || w.Namespace == namespace
 }
 
-// matchesLabels says whether the permission holds for an object.
+// matchesLabels reports whether the permission includes an object by its labels.
 func (w *WritePermission) matchesLabels(o *object.Object) bool {
 	selector, err := labels.Parse(w.Labels)
 	return err == nil && selector.Matches(o.Labels())
 }
 
-// namespaceFor is where an object lies that says, or does not say, in which namespace.
+// namespaceFor returns the namespace of an object, which defaults to that of the handled one.
 func namespaceFor(resource object.Resource, ownNamespace, namespace string) string {
 	switch {
 	case !resource.Namespaced:
@@ -171,8 +171,7 @@ func namespaceFor(resource object.Resource, ownNamespace, namespace string) stri
 	return namespace
 }
 
-// requireNamespace refuses an object that would have to lie in a namespace, of which there
-// is none.
+// requireNamespace returns an error if a namespaced object has no namespace.
 func requireNamespace(resource object.Resource, ownNamespace, namespace string) error {
 	if resource.Namespaced && namespaceFor(resource, ownNamespace, namespace) == "" {
 		return errors.New("namespace: required, because the handled object is cluster-scoped")
@@ -180,7 +179,7 @@ func requireNamespace(resource object.Resource, ownNamespace, namespace string) 
 	return nil
 }
 
-// undeclared is the error of an answer that goes beyond what was declared.
+// undeclared returns the error of a response that exceeds what was declared.
 func undeclared(verb string, known bool, apiVersion, kind string) error {
 	if known {
 		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller declares", verb, kind)}

@@ -11,21 +11,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// phase is what a controller has to do with an object, as it is now.
+// phase is how a controller treats an object.
 type phase int
 
 const (
-	// phaseIgnored: the object is not handled.
+	// phaseIgnored means that the object is not handled.
 	phaseIgnored phase = iota
-	// phaseManaged: handlers are told what happens to it.
+	// phaseManaged means that handlers are called.
 	phaseManaged
-	// phaseReleasing: it is not handled any more, but our finalizer is to go.
+	// phaseReleasing means that the object is not handled any more, and our finalizer is to be
+	// removed.
 	phaseReleasing
-	// phasePaused: a user wants it left alone.
+	// phasePaused means that a user has paused the object.
 	phasePaused
 )
 
-// phaseOf looks at an object.
+// phaseOf returns the phase of an object.
 func (p *Program) phaseOf(o *object.Object) phase {
 	selected, held := p.selects(o), p.hasFinalizer(o)
 	switch {
@@ -39,20 +40,20 @@ func (p *Program) phaseOf(o *object.Object) phase {
 	return phaseManaged
 }
 
-// matchFunc is the program's condition on objects, with what the API server is not
-// asked to select by: see narrowed.
+// matchFunc returns the program's condition, including the labels that the API server does not
+// filter by; see serverSelector.
 func (p *Program) matchFunc() func(*object.Object) bool {
 	selector, err := labels.Parse(p.Labels)
 	if err != nil || p.Labels == "" {
-		// What is wrong with it, the API server says.
+		// The API server reports an invalid selector.
 		return p.Matches
 	}
 	others := p.Matches
 	return func(o *object.Object) bool { return selector.Matches(o.Labels()) && (others == nil || others(o)) }
 }
 
-// serverSelector is the label selector by which the API server may leave out objects:
-// none where one that matches no more is to be let go.
+// serverSelector returns the label selector for the API server. It is empty if Setpoint must
+// see objects that stop matching, to release them.
 func (p *Program) serverSelector() string {
 	if p.usesFinalizer() {
 		return ""
@@ -60,23 +61,23 @@ func (p *Program) serverSelector() string {
 	return p.Labels
 }
 
-// selects says whether an object is one that is handled.
+// selects reports whether an object is handled.
 func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
 
 // hasFinalizer reports whether an object has the program's finalizer.
 func (p *Program) hasFinalizer(o *object.Object) bool { return o.HasFinalizer(p.Finalizer) }
 
-// usesFinalizer says whether objects may be kept by the program's finalizer.
+// usesFinalizer reports whether the program may set its finalizer.
 func (p *Program) usesFinalizer() bool {
 	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() })
 }
 
-// needsFinalizer says whether an object cannot go before the handler is done.
+// needsFinalizer reports whether a deletion waits for the handler.
 func (h *Handler) needsFinalizer() bool {
 	return h.Daemon != nil || h.handles(hook.ReasonDelete) && !h.Optional
 }
 
-// needsFinalizer says whether there is a handler that is to keep this object.
+// needsFinalizer reports whether a deletion of this object waits for a handler.
 func (p *Program) needsFinalizer(o *object.Object) bool {
 	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() && h.matches(nil, o) })
 }

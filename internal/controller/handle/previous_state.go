@@ -10,9 +10,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// loadPreviousStates is the step that finds out what handlers have dealt with in the time of a
-// former process, where the object is another one now. It asks the server once for an
-// object, and not at all for those that nobody changed.
+// loadPreviousStates is the step that loads what handlers handled in an earlier process, if
+// the object has changed since. It makes one request for such an object, and none for an
+// unchanged one.
 func (r *run) loadPreviousStates(ctx context.Context) error {
 	if r.phase != phaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
 		return nil
@@ -27,8 +27,8 @@ func (r *run) loadPreviousStates(ctx context.Context) error {
 	return nil
 }
 
-// previousStateError is what becomes of a look that failed: one that the server refuses is not
-// worth waiting for.
+// previousStateError returns the error of a failed list, or nil after reporting it: a rejected
+// request is not worth a retry.
 func (r *run) previousStateError(err error) error {
 	if err == nil {
 		return nil
@@ -41,9 +41,8 @@ func (r *run) previousStateError(err error) error {
 	return nil
 }
 
-// listRevisions finds out, once, which revisions there are of an object, and what those keep
-// that handlers do not know any more. Where the record says that nothing is kept, there
-// is nothing to find.
+// listRevisions lists, once, the revisions of an object and restores the states that handlers
+// need. It makes no request if the record names no revision.
 func (r *run) listRevisions(ctx context.Context) error {
 	k := &r.memory.revisions
 	if k.listed {
@@ -71,7 +70,7 @@ func (r *run) listRevisions(ctx context.Context) error {
 	return nil
 }
 
-// hasRevisions says whether an entry says that something is kept.
+// hasRevisions reports whether an entry names a revision.
 func (r *run) hasRevisions() bool {
 	for _, e := range r.storedState {
 		if e.HasRevision {
@@ -81,7 +80,7 @@ func (r *run) hasRevisions() bool {
 	return false
 }
 
-// restorePreviousStates tells handlers what they have dealt with, as revisions keep it.
+// restorePreviousStates sets the handled states of handlers from revisions.
 func (r *run) restorePreviousStates(found []*object.Object) {
 	known := r.currentState()
 	for i := range r.program.Handlers {
@@ -97,7 +96,7 @@ func (r *run) restorePreviousStates(found []*object.Object) {
 	}
 }
 
-// previousStateIn is the object as an entry has seen it.
+// previousStateIn returns the object as an entry has seen it.
 func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Object, error) {
 	name := r.program.revisionName(r.stored.UID(), seen)
 	for _, revision := range found {

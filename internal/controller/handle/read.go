@@ -8,10 +8,10 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// reader lets handlers read what their program declares.
+// reader lists objects for handlers, limited to what the program declares.
 type reader struct{ controller *Controller }
 
-// List asks the API server: what is read now and then is not worth a watch of it.
+// List calls the API server: rare reads are not worth a watch.
 func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
 	group := hook.Group{APIVersion: apiVersion, Kind: kind}
 	p := &r.controller.program

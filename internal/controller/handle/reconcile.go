@@ -11,55 +11,53 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// run is one turn of one object.
+// run is one reconcile of one object.
 type run struct {
 	*Controller
 	item queue.Item
-	// record says what the run did; nil in a rehearsal.
+	// record is the record of the run; nil in a dry run.
 	record *record.Record
 	memory *memory
 	phase  phase
-	// stored is the object as it is known to be stored.
+	// stored is the object as it is stored, as far as known.
 	stored *object.Object
-	// storedState is the record on the object, watched are the digests of what the
-	// handlers watch of it.
+	// storedState is the record on the object, watchedDigests are the digests of the watched
+	// fields.
 	storedState    handledState
 	watchedDigests []string
-	// owned are the objects that the object controls, in the order of the
-	// program, and ownedDigest is what they are as a digest.
+	// owned are the objects that the object controls, by kind in the order of the program, and
+	// ownedDigest is their digest.
 	owned       [][]*object.Object
 	ownedDigest string
-	// digests are the digests of what has been looked at.
+	// digests caches digests.
 	digests digestCache
 	pending pendingCalls
 	// ownedNow are the owned objects after our writes.
 	ownedNow []*object.Object
-	// calls counts the calls that were made, written says that the object was, and stale
-	// that there were writes since it was surveyed. writing is the response at hand.
+	// calls counts the calls, written means that the object was written, and stale that writes
+	// have outdated the observation. writing is the response in progress.
 	calls          int
 	written, stale bool
 	writing        *pendingResponse
-	// applied says that owned objects were written, change is the latest call that was made
-	// because of a change, and resolved says that a conflict ended.
+	// applied means that owned objects were written, change is the latest call because of a
+	// change, and resolved means that a conflict ended.
 	applied, resolved bool
-	// changeCount is how many changes the run served: as many as the handler was called for
-	// that was called for most.
+	// changeCount is the number of changes in the run: the calls of the handler with the most
+	// calls.
 	changeCount, sameHandlerCount int
 	latestChange                  *call
-	// failure is that of the run as a whole, handlerFailing says that a handler failed.
+	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
-	// detached says that the run is a write beside those of the object's worker: it
-	// has no memory.
+	// detached means that this is a write outside of the object's worker, without a memory.
 	detached bool
-	// isDryRun says that nothing is written: see Preview.
+	// isDryRun means that nothing is written: see DryRun.
 	isDryRun bool
-	// conflicted says that an object had changed under the hands of the run.
+	// conflicted means that an object changed during the run.
 	conflicted bool
 }
 
-// reconcile gives one object its turn. Whatever is to be tried again is on an
-// agenda: each handler of an object fails by itself.
+// reconcile runs the steps for one object. Each handler fails and retries separately.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
 	events := c.eventBuffer.take(item.Key)
 	c.handleDeletions(ctx, events)
@@ -81,8 +79,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	return queue.NoRequeue()
 }
 
-// reconcileObject tells the handlers what they are to be told, and writes what they
-// answer.
+// reconcileObject calls the pending handlers and writes their responses.
 func (r *run) reconcileObject(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -101,7 +98,7 @@ func (r *run) reconcileObject(ctx context.Context) error {
 	return err
 }
 
-// prepare is what comes before anybody is told.
+// prepare takes the steps before the calls.
 func (r *run) prepare(ctx context.Context) error {
 	if err := r.setFinalizer(ctx); err != nil {
 		return err
@@ -109,16 +106,16 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.loadPreviousStates(ctx)
 }
 
-// decide is the step that finds out who is to be told what.
+// decide is the step that finds the pending calls.
 func (r *run) decide() {
 	r.pending = r.observation(r.item.Causes).pendingCalls()
 	r.recordFirstSeen()
 	r.clearFailures()
 }
 
-// observation is what decides which handlers the object is due for.
+// observation returns the input that decides which calls are pending.
 func (r *run) observation(causes queue.Causes) *observation {
-	called := causes.Has(queue.ReconcileRequested)
+	requested := causes.Has(queue.ReconcileRequested)
 	return &observation{
 		program:        &r.program,
 		object:         r.stored,
@@ -127,22 +124,22 @@ func (r *run) observation(causes queue.Causes) *observation {
 		watchedDigests: r.watchedDigests,
 		ownedDigest:    r.ownedDigest,
 		memory:         r.memory,
-		requested:      called,
-		retryCalls:     called || causes.Has(queue.HookChanged),
+		requested:      requested,
+		retryCalls:     requested || causes.Has(queue.HookChanged),
 		throttled:      r.throttled(),
 		now:            r.tools.Now(),
 	}
 }
 
-// retriesCalls says that a user, or another hook, has failed calls retried at once.
+// retriesCalls reports whether failed calls are retried at once, for a user or a changed hook.
 func (r *run) retriesCalls() bool {
 	return r.item.Causes.Has(queue.ReconcileRequested) || r.item.Causes.Has(queue.HookChanged)
 }
 
-// retriesWrites says that failed writes are retried at once.
+// retriesWrites reports whether failed writes are retried at once.
 func (r *run) retriesWrites() bool { return r.retriesCalls() || r.item.Causes.Has(queue.Retrying) }
 
-// recordFirstSeen makes the entries that handlers get unasked.
+// recordFirstSeen adds the entries that need no call.
 func (r *run) recordFirstSeen() {
 	known := r.currentState()
 	for _, i := range r.pending.firstSeen {
@@ -158,8 +155,8 @@ func (r *run) recordFirstSeen() {
 	}
 }
 
-// clearFailures forgets the failures of handlers that have nothing to be told of any
-// more: what they failed with was undone.
+// clearFailures clears the errors of handlers without a pending call: the failing change was
+// reverted.
 func (r *run) clearFailures() {
 	known := r.currentState()
 	for i := range r.program.Handlers {
@@ -176,7 +173,7 @@ func (r *run) clearFailures() {
 	}
 }
 
-// includes says whether a handler is to be called, now or later.
+// includes reports whether a handler is to be called, now or later.
 func (a *pendingCalls) includes(handler int) bool {
 	return slices.Contains(a.waiting, handler) || a.calls.includes(handler)
 }

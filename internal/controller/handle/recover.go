@@ -8,7 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// recoverConditions contains conditions, of the program and of handlers.
+// recoverConditions wraps the conditions of the program and of handlers, so that a panic does
+// not stop the controller.
 func (c *Controller) recoverConditions() {
 	c.program.Matches = c.program.matchFunc()
 	if matches := c.program.Matches; matches != nil {
@@ -29,8 +30,8 @@ func (c *Controller) recoverConditions() {
 	}
 }
 
-// evaluate evaluates a condition on an object. One that panics or calls runtime.Goexit is not
-// met, which is logged.
+// evaluate evaluates a condition on an object. After a panic or runtime.Goexit it logs and
+// returns false.
 func evaluate(log *slog.Logger, o *object.Object, says func() bool) (is bool) {
 	err := failure.Recover("a condition", func() error {
 		is = says()

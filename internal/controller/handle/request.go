@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// request is what a handler is told of a call, without copying any object.
+// request returns the request of a call, without copying an object.
 func (r *run) request(c call) *hook.HandlerRequest {
 	h := &r.program.Handlers[c.handler]
 	o := c.object
@@ -25,8 +25,8 @@ func (r *run) request(c call) *hook.HandlerRequest {
 	return n
 }
 
-// withPendingResponses is an object as the handlers before this one would have it: in a rehearsal
-// nothing of that is written.
+// withPendingResponses returns an object with the responses of earlier handlers, which a dry
+// run does not write.
 func (r *run) withPendingResponses(o *object.Object) *object.Object {
 	var patch map[string]any
 	for _, before := range r.memory.pending {
@@ -43,14 +43,14 @@ func (r *run) withPendingResponses(o *object.Object) *object.Object {
 	return o
 }
 
-// newRequest is a notice that says no more than of which object.
+// newRequest returns a request with only the object.
 func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
 		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c},
 	}
 }
 
-// ownedGroups are the owned objects in a group for each kind.
+// ownedGroups returns the owned objects in one group for each kind.
 func (p *Program) ownedGroups(owned [][]*object.Object) []hook.Group {
 	groups := make([]hook.Group, len(p.Owns))
 	for i, resource := range p.Owns {

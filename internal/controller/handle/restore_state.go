@@ -2,12 +2,13 @@ package handle
 
 import "time"
 
-// removalsResetAfter is how long nobody may have removed a record until that is forgotten.
+// removalsResetAfter is how long a record must stay until earlier removals do not count any
+// more.
 const removalsResetAfter = time.Minute
 
-// restoreState puts back what somebody else took out of the record, or spoilt. This
-// process knows what was dealt with, and calls nobody for it again: a tool that
-// writes its own form of the object over and over would make that a loop.
+// restoreState writes the record again after another client removed or changed it. The memory
+// has the record, so no handler is called: otherwise a tool that keeps writing its own form of
+// the object would cause a loop.
 func (r *run) restoreState() {
 	lost := false
 	for i := range r.memory.handlers {
@@ -25,8 +26,7 @@ func (r *run) restoreState() {
 	}
 }
 
-// noteStateRemoval has the record written again: at once, but the more often it was lost,
-// the later.
+// noteStateRemoval schedules the write of the record: at once, but later with each removal.
 func (r *run) noteStateRemoval() {
 	now, losses := r.tools.Now(), &r.memory.stateRemovals
 	if now.Sub(losses.since) > removalsResetAfter {

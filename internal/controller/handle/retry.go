@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// handlerFailed notes a failed call, and when it comes again, if it does.
+// handlerFailed records a failed call and schedules the retry, if any.
 func (r *run) handlerFailed(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	err = fmt.Errorf("handler %s: %w", h.Name, err)
@@ -40,7 +40,7 @@ func (r *run) handlerFailed(c call, err error) {
 	r.recordError(c.handler, failure.WithReason(handlerFailureReason(err), err))
 }
 
-// handlerFailureReason is the reason of a handler's failure.
+// handlerFailureReason returns the reason of a handler's failure.
 func handlerFailureReason(err error) string {
 	if hook.IsMalformed(err) {
 		return ReasonInvalidResponse
@@ -48,7 +48,7 @@ func handlerFailureReason(err error) string {
 	return ReasonHandlerFailed
 }
 
-// capAtNextTime cuts the delay of a timer to the time until its next moment.
+// capAtNextTime limits the delay of a timer to its next scheduled time.
 func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time.Duration {
 	if c.reason != hook.ReasonTimer {
 		return delay
@@ -63,8 +63,7 @@ func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time
 	return min(delay, next.Sub(now))
 }
 
-// giveUp notes that a handler is not to be called again before there is something
-// else to tell.
+// giveUp records that a handler is not called again until its input changes.
 func (r *run) giveUp(c call, err error) {
 	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
 	if c.reason == hook.ReasonEvent {
@@ -95,7 +94,7 @@ func (r *run) giveUp(c call, err error) {
 	r.recordError(c.handler, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }
 
-// recordError notes what a handler failed with, and tells it.
+// recordError records the error of a handler and sends an event.
 func (r *run) recordError(handler int, err error) {
 	m := &r.memory.handlers[handler]
 	m.errorMessage, m.errorReason = failure.OneLine(err), controller.ReasonOf(err)
@@ -105,8 +104,8 @@ func (r *run) recordError(handler int, err error) {
 	r.reportFailure(err)
 }
 
-// fail notes a failure of the run as a whole, which is then repeated with backoff.
-// That something moved is none.
+// fail records a failure of the run as a whole, which is retried with backoff. A conflict is
+// no failure.
 func (r *run) fail(err error) {
 	switch {
 	case errors.Is(err, controller.ErrConflict):

@@ -14,21 +14,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// The marks of a revision: whose state it keeps, and in which record it is named.
+// The labels of a revision: the object and the record that names the revision.
 const (
 	objectLabel     = "setpoint.dev/object-uid"
 	annotationLabel = "setpoint.dev/record"
 )
 
-// maxRevisionBytes is how many bytes of an object are kept at most. A request to etcd has
-// room for 1.5 MiB, envelope and all.
+// maxRevisionBytes limits the size of a stored state. A request to etcd is limited to 1.5 MiB.
 const maxRevisionBytes = 1_400_000
 
-// hashLength is how many digits of a hash a revision's name ends in.
+// hashLength is the number of hash digits in a revision's name.
 const hashLength = 32
 
-// ValidateKeepPreviousState says whether what handlers watch of a kind may be kept in
-// ControllerRevisions: the error says why not.
+// ValidateKeepPreviousState returns an error if the fields of a kind must not be stored in
+// ControllerRevisions.
 func ValidateKeepPreviousState(kind object.GroupKind) error {
 	if kind == (object.GroupKind{Kind: "Secret"}) {
 		return errors.New("a ControllerRevision of a Secret would expose its data; its previous state is kept in memory only")
@@ -36,7 +35,7 @@ func ValidateKeepPreviousState(kind object.GroupKind) error {
 	return nil
 }
 
-// KeepsPreviousState says whether a handler wants to know after a restart what it has dealt with.
+// KeepsPreviousState reports whether a handler needs the previous state after a restart.
 func (p *Program) KeepsPreviousState() bool {
 	for i := range p.Handlers {
 		if p.Handlers[i].KeepPreviousState {
@@ -46,7 +45,7 @@ func (p *Program) KeepsPreviousState() bool {
 	return false
 }
 
-// revisionNamespace is the namespace in which the revisions of an object lie.
+// revisionNamespace returns the namespace of an object's revisions.
 func (p *Program) revisionNamespace(of *object.Object) string {
 	if p.Resource.Namespaced {
 		return of.Namespace()
@@ -54,18 +53,17 @@ func (p *Program) revisionNamespace(of *object.Object) string {
 	return p.Namespace
 }
 
-// annotationName is the record's, as the value of a label.
+// annotationName returns the annotation of the record as a label value.
 func (p *Program) annotationName() string {
 	return p.HandledAnnotation[strings.IndexByte(p.HandledAnnotation, '/')+1:]
 }
 
-// revisionName is such as "rates.example.org-5f2b…". The hash says it all: whose
-// state, in which record, and the digest by which the record knows it. What an entry
-// does not name is never taken for what it has seen.
+// revisionName returns a name such as "rates.example.org-5f2b…". The hash includes the object,
+// the record and the digest in the entry, so that a wrong revision is never used.
 func (p *Program) revisionName(uid, seen string) string {
 	h := sha256.New()
 	for _, part := range []string{uid, p.HandledAnnotation, seen} {
-		// A length before each keeps one from running over into the next.
+		// The length keeps ("ab", "c") and ("a", "bc") apart.
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	kind := p.Resource.Plural
@@ -76,9 +74,9 @@ func (p *Program) revisionName(uid, seen string) string {
 	return strings.TrimRight(kind, ".-") + "-" + hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// revisionOf is the ControllerRevision that keeps a part of an object. It belongs to
-// the object and goes with it. It is not controlled by it: it is none of the objects
-// that handlers own.
+// revisionOf returns the ControllerRevision with the watched part of an object. The object
+// owns it, so that both are deleted together, but does not control it: it is not an owned
+// object of a handler.
 func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any, number int64) (*object.Object, error) {
 	return newObject(map[string]any{
 		"apiVersion": plan.ControllerRevisions.APIVersion(),
@@ -96,20 +94,20 @@ func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any,
 	})
 }
 
-// revisionState is what a revision keeps, if that is what an entry has seen.
+// revisionState returns the state in a revision, if it is what an entry has seen.
 func revisionState(revision *object.Object, seen string) (map[string]any, bool) {
 	part := decodeObject(revision.Field("data", "object"))
 	return part, digest(part) == seen
 }
 
-// revisionNumber is a revision's number; zero if it has none.
+// revisionNumber returns a revision's number; zero if it has none.
 func revisionNumber(revision *object.Object) int64 {
 	var number int64
 	_ = json.Unmarshal(revision.Field("revision"), &number)
 	return number
 }
 
-// previousObject is an object as it was, as far as it was watched.
+// previousObject returns an object with the watched fields of an earlier state.
 func previousObject(o *object.Object, part map[string]any) (*object.Object, error) {
 	metadata := map[string]any{"name": o.Name(), "uid": o.UID()}
 	if o.Namespace() != "" {

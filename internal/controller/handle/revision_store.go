@@ -15,18 +15,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// revisionHistory are the revisions of an object that are known to be there.
+// revisionHistory has the known revisions of an object.
 type revisionHistory struct {
-	// listed says that the server was asked, or need not be.
+	// listed means that the revisions were listed, or need not be.
 	listed bool
-	// revisions have no data: who keeps it in memory need not keep it elsewhere.
+	// revisions have no data, to save memory.
 	revisions []*object.Object
 }
 
-// storeRevisions stores what handlers have dealt with, as the entries have it that are about to
-// be recorded. That comes before the record: whatever an entry says is kept, is. It is
-// found by the digest in the entry, so that what was stored for a record that was
-// never written is not taken for anything.
+// storeRevisions stores the states of the entries that are about to be recorded. It runs
+// before the record is written, so that every revision that an entry names exists. Entries
+// find revisions by digest, so a revision of a record that was never written does no harm.
 func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
 	if r.phase != phaseManaged || r.stored.Deleting() || !r.program.KeepsPreviousState() {
 		return nil
@@ -40,7 +39,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		}
 		part := r.watchedState(i, e.Digest)
 		if part == nil {
-			continue // What it has dealt with is known to nobody any more.
+			continue // The handled state is not known any more.
 		}
 		err := r.storeRevision(ctx, e.Digest, part)
 		switch {
@@ -50,7 +49,8 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
 			return fmt.Errorf("store the previous state of handler %s: %w", h.Name, err)
 		default:
-			// Nothing waits for it. It is told until it is well, once.
+			// An event is sent once until a state is stored again; nothing waits for the
+			// revision.
 			if m.unstorableDigest == "" && !isNamespaceTerminating(err) {
 				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Name, err))
 			}
@@ -60,8 +60,8 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 	return nil
 }
 
-// watchedState is what a handler watches of the object as it was seen; nil if that is not at
-// hand: as it was answered, as it is, or as it was.
+// watchedState returns the watched fields of the object for a digest: of the response, the
+// current, or the previous object; nil if none has it.
 func (r *run) watchedState(handler int, seen string) map[string]any {
 	h, m := &r.program.Handlers[handler], &r.memory.handlers[handler]
 	for _, o := range []*object.Object{m.afterResponse, r.stored, m.handled} {
@@ -75,10 +75,10 @@ func (r *run) watchedState(handler int, seen string) map[string]any {
 	return nil
 }
 
-// errTooLarge says that a state does not fit into a revision.
+// errTooLarge means that a state is too large for a revision.
 var errTooLarge = fmt.Errorf("larger than %d bytes; watch fewer fields", maxRevisionBytes)
 
-// storeRevision makes the revision of a state, if it is not there.
+// storeRevision creates the revision of a state, unless it exists.
 func (r *run) storeRevision(ctx context.Context, seen string, part map[string]any) error {
 	if err := r.listRevisions(ctx); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 	return k.add(stored)
 }
 
-// reuseRevision looks at what has the name of a revision that is to be made: the same one, made
-// for a record that was never written. One that was spoilt gives way.
+// reuseRevision uses an existing revision of the same name, which a record that was never
+// written left behind. It deletes an invalid one.
 func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
 	existing, err := r.tools.Writer.Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
 	if err != nil && !apply.NotFound(err) {
@@ -126,8 +126,8 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 	return r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
 }
 
-// pruneRevisions deletes the revisions that no entry of the record names any more. What cannot be
-// deleted is tried again after the next write.
+// pruneRevisions deletes the revisions that no entry names any more. A failed deletion is
+// retried after the next write.
 func (r *run) pruneRevisions(ctx context.Context) {
 	k := &r.memory.revisions
 	if !r.written || len(k.revisions) == 0 || r.stored.Deleting() {
@@ -163,7 +163,7 @@ func (k *revisionHistory) find(name string) *object.Object {
 	return nil
 }
 
-// nextNumber is the number of the next revision.
+// nextNumber returns the number of the next revision.
 func (k *revisionHistory) nextNumber() int64 {
 	last := int64(0)
 	for _, revision := range k.revisions {
@@ -172,7 +172,7 @@ func (k *revisionHistory) nextNumber() int64 {
 	return last + 1
 }
 
-// add notes a revision, without its data.
+// add adds a revision, without its data.
 func (k *revisionHistory) add(revision *object.Object) error {
 	small, err := newObject(map[string]any{
 		"apiVersion": revision.APIVersion(), "kind": revision.Kind(),
@@ -185,8 +185,8 @@ func (k *revisionHistory) add(revision *object.Object) error {
 	return err
 }
 
-// reportPreviousState says that a handler will not be told what it has dealt with. It is no
-// failure: nothing waits for it.
+// reportPreviousState reports that a handler will not get a previous state. It is no failure,
+// because nothing waits for it.
 func (r *run) reportPreviousState(reason string, err error) {
 	r.Log.Warn("previous state not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
 	r.sendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})

@@ -16,13 +16,12 @@ func (c *Controller) startRecord(o *object.Object, item queue.Item) *record.Reco
 	})
 }
 
-// startDetachedRecord begins the account of what is done beside the runs of an object, and says
-// what brought it about.
+// startDetachedRecord starts the record of work outside of the object's runs. by is its cause.
 func (c *Controller) startDetachedRecord(o *object.Object, by string) *record.Record {
 	return c.NewRecord(record.Run{Key: controller.KeyOf(o), UID: o.UID(), Trigger: by})
 }
 
-// finishRecord gives the account of a run to whoever observes.
+// finishRecord passes the record of a run to the observer.
 func (r *run) finishRecord(outcome record.Outcome) {
 	ran := r.record.Finish(outcome)
 	if r.record.Detailed() && !ran.IsNoop() {
@@ -31,13 +30,13 @@ func (r *run) finishRecord(outcome record.Outcome) {
 	r.tools.Observer.Ran(ran)
 }
 
-// finishDetachedRecord gives the account of what was done aside to whoever observes. A daemon
-// that reports the same again and again does nothing that is worth keeping.
+// finishDetachedRecord passes the record of detached work to the observer, except for repeated
+// writes of a daemon that change nothing.
 func (c *Controller) finishDetachedRecord(ctx context.Context, a *record.Record, err error) {
 	outcome := record.Synced
 	switch {
 	case err != nil && ctx.Err() != nil:
-		// Stopped in the middle: nothing is known to have failed.
+		// The write was interrupted, which is no failure.
 		outcome = record.Postponed
 	case err != nil:
 		a.Failed(err)

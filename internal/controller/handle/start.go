@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// startRun is the first step: it finds the object and what is remembered of it. It
-// returns false when there is no such object any more, or none of ours.
+// startRun is the first step: it looks up the object and its memory. It returns false if the
+// object does not exist or is not managed.
 func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool) {
 	o := c.Get(item.Key)
 	if o == nil || c.program.phaseOf(o) == phaseIgnored {
@@ -24,8 +24,8 @@ func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool
 	return r, true
 }
 
-// loadMemory finds the memory of the object, or begins one: what there is to resume
-// is decided by the record that the object comes with.
+// loadMemory gets the memory of the object. For a fresh one, the record on the object decides
+// what to resume.
 func (r *run) loadMemory() {
 	memory, fresh := r.memories.Get(r.item.Key, r.stored.UID())
 	r.memory = memory
@@ -51,7 +51,7 @@ func (r *run) loadMemory() {
 	}
 }
 
-// observe looks at what there is: at the start of a run, and after its writes.
+// observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
 	r.storedState = r.program.handledStateOf(r.stored)
 	r.restoreState()
@@ -73,13 +73,13 @@ func (r *run) observe() {
 	}
 }
 
-// currentState is what is recorded, with all that is pending.
+// currentState returns the record, with all pending entries.
 func (r *run) currentState() handledState {
 	return r.storedState.withPending(&r.program, r.memory, func(int) bool { return true })
 }
 
-// observe notes since when what is watched has been the same, and lets go of an old object
-// where the present one says the same.
+// observe updates since when the watched fields are unchanged, and drops a previous object
+// that equals the current one.
 func (m *handlerMemory) observe(e entry, watched string, o *object.Object, now time.Time) {
 	if m.idle.watched != watched {
 		m.idle.watched, m.idle.since = watched, now
@@ -89,13 +89,13 @@ func (m *handlerMemory) observe(e entry, watched string, o *object.Object, now t
 	}
 }
 
-// stillExists says whether the object is still there, and still the same one.
+// stillExists reports whether the same object still exists.
 func (r *run) stillExists() bool {
 	now := r.Get(r.item.Key)
 	return now != nil && now.UID() == r.stored.UID()
 }
 
-// flatten are the objects of all kinds in one list.
+// flatten returns the objects of all kinds in one list.
 func flatten(groups [][]*object.Object) []*object.Object {
 	var all []*object.Object
 	for _, group := range groups {

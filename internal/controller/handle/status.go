@@ -14,17 +14,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// storeStatus patches the status, if that makes another one of it. With exact,
-// nobody may have written to the object meanwhile. It returns the status as it was to
-// be, nil if nothing was written.
+// storeStatus patches the status if the patch changes it. With checkVersion, the write fails
+// if another client has written the object. It returns the intended status, nil if nothing was
+// written.
 func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
 	if len(patch) == 0 {
-		return nil, nil //nolint:nilnil // Nothing was to be.
+		return nil, nil //nolint:nilnil // No status to write.
 	}
 	have := decodeObject(r.stored.Field("status"))
 	want := mergePatch(have, patch)
 	if reflect.DeepEqual(have, want) {
-		return nil, nil //nolint:nilnil // Nothing was to be.
+		return nil, nil //nolint:nilnil // No change to write.
 	}
 	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, checkVersion), "status": patch})
 	if err != nil {
@@ -40,7 +40,8 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 	return want, nil
 }
 
-// precondition has the server write to this object only, or to this version of it.
+// precondition returns the metadata that limits a write to this object, or to this version of
+// it.
 func precondition(o *object.Object, checkVersion bool) map[string]any {
 	metadata := map[string]any{"uid": o.UID()}
 	if checkVersion {
@@ -49,7 +50,7 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 	return metadata
 }
 
-// statusError says what became of a write of the object.
+// statusError returns the error of a run after a failed write of the object.
 func (r *run) statusError(what string, err error) error {
 	if apply.Conflict(err) {
 		return controller.ErrConflict
@@ -57,7 +58,7 @@ func (r *run) statusError(what string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err)
 }
 
-// setStored takes what is stored now for the object.
+// setStored replaces the stored object.
 func (r *run) setStored(stored *object.Object) {
 	r.ObserveWrite(r.program.Resource, stored)
 	r.stored, r.written, r.stale = stored, true, true
@@ -70,15 +71,14 @@ func (r *run) setStored(stored *object.Object) {
 	}
 }
 
-// statusPatch is what answers change in the status, one after the other, and what
-// there is to say of the handlers themselves.
+// statusPatch returns what responses change in the status, and the condition.
 func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	var patch map[string]any
 	var conditions []hook.Condition
 	for _, o := range applied {
 		if o.response.Status != nil {
 			patch = combinePatches(patch, decodeObject(o.response.Status))
-			// Who writes a status whole has no say in what is kept there.
+			// A handler that replaces the status must not change the records.
 			delete(patch, HandledStatusField)
 		}
 		if o.response.Message != "" && r.program.Resource.Custom {

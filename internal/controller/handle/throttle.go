@@ -10,39 +10,37 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
-// The rule by which an object is slowed down whose handlers are called again and again
-// because of changes of any client: two controllers that undo each other must not
-// spin. A user who edits an object never gets near it.
+// The limits of throttling: two controllers that undo each other's changes must not loop at
+// full speed. A user who edits an object stays far below.
 const (
-	// burst is how many changes are served at once, however many handlers are called for
-	// each. One more may come each refill.
+	// burst is the number of changes that are handled without delay, however many handlers
+	// each calls. One more is allowed each refill.
 	burst  = 50
 	refill = time.Second
-	// readOnlyCost is what a change costs for which nothing was written: it is part of a loop
-	// only where the handler writes by itself.
+	// readOnlyCost is the cost of a change without a write: it is part of a loop only if the
+	// handler writes by itself.
 	readOnlyCost = 0.25
-	// maxInterval is the longest time between two runs of an object that is slowed.
+	// maxInterval is the maximum time between two runs of a throttled object.
 	maxInterval = 30 * time.Second
-	// resetAfter is how long no handler may have been called because of a change until that
-	// is forgotten. It is longer than the longest spacing, by which the other side of a
-	// conflict may be slowed.
+	// resetAfter is how long no handler may be called for a change until the throttle resets.
+	// It is longer than maxInterval, by which the other side of a conflict may be throttled.
 	resetAfter = time.Minute
 )
 
-// throttle slows down one object.
+// throttle slows down one flapping object.
 type throttle struct {
-	// spent is how much of the burst is used up, as of the time of the last run.
+	// spent is the used part of the burst at the last run.
 	spent   float64
 	lastRun time.Time
-	// runs is how many there were since the object was slowed; 0 if it is not.
+	// runs counts the runs since the throttle became active; 0 if inactive.
 	runs int
 	// until is when handlers are called for changes again.
 	until time.Time
-	// message say what the conflict is about.
+	// message describes the conflict.
 	message string
 }
 
-// add notes a run because of changes, and says whether the object is slowed from now on.
+// add records a run because of changes and reports whether the throttle becomes active.
 func (t *throttle) add(now time.Time, cost float64) (starts bool) {
 	if !t.lastRun.IsZero() {
 		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/refill.Seconds())
@@ -57,14 +55,13 @@ func (t *throttle) add(now time.Time, cost float64) (starts bool) {
 	return t.runs == 1
 }
 
-// isActive says that the object is slowed.
+// isActive reports whether the object is throttled.
 func (t *throttle) isActive() bool { return t.runs > 0 }
 
-// blocks says that handlers are not to be called for changes yet.
+// blocks reports whether handlers must not be called for changes yet.
 func (t *throttle) blocks(now time.Time) bool { return t.isActive() && t.until.After(now) }
 
-// endsAt is when the conflict is over if no handler is called for a change; zero if there
-// is none.
+// endsAt returns when the throttle resets without further changes; zero if inactive.
 func (t *throttle) endsAt() time.Time {
 	if !t.isActive() {
 		return time.Time{}
@@ -72,7 +69,7 @@ func (t *throttle) endsAt() time.Time {
 	return t.lastRun.Add(resetAfter)
 }
 
-// reset forgets a conflict that is over, and says whether it did.
+// reset clears a throttle whose time is over and reports whether it did.
 func (t *throttle) reset(now time.Time) (ends bool) {
 	if ends = t.isActive() && !t.endsAt().After(now); ends {
 		*t = throttle{}
@@ -80,12 +77,12 @@ func (t *throttle) reset(now time.Time) (ends bool) {
 	return ends
 }
 
-// throttled says that handlers are not called for changes in this run.
+// throttled reports whether handlers are not called for changes in this run.
 func (r *run) throttled() bool {
 	return r.memory.throttle.blocks(r.tools.Now()) && !r.retriesCalls() && !r.isDryRun
 }
 
-// isChange says that a call is made because something changed, for the first time.
+// isChange reports whether a call is the first one for a change.
 func (c *call) isChange() bool {
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonEvent:
@@ -94,7 +91,7 @@ func (c *call) isChange() bool {
 	return false
 }
 
-// countChange notes that a call is made, if it is because of a change.
+// countChange counts a call, if it is for a change.
 func (r *run) countChange(c call) {
 	if !c.isChange() || r.retriesCalls() {
 		return
@@ -106,8 +103,8 @@ func (r *run) countChange(c call) {
 	r.changeCount = max(r.changeCount, r.sameHandlerCount)
 }
 
-// updateThrottle notes whether handlers were called because of a change, and tells when the object
-// is slowed down for that, and when no longer.
+// updateThrottle updates the throttle after the calls of the run, and sends an event when it
+// starts or ends.
 func (r *run) updateThrottle() {
 	now, t := r.tools.Now(), &r.memory.throttle
 	if r.latestChange == nil {
@@ -130,7 +127,7 @@ func (r *run) updateThrottle() {
 	r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }
 
-// conflictMessage says what keeps an object from settling.
+// conflictMessage describes which changes keep calling handlers.
 func (r *run) conflictMessage(c *call) string {
 	h := &r.program.Handlers[c.handler]
 	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s on %s",

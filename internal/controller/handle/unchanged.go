@@ -6,20 +6,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// appliedDigests is how an owned object was left: digests of what was applied, and of what
-// was stored then.
+// appliedDigests are digests of an owned object, as it was applied and as it was stored.
 type appliedDigests struct{ applied, stored uint64 }
 
-// isUnchanged says that an object was applied as it is now wanted, and lies there as it
-// was left: a timer that finds nothing new makes no requests. Who asks for a look
-// asks for the requests, too.
+// isUnchanged reports whether an object needs no apply, because neither the desired nor the
+// stored object has changed: a timer without changes sends no requests. A manual reconcile
+// always applies.
 func (r *run) isUnchanged(desired *object.Object) bool {
 	at := slices.IndexFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
 	return at >= 0 && !r.retriesWrites() &&
 		slices.Contains(r.memory.applied, appliedDigests{object.DigestOf(desired.JSON()), r.ownedNow[at].Digest()})
 }
 
-// rememberApplied remembers how an owned object was left, and of the others what still holds.
+// rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (r *run) rememberApplied(applied, stored *object.Object) {
 	if !stored.ControlledBy(r.stored.UID()) {
 		return

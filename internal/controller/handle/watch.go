@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// watch starts the watches of the controller: handled objects first, so that
-// owned ones find theirs.
+// watch starts the watches: handled objects first, so that owned objects find their owners.
 func (c *Controller) watch() {
 	for _, selection := range c.program.Selections() {
 		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
@@ -26,8 +25,8 @@ func (c *Controller) watch() {
 	}
 }
 
-// Selections are what is watched of the handled kind. Who watches the same shares
-// the watch.
+// Selections returns the watches of the handled kind. Controllers with equal selections share
+// a watch.
 func (p *Program) Selections() []cache.Selection {
 	var all []cache.Selection
 	for _, namespace := range p.namespaces(p.Resource) {
@@ -36,8 +35,8 @@ func (p *Program) Selections() []cache.Selection {
 	return all
 }
 
-// namespaces are those to watch a kind in, "" for all: what a namespaced object
-// owns lives beside it.
+// namespaces returns the namespaces to watch a kind in, "" for all: namespaced owned objects
+// have the namespace of their owner.
 func (p *Program) namespaces(resource object.Resource) []string {
 	if len(p.Namespaces) == 0 || !p.Resource.Namespaced || !resource.Namespaced {
 		return []string{""}
@@ -45,7 +44,7 @@ func (p *Program) namespaces(resource object.Resource) []string {
 	return p.Namespaces
 }
 
-// objectChanged queues an object that appeared or that somebody edited.
+// objectChanged queues an object that another client created or changed.
 func (c *Controller) objectChanged(e cache.Event) {
 	c.AwaitWatches()
 	now := e.New
@@ -65,7 +64,7 @@ func (c *Controller) objectChanged(e cache.Event) {
 	}
 }
 
-// causeOf is the cause that an object's event is, or Unspecified for none.
+// causeOf returns the cause for an event, or Unspecified for none.
 func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 	switch {
 	case e.Old == nil && !c.Synced():
@@ -84,8 +83,8 @@ func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
 	return queue.StatusChanged
 }
 
-// ownedChanged queues the object that an owned one belongs to, or belonged to,
-// where somebody minds.
+// ownedChanged queues the present or former owner of an owned object, if a handler needs the
+// change.
 func (c *Controller) ownedChanged(e cache.Event) {
 	c.AwaitWatches()
 	if !c.program.handles(hook.ReasonDrift) {
@@ -101,8 +100,8 @@ func (c *Controller) ownedChanged(e cache.Event) {
 	}
 }
 
-// unchanged says that nothing differs that would be drift. Where the server
-// counts generations, a change of status is told by that.
+// unchanged reports whether nothing differs that would be drift. If the server counts
+// generations, that leaves out changes of the status.
 func unchanged(old, now *object.Object) bool {
 	if old.UID() != now.UID() || now.Generation() == 0 {
 		return old.Digest() == now.Digest()
@@ -117,7 +116,7 @@ func (c *Controller) enqueueOwner(owned *object.Object) {
 	}
 }
 
-// handles says whether a handler is told for a reason.
+// handles reports whether a handler is called for a reason.
 func (p *Program) handles(reason hook.Reason) bool {
 	for i := range p.Handlers {
 		if p.Handlers[i].handles(reason) {

@@ -16,11 +16,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// errGone ends a run whose object is not there any more. The watch says so in a moment.
+// errGone ends a run whose object was deleted. The watch delivers the deletion soon.
 var errGone = errors.New("the object is gone")
 
-// writePending writes the responses of former runs that are not written yet, but for those
-// of handlers that are about to be called for something newer.
+// writePending writes the pending responses of earlier runs, except those of handlers that are
+// about to be called for something newer.
 func (r *run) writePending(ctx context.Context) error {
 	if !r.stillExists() {
 		return r.dropPending()
@@ -40,10 +40,9 @@ func (r *run) writePending(ctx context.Context) error {
 	return nil
 }
 
-// writeResponse writes what a handler wants: objects deleted and applied first, then the
-// status and the object, the one last that has the record, which says nothing that has
-// not landed. A write that the API server refuses is a failure of the handler, and holds
-// back no other.
+// writeResponse writes a response: it deletes and applies objects first, then the status and
+// the object. The write with the record is the last, so that the record never claims what was
+// not written. A rejected write is a failure of this handler only.
 func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 	if !r.stillExists() {
 		return r.dropPending()
@@ -66,7 +65,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 	return r.writeError(ctx, err)
 }
 
-// writeState writes what is left of the record, the condition and the finalizer.
+// writeState writes the remaining changes of the record, the condition and the finalizer.
 func (r *run) writeState(ctx context.Context) error {
 	if !r.stillExists() {
 		return r.dropPending()
@@ -81,7 +80,7 @@ func (r *run) writeState(ctx context.Context) error {
 	return r.refresh(ctx)
 }
 
-// writeError is what becomes of a run that could not write.
+// writeError returns the error of a run after a failed write.
 func (r *run) writeError(ctx context.Context, err error) error {
 	switch {
 	case apply.NotFound(err):
@@ -94,13 +93,13 @@ func (r *run) writeError(ctx context.Context, err error) error {
 	return failure.WithReason(controller.ReasonWriteFailed, err)
 }
 
-// dropPending drops what was to be written of an object that is not there any more.
+// dropPending drops the pending writes of a deleted object.
 func (r *run) dropPending() error {
 	r.memory.pending = nil
 	return errGone
 }
 
-// refresh looks at the object as our writes have left it.
+// refresh observes the object again after our writes.
 func (r *run) refresh(ctx context.Context) error {
 	if r.stale {
 		r.stale = false
@@ -109,8 +108,8 @@ func (r *run) refresh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isRejection says that the API server understood a write and does not take it. What it says
-// of itself, that it is overloaded say, is none.
+// isRejection reports whether the API server rejected this write, rather than being overloaded
+// or unreachable.
 func isRejection(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apply.NotFound(err) {
@@ -123,14 +122,14 @@ func isRejection(err error) bool {
 	return true
 }
 
-// failed notes that a write failed.
+// failed counts a failed write and sets the time of the retry.
 func (a *attempt) failed(now time.Time) {
 	a.count++
 	a.next = now.Add(backoff(a.count, firstDelay, longestDelay))
 }
 
-// mayWrite says whether it is time to write the object: what failed a moment ago, and a
-// record that is removed over and over, waits, unless a handler just responded.
+// mayWrite reports whether to write the object now: failed writes and a record that is removed
+// repeatedly wait, unless a handler just responded.
 func (r *run) mayWrite(o *pendingResponse) bool {
 	wait := latest(r.memory.writeAttempt.next, r.memory.stateRemovals.next)
 	if o != nil {
@@ -139,7 +138,7 @@ func (r *run) mayWrite(o *pendingResponse) bool {
 	return o != nil && o.fresh && o.attempt.count == 0 || r.retriesWrites() || !wait.After(r.tools.Now())
 }
 
-// store writes what carried answers say of the object.
+// store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
 	checkVersion := slices.ContainsFunc(applied, (*pendingResponse).changesObject)
 	r.updateOwnedDigests(applied)
@@ -159,7 +158,7 @@ func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
 	return r.storeObject(ctx, applied, d)
 }
 
-// responsesWritten takes note that answers have been written whole.
+// responsesWritten updates the memory after responses were written completely.
 func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) {
 	r.memory.writeAttempt = attempt{}
 	defer r.pruneRevisions(ctx)
@@ -179,9 +178,8 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	}
 }
 
-// updateOwnedDigests notes in the entries what the owned objects are after our writes.
-// For a handler that has yet to be told of drift they are still not as they were
-// left.
+// updateOwnedDigests updates the digests of owned objects in the entries after our writes. It
+// skips handlers that have not been called for a drift yet.
 func (r *run) updateOwnedDigests(applied []*pendingResponse) {
 	if !r.program.handles(hook.ReasonDrift) {
 		return
@@ -192,8 +190,8 @@ func (r *run) updateOwnedDigests(applied []*pendingResponse) {
 	for i := range r.program.Handlers {
 		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
 		e := known[h.Name]
-		received := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
-		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !received && e.OwnedDigest != before {
+		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
+		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !called && e.OwnedDigest != before {
 			continue
 		}
 		e.OwnedDigest = r.ownedDigest
