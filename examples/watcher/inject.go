@@ -39,14 +39,14 @@ type injector struct {
 // requested returns the Watchers that a pod requests and those that select it, and the
 // names of missing ones.
 func (i injector) requested(r *setpoint.Review[corev1.Pod]) (all []*v1alpha1.Watcher, missing []string) {
-	called := names(r.Object, injectAnnotation)
-	missing = slices.Clone(called)
+	annotated := names(r.Object, injectAnnotation)
+	missing = slices.Clone(annotated)
 	for _, w := range i.watchers.Get(r.Namespace) {
 		if w.DeletionTimestamp != nil {
 			continue
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == w.Name })
-		if slices.Contains(called, w.Name) || selects(w, r.Object) {
+		if slices.Contains(annotated, w.Name) || selects(w, r.Object) {
 			all = append(all, w)
 		}
 	}

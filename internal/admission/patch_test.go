@@ -259,37 +259,37 @@ func edited(random *rand.Rand, value any) any {
 func TestPatchFor(t *testing.T) {
 	raw := `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}}}`
 	for name, c := range map[string]struct {
-		verdict   hook.ReviewResponse
+		response  hook.ReviewResponse
 		raw, want string
 		wantErr   string
 	}{
 		"nothing":              {raw: raw},
-		"the same object":      {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}}}`)}},
-		"an object":            {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod"}`)}, want: `[{"op":"remove","path":"/metadata"}]`},
-		"an object of another": {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
-		"an object of none":    {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
-		"no object":            {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
-		"a merge patch":        {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
-		"an empty merge patch": {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
-		"no merge patch":       {raw: raw, verdict: hook.ReviewResponse{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
-		"a JSON patch":         {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
-		"an empty JSON patch":  {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(` [ ] `)}},
-		"no JSON patch":        {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`{}`)}, wantErr: "jsonPatch: must be a list, is an object"},
-		"no operation":         {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"path":"/a"}]`)}, wantErr: "jsonPatch[0]: op: required"},
-		"an odd operation":     {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: must be add, remove, replace, move, copy or test, is "set"`},
-		"no path":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove"}]`)}, wantErr: `path: required`},
-		"a path like people's": {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: must start with a slash, such as /metadata/labels/app, is "a.b"`},
-		"no value":             {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"add","path":"/a"}]`)}, wantErr: `value: required for add`},
-		"no from":              {raw: raw, verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"move","path":"/a","from":1}]`)}, wantErr: `from: must be a string`},
-		"two of them":          {raw: raw, verdict: hook.ReviewResponse{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "mutually exclusive"},
-		"of a deletion":        {verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, wantErr: "DELETE has no object"},
+		"the same object":      {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}}}`)}},
+		"an object":            {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod"}`)}, want: `[{"op":"remove","path":"/metadata"}]`},
+		"an object of another": {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
+		"an object of none":    {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
+		"no object":            {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
+		"a merge patch":        {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
+		"an empty merge patch": {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
+		"no merge patch":       {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
+		"a JSON patch":         {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
+		"an empty JSON patch":  {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(` [ ] `)}},
+		"no JSON patch":        {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`{}`)}, wantErr: "jsonPatch: must be a list, is an object"},
+		"no operation":         {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"path":"/a"}]`)}, wantErr: "jsonPatch[0]: op: required"},
+		"an odd operation":     {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"set","path":"/a"}]`)}, wantErr: `jsonPatch[0]: op: must be add, remove, replace, move, copy or test, is "set"`},
+		"no path":              {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove"}]`)}, wantErr: `path: required`},
+		"a path like people's": {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"a.b"}]`)}, wantErr: `path: must start with a slash, such as /metadata/labels/app, is "a.b"`},
+		"no value":             {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"add","path":"/a"}]`)}, wantErr: `value: required for add`},
+		"no from":              {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"move","path":"/a","from":1}]`)}, wantErr: `from: must be a string`},
+		"two of them":          {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(raw), Patch: json.RawMessage(`{}`)}, wantErr: "mutually exclusive"},
+		"of a deletion":        {response: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, wantErr: "DELETE has no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &hook.ReviewRequest{Operation: hook.OperationDelete}
 			if c.raw != "" {
 				r.Object = json.RawMessage(c.raw)
 			}
-			got, err := PatchFor(r, &c.verdict)
+			got, err := PatchFor(r, &c.response)
 			if c.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 					t.Errorf("error %v, want %q", err, c.wantErr)

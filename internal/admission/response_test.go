@@ -15,7 +15,7 @@ import (
 func TestReviewResponse(t *testing.T) {
 	const head = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u","allowed":`
 	for name, c := range map[string]struct {
-		verdict   hook.ReviewResponse
+		response  hook.ReviewResponse
 		validates bool
 		result    Result
 		want      string
@@ -23,43 +23,43 @@ func TestReviewResponse(t *testing.T) {
 	}{
 		"allowed": {result: Allowed, want: `true}}`},
 		"denied": {
-			verdict: hook.ReviewResponse{Denial: &hook.Denial{Message: "no"}},
-			result:  Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}`,
+			response: hook.ReviewResponse{Denial: &hook.Denial{Message: "no"}},
+			result:   Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}`,
 		},
 		"denied for a reason": {
-			verdict: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Reason: "Invalid"}},
-			result:  Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Invalid","code":422}}}`,
+			response: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Reason: "Invalid"}},
+			result:   Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Invalid","code":422}}}`,
 		},
 		"denied for a reason of its own": {
-			verdict: hook.ReviewResponse{Denial: &hook.Denial{Reason: "TooBlue", Code: 418}},
-			result:  Denied, want: `false,"status":{"metadata":{},"status":"Failure","reason":"TooBlue","code":418}}}`,
+			response: hook.ReviewResponse{Denial: &hook.Denial{Reason: "TooBlue", Code: 418}},
+			result:   Denied, want: `false,"status":{"metadata":{},"status":"Failure","reason":"TooBlue","code":418}}}`,
 		},
 		"denied by the code of a success": {
-			verdict: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Code: 200}},
-			result:  Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}`,
+			response: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Code: 200}},
+			result:   Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}`,
 		},
 		"denied with a change": {
-			verdict: hook.ReviewResponse{Denial: &hook.Denial{Code: 409, Reason: "Conflict"}, Patch: json.RawMessage(`{"b":1}`)},
-			result:  Denied, want: `false,"status":{"metadata":{},"status":"Failure","reason":"Conflict","code":409}}}`,
+			response: hook.ReviewResponse{Denial: &hook.Denial{Code: 409, Reason: "Conflict"}, Patch: json.RawMessage(`{"b":1}`)},
+			result:   Denied, want: `false,"status":{"metadata":{},"status":"Failure","reason":"Conflict","code":409}}}`,
 		},
 		"changed": {
-			verdict: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/a"}]`)},
-			result:  Mutated, want: `true,"patch":"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0=","patchType":"JSONPatch"}}`,
+			response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/a"}]`)},
+			result:   Mutated, want: `true,"patch":"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0=","patchType":"JSONPatch"}}`,
 		},
-		"changed into itself": {verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, result: Allowed, want: `true}}`},
+		"changed into itself": {response: hook.ReviewResponse{Patch: json.RawMessage(`{"a":1}`)}, result: Allowed, want: `true}}`},
 		"changed by one that validates": {
-			verdict: hook.ReviewResponse{Patch: json.RawMessage(`{"a":2}`)}, validates: true,
+			response: hook.ReviewResponse{Patch: json.RawMessage(`{"a":2}`)}, validates: true,
 			result: Errored, wantErr: "a validating webhook must not change the object",
 		},
-		"changed into nonsense": {verdict: hook.ReviewResponse{Patch: json.RawMessage(`1`)}, result: Errored, wantErr: "changes: patch: must be an object"},
+		"changed into nonsense": {response: hook.ReviewResponse{Patch: json.RawMessage(`1`)}, result: Errored, wantErr: "changes: patch: must be an object"},
 		"with warnings and notes": {
-			verdict: hook.ReviewResponse{Warnings: []string{"a\nb", " "}, AuditAnnotations: map[string]string{"k": "v"}},
-			result:  Allowed, want: `true,"auditAnnotations":{"k":"v"},"warnings":["a b"]}}`,
+			response: hook.ReviewResponse{Warnings: []string{"a\nb", " "}, AuditAnnotations: map[string]string{"k": "v"}},
+			result:   Allowed, want: `true,"auditAnnotations":{"k":"v"},"warnings":["a b"]}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &hook.ReviewRequest{UID: "u", Operation: hook.OperationCreate, Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","a":1}`)}
-			response, result, err := reviewResponse(&Webhook{Mutates: !c.validates}, r, &c.verdict)
+			response, result, err := reviewResponse(&Webhook{Mutates: !c.validates}, r, &c.response)
 			if result != c.result {
 				t.Errorf("result %q, want %q", result, c.result)
 			}

@@ -105,10 +105,10 @@ func TestServerCallsWebhooks(t *testing.T) {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	if called.Webhook != "check" || string(called.Controller) != `{"kind":"C"}` || string(called.Object) != `{"a":1}` || string(called.OldObject) != `{"a":0}` {
-		t.Errorf("asked %+v", called)
+		t.Errorf("called %+v", called)
 	}
 	if received.last() != "web/check UPDATE mutated" || received.errs[0] != nil || len(received.events) != 1 {
-		t.Errorf("told %+v", received)
+		t.Errorf("received %+v", received)
 	}
 	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
 	if !called.DryRun || len(received.events) != 1 {
@@ -187,7 +187,7 @@ func TestServerRefusesMalformedReviews(t *testing.T) {
 			t.Errorf("%q: %d, %s", body, w.Code, w.Body)
 		}
 		if received.last() != "web/check  error" {
-			t.Errorf("told %s", received.last())
+			t.Errorf("received %s", received.last())
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestServerHasNoResponse(t *testing.T) {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 			if received.last() != "web/check DELETE error" || received.errs[0] == nil {
-				t.Errorf("told %+v", received)
+				t.Errorf("received %+v", received)
 			}
 			if !strings.Contains(log.String(), "webhook failed") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
 				t.Errorf("log: %s", log.String())

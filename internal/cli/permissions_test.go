@@ -95,7 +95,7 @@ func TestListNeedsAccess(t *testing.T) {
 		of        allowedVerbs
 		namespace string
 		want      int
-		lacking   string
+		missing   string
 	}{
 		{allowedVerbs{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
 		{allowedVerbs{"list teams in shop"}, "shop", 1, ""},
@@ -103,11 +103,11 @@ func TestListNeedsAccess(t *testing.T) {
 		{allowedVerbs{"get teams in shop"}, "shop", 0, "list teams.example.com in namespace shop, or list pods in namespace shop"},
 	} {
 		got, err := (&permissions{accessReviewer: test.of}).listable(t.Context(), both, test.namespace)
-		if len(got) != test.want || (err != nil) != (test.lacking != "") {
+		if len(got) != test.want || (err != nil) != (test.missing != "") {
 			t.Errorf("%v in %q: %v, %v", test.of, test.namespace, got, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), test.lacking) {
-			t.Errorf("%v: %v, want it to say %q", test.of, err, test.lacking)
+		if err != nil && !strings.Contains(err.Error(), test.missing) {
+			t.Errorf("%v: %v, want it to say %q", test.of, err, test.missing)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (s signalled) StopSignal() syscall.Signal { return s.signal }
 // handleSignals ends the session at the first signal and aborts at the second. While a
 // command owns the terminal, it handles Ctrl-C itself.
 func (s *session) handleSignals(over <-chan struct{}) {
-	called := false
+	interrupted := false
 	for {
 		select {
 		case <-over:
@@ -165,10 +165,10 @@ func (s *session) handleSignals(over <-chan struct{}) {
 			if !ok || number == syscall.SIGINT && s.commandOwnsTerminal.Load() {
 				continue
 			}
-			if called {
+			if interrupted {
 				s.Abort()
 			}
-			called = true
+			interrupted = true
 			s.cancel(signalled{number})
 		}
 	}

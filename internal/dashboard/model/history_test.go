@@ -61,7 +61,7 @@ func TestHistoryKeepsRuns(t *testing.T) {
 	}
 	call := whole.Steps[0].Call
 	if call.Request == nil || call.Response == nil || call.Dropped || call.Previous != runs[2].ID {
-		t.Errorf("asked %+v", call)
+		t.Errorf("called %+v", call)
 	}
 	if some := b.Runs(rateRef("eur"), 1); len(some) != 1 || some[0].ID != runs[0].ID {
 		t.Errorf("the latest is %+v", some)

@@ -102,14 +102,14 @@ func TestRedactQuotes(t *testing.T) {
 func TestSecretWriteErrors(t *testing.T) {
 	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "czNjcmV0"`)
 	for _, c := range []struct {
-		of   object.Resource
-		told bool
+		of    object.Resource
+		shown bool
 	}{{secrets, false}, {rates, true}} {
 		words := renderRun(&entry{run: record.Run{Controller: "a", Resource: rates, Err: refusal, Steps: []record.Step{
 			{Write: &record.Write{Resource: c.of, Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
 		}}}, false)
 		for _, text := range []string{words.Error, words.Steps[0].Write.Error, words.Steps[1].Event.Message} {
-			if strings.Contains(text, "czNjcmV0") != c.told {
+			if strings.Contains(text, "czNjcmV0") != c.shown {
 				t.Errorf("of a %s: %s", c.of.Kind, text)
 			}
 		}
@@ -121,7 +121,7 @@ func TestRequestsAndResponses(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		question record.Request
-		answer   record.Response
+		response record.Response
 		request  string
 		reply    string
 	}{
@@ -151,7 +151,7 @@ func TestRequestsAndResponses(t *testing.T) {
 			if got := string(requestJSON(&c.question)); got != c.request {
 				t.Errorf("asked %s\nwant  %s", got, c.request)
 			}
-			if got := string(responseJSON(&c.answer, c.question.ControllerType)); got != c.reply {
+			if got := string(responseJSON(&c.response, c.question.ControllerType)); got != c.reply {
 				t.Errorf("answered %s\nwant     %s", got, c.reply)
 			}
 		})

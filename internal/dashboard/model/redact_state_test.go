@@ -89,10 +89,10 @@ func TestRedactController(t *testing.T) {
 		Conditions: []Condition{{Type: "Ready", Status: "False", Reason: "HookFailing", Message: "no"}, {Type: "Accepted"}}, Notes: []string{"no"},
 	}
 	for _, test := range []struct {
-		name       string
-		declared   *Ref
-		may        string
-		sees, told bool
+		name         string
+		declared     *Ref
+		may          string
+		sees, writes bool
 	}{
 		{"its declaration", &declared, "get compositecontrollers", true, true},
 		{"what it handles", &declared, "list rates", true, false},
@@ -107,7 +107,7 @@ func TestRedactController(t *testing.T) {
 		}
 		got := RedactController(c, may)
 		text := string(marshal(got))
-		if CanView(&c, may) != test.sees || strings.Contains(text, `"no"`) != test.told || strings.Contains(text, "eur") != test.told {
+		if CanView(&c, may) != test.sees || strings.Contains(text, `"no"`) != test.writes || strings.Contains(text, "eur") != test.writes {
 			t.Errorf("%s: sees %t: %s", test.name, CanView(&c, may), text)
 		}
 		if got.Last == nil || got.Last.Message == "" || got.Ready().Message == "" || got.Ready().Reason != "HookFailing" || got.Conditions[1].Message != "" || len(got.Notes) != 1 {

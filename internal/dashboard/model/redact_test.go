@@ -90,7 +90,7 @@ func TestRedactWithoutNamespace(t *testing.T) {
 		return true
 	})
 	if len(called) != 2 || called[1] != "Pod in town" {
-		t.Errorf("asked %q", called)
+		t.Errorf("called %q", called)
 	}
 }
 

@@ -31,16 +31,16 @@ type Review struct {
 
 // reviewOf renders a review; nil for other calls.
 func (w *renderer) reviewOf(a *record.Call) *Review {
-	called, answered := a.Request.Review, a.Response.Review
-	if called == nil {
+	request, response := a.Request.Review, a.Response.Review
+	if request == nil {
 		return nil
 	}
-	review := &Review{Operation: strings.ToLower(string(called.Operation)), DryRun: called.DryRun}
-	if answered != nil {
-		review.Warnings = answered.Warnings
+	review := &Review{Operation: strings.ToLower(string(request.Operation)), DryRun: request.DryRun}
+	if response != nil {
+		review.Warnings = response.Warnings
 	}
-	if answered != nil && answered.Denial != nil {
-		review.Denied, review.Message, review.Reason = true, answered.Denial.Message, answered.Denial.Reason
+	if response != nil && response.Denial != nil {
+		review.Denied, review.Message, review.Reason = true, response.Denial.Message, response.Denial.Reason
 		if isSecretResource(w.of.Resource) {
 			review.Message = redactQuotes(review.Message)
 		}
@@ -48,9 +48,9 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	if !w.whole || w.dropped {
 		return review
 	}
-	review.Requested = requestedChanges(called, w.of.Resource)
-	if answered != nil && answered.Denial == nil {
-		review.Changes = mutations(called, answered, w.of.Resource)
+	review.Requested = requestedChanges(request, w.of.Resource)
+	if response != nil && response.Denial == nil {
+		review.Changes = mutations(request, response, w.of.Resource)
 	}
 	return review
 }

@@ -27,8 +27,8 @@ const (
 func TestWebhookChanges(t *testing.T) {
 	review := hook.ReviewRequest{Operation: hook.OperationUpdate, Object: json.RawMessage(newRate), OldObject: json.RawMessage(oldRate)}
 	for name, c := range map[string]struct {
-		verdict hook.ReviewResponse
-		want    string
+		response hook.ReviewResponse
+		want     string
 	}{
 		"nothing":    {hook.ReviewResponse{}, ""},
 		"an object":  {hook.ReviewResponse{Object: json.RawMessage(strings.Replace(newRate, `"b"`, `"c"`, 1))}, `spec.text "b" "c"`},
@@ -36,7 +36,7 @@ func TestWebhookChanges(t *testing.T) {
 		"operations": {hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"test","path":"/spec/text","value":"b"},{"op":"replace","path":"/spec/list/1","value":"z"},{"op":"add","path":"/spec/list/-","value":1},{"op":"copy","from":"/spec/text","path":"/metadata/labels/a.b~1c"}]`)}, `spec.list[1] "y" "z"|spec.list[new]  1|metadata.labels["a.b/c"]  "b"`},
 	} {
 		b := NewHistory(HistoryOptions{}, noon)
-		b.Add(reviewRun("mutated", review, &c.verdict))
+		b.Add(reviewRun("mutated", review, &c.response))
 		listed := b.Runs(rateRef("eur"), 0)[0]
 		run, err := b.Run(listed.ID)
 		if err != nil {

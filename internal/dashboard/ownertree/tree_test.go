@@ -33,9 +33,9 @@ func TestWorstKnownStateWins(t *testing.T) {
 	unknown := model.ObjectState{Controller: "webs", State: model.StateUnknown}
 	unsettled := model.ObjectState{Controller: "nets", State: model.StateConflicting, Conflict: "again and again"}
 	for _, test := range []struct {
-		cares []model.ObjectState
-		state model.State
-		error string
+		states []model.ObjectState
+		state  model.State
+		error  string
 	}{
 		{nil, "", ""},
 		{[]model.ObjectState{unknown}, model.StateUnknown, ""},
@@ -47,11 +47,11 @@ func TestWorstKnownStateWins(t *testing.T) {
 	} {
 		for range 2 {
 			n := &Node{}
-			(&treeBuild{Builder: &Builder{}}).addChildren(n, test.cares)
+			(&treeBuild{Builder: &Builder{}}).addChildren(n, test.states)
 			if n.State != test.state || n.Error != test.error {
-				t.Errorf("of %v: %q, %q", test.cares, n.State, n.Error)
+				t.Errorf("of %v: %q, %q", test.states, n.State, n.Error)
 			}
-			slices.Reverse(test.cares)
+			slices.Reverse(test.states)
 		}
 	}
 	n := &Node{}

@@ -162,8 +162,8 @@ func badRequest(err error) error { return statusError{http.StatusBadRequest, rea
 func writeResponse(w http.ResponseWriter, response any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		received := statusErrorOf(err)
-		status, response = received.status, errorBody{Error: err.Error(), Reason: received.reason}
+		failed := statusErrorOf(err)
+		status, response = failed.status, errorBody{Error: err.Error(), Reason: failed.reason}
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

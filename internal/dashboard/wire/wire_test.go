@@ -308,7 +308,7 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 		name       string
 		credential rotatedToken
 		want       string
-		asked      int
+		calls      int
 	}{
 		{"renewed meanwhile", rotatedToken{"old", secret}, "", 2},
 		{"another one again", rotatedToken{"old", "older"}, "denied the request: missing or invalid token", 2},
@@ -326,8 +326,8 @@ func TestTokenIsRefreshedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = NewClient("canned", base, nil, test.credential).Process(t.Context())
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || called != test.asked {
-				t.Errorf("asked %d times: %v; want %d times: %s", called, err, test.asked, test.want)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || called != test.calls {
+				t.Errorf("called %d times: %v; want %d times: %s", called, err, test.calls, test.want)
 			}
 		})
 	}
