@@ -47,10 +47,10 @@ func TestDecodeExtensions(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.Loose}
 	loose := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"message", known, `"message":"3 of 5 \u0063ats \"are\" home"`, `message=3 of 5 cats "are" home`},
 		{"null", known, `"message":null,"events":null,"conditions":null`, ``},
@@ -71,7 +71,7 @@ func TestDecodeExtensions(t *testing.T) {
 		for _, mode := range c.modes {
 			for _, form := range controllerTypes {
 				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
-					checkResponse(t, beside(form, c.reply), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+					checkResponse(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
 				})
 			}
 		}
@@ -105,10 +105,10 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 	upstream := []hook.Decoding{hook.StrictOptional}
 	long := strings.Repeat("R", 1025)
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
 		{"events no list", known, `"events":{}`, `events: must be a list, is an object`},
@@ -136,7 +136,7 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 		for _, mode := range c.modes {
 			for _, form := range controllerTypes {
 				t.Run(c.name+"/"+mode.String()+"/"+form.String(), func(t *testing.T) {
-					checkMalformed(t, beside(form, c.reply), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
+					checkMalformed(t, beside(form, c.response), hook.Wire{ControllerType: form, Decoding: mode}, c.want)
 				})
 			}
 		}

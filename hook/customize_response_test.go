@@ -13,10 +13,10 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"none", modes, `{"relatedResources":[]}`, `null`},
 		{"left out", lax, `{}`, `null`},
@@ -41,7 +41,7 @@ func TestDecodeCustomizeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeCustomizeResponse([]byte(c.reply), mode)
+				resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,10 +82,10 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 		return `{"relatedResources":[{"apiVersion":"v1","resource":"nodes"},{"apiVersion":"v1","resource":"pods",` + fields + `}]}`
 	}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"empty", modes, ``, `empty`},
 		{"left out", strict, `{}`, `relatedResources: required; return [] for none`},
@@ -118,7 +118,7 @@ func TestDecodeCustomizeResponseMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				resp, err := hook.DecodeCustomizeResponse([]byte(c.reply), mode)
+				resp, err := hook.DecodeCustomizeResponse([]byte(c.response), mode)
 				if resp != nil {
 					t.Errorf("got rules %s", formatRules(t, resp))
 				}

@@ -10,10 +10,10 @@ func TestDecodeDecorator(t *testing.T) {
 	lax := []hook.Decoding{hook.StrictOptional, hook.Loose, hook.LooseOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"no attachments", modes, `{"attachments":[]}`, ``},
 		{"whole", modes, `{"labels":{"a":"1"},"annotations":{"b":"2"},"status":{"ready":1},"attachments":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
@@ -30,7 +30,7 @@ func TestDecodeDecorator(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+				checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -41,10 +41,10 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"attachments missing", strict, `{}`, `attachments: required; return [] for none`},
 		{"attachments misspelt", known, `{"attachment":[]}`, `attachment: unknown field; did you mean "attachments"?`},
@@ -60,7 +60,7 @@ func TestDecodeDecoratorMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
+				checkMalformed(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -102,10 +102,10 @@ func TestDecodeCompositeHasNoLabels(t *testing.T) {
 func TestDecodeNoChildren(t *testing.T) {
 	lax := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"left out", modes, `{"labels":{"a":"1"}}`, `labels=a:1`},
 		{"null", modes, `{"attachments":null}`, ``},
@@ -116,7 +116,7 @@ func TestDecodeNoChildren(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.reply, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
+				checkResponse(t, c.response, hook.Wire{ControllerType: hook.Decorator, Decoding: mode, NoChildren: true}, c.want)
 			})
 		}
 	}

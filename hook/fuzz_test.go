@@ -174,7 +174,7 @@ func listIn(t *testing.T, data []byte, mode hook.Decoding, field string) []json.
 		t.Fatalf("accepted %s that is no list: %v", field, err)
 	}
 	if _, given := top[field]; !given && hasUnknownFields(top) && mode != hook.LooseOptional {
-		t.Errorf("took a reply without %s, but with a field that may be meant for it, for an empty one: %s", field, data)
+		t.Errorf("accepted a response without %s, but with a similar field, as empty: %s", field, data)
 	}
 	return items
 }

@@ -18,10 +18,10 @@ func fmtObject(name string, size int) json.RawMessage {
 func TestDecodeHandlerResponse(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"nothing", modes, `{}`, ``},
 		{"null fields", modes, `{"patch":null,"status":null,"apply":null,"delete":null,"events":null,"conditions":null,"message":null,"retryAfterSeconds":null,"error":null}`, ``},
@@ -37,7 +37,7 @@ func TestDecodeHandlerResponse(t *testing.T) {
 			`apply={"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"object":{}}`},
 		{"delete", modes, `{"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","evict":true},{"apiVersion":"apps/v1","kind":"Deployment","namespace":"b","selector":"app=web,tier!=cache"}]}`,
 			`delete={v1 Pod  a  true} delete={apps/v1 Deployment b  app=web,tier!=cache false}`},
-		{"told", modes, `{"message":"m","events":[{"reason":"Fed"},{"type":"Warning","reason":"Hungry","message":"no food"}],"conditions":[{"type":"Ready","status":"True","reason":"Fed"}]}`,
+		{"events and conditions", modes, `{"message":"m","events":[{"reason":"Fed"},{"type":"Warning","reason":"Hungry","message":"no food"}],"conditions":[{"type":"Ready","status":"True","reason":"Fed"}]}`,
 			`message=m event={Normal Fed } event={Warning Hungry no food} condition={Ready True Fed }`},
 		{"not done yet", modes, `{"status":{"a":1},"retryAfterSeconds":1.5}`, `status={"a":1} retry=1.5s`},
 		{"endless retry", modes, `{"retryAfterSeconds":1e999}`, `retry=8760h0m0s`},
@@ -49,7 +49,7 @@ func TestDecodeHandlerResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,10 +97,10 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 	known := []hook.Decoding{hook.Strict, hook.StrictOptional}
 	loose := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"empty", modes, ``, `empty`},
 		{"null", modes, `null`, `must be an object, is null`},
@@ -165,9 +165,9 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
 				if response != nil {
-					t.Errorf("got answer %s", formatHandlerResponse(response))
+					t.Errorf("got response %s", formatHandlerResponse(response))
 				}
 				checkMalformedError(t, err, c.want)
 			})
@@ -178,7 +178,7 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 func TestDecodeHandlerResponseErrors(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for _, c := range []struct {
-		name, reply, want string
+		name, response, want string
 	}{
 		{"plain", `{"error":{"message":"service down"}}`, `service down`},
 		{"beside empty fields", `{"error":{"message":"service down","permanent":false},"patch":null,"apply":[],"message":""}`, `service down`},
@@ -188,9 +188,9 @@ func TestDecodeHandlerResponseErrors(t *testing.T) {
 	} {
 		for _, mode := range modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				response, err := hook.DecodeHandlerResponse([]byte(c.reply), mode)
+				response, err := hook.DecodeHandlerResponse([]byte(c.response), mode)
 				if response != nil || err == nil {
-					t.Fatalf("got answer %v and error %v", response, err)
+					t.Fatalf("got response %v and error %v", response, err)
 				}
 				if got := formatError(err); got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)

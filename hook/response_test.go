@@ -18,10 +18,10 @@ func TestDecodeResponse(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	published := []hook.Decoding{hook.LooseOptional}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"no children", modes, `{"children":[]}`, ``},
 		{"whole", modes, `{"status":{"ready":1},"children":[` + pod + `],"resyncAfterSeconds":5,"finalized":true}`,
@@ -58,7 +58,7 @@ func TestDecodeResponse(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkResponse(t, c.reply, hook.Wire{Decoding: mode}, c.want)
+				checkResponse(t, c.response, hook.Wire{Decoding: mode}, c.want)
 			})
 		}
 	}
@@ -92,10 +92,10 @@ func TestDecodeResponseMalformed(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose, hook.LooseOptional}
 	composite := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"empty", modes, ``, `empty`},
 		{"blank", modes, " \n", `empty`},
@@ -144,7 +144,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 		{"second of two misspelt", []hook.Decoding{hook.LooseOptional}, `{"note":1,"childern":[]}`, `childern: unknown field, and children is missing; did you mean "children"?; return [] for none`},
 		{"field without a name", composite, `{"":[]}`, `[""]: unknown field, and children is missing; return [] for none`},
 		{"resync misspelt", known, `{"children":[],"resyncAfter":1}`, `resyncAfter: unknown field; did you mean "resyncAfterSeconds"?`},
-		{"error in place of a reply", composite, `{"error":"boom"}`, `error: unknown field, and children is missing; return [] for none`},
+		{"error in place of a response", composite, `{"error":"boom"}`, `error: unknown field, and children is missing; return [] for none`},
 		{"field twice", known, `{"children":[],"status":{},"status":{}}`, `status: given twice`},
 		{"field twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","kind":"Pod","metadata":{"name":"a"}}]}`, `children[0].kind: given twice`},
 		{"label twice in a child", known, `{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a/b":"1","a/b":"2"}}}]}`, `children[0].metadata.labels["a/b"]: given twice`},
@@ -153,7 +153,7 @@ func TestDecodeResponseMalformed(t *testing.T) {
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				checkMalformed(t, c.reply, hook.Wire{Decoding: mode}, c.want)
+				checkMalformed(t, c.response, hook.Wire{Decoding: mode}, c.want)
 			})
 		}
 	}

@@ -41,10 +41,10 @@ func TestReviewRequestVectors(t *testing.T) {
 func TestDecodeReviewResponse(t *testing.T) {
 	loose := []hook.Decoding{hook.Loose}
 	for _, c := range []struct {
-		name  string
-		modes []hook.Decoding
-		reply string
-		want  string
+		name     string
+		modes    []hook.Decoding
+		response string
+		want     string
 	}{
 		{"allowed", modes, `{"allowed":true}`, `allowed`},
 		{"null fields", modes, `{"allowed":true,"message":null,"reason":null,"code":null,"object":null,"patch":null,"jsonPatch":null,"warnings":null,"auditAnnotations":null,"events":null}`, `allowed`},
@@ -55,14 +55,14 @@ func TestDecodeReviewResponse(t *testing.T) {
 		{"patch", modes, `{"allowed":true,"patch":{"metadata":{"labels":{"a":null}}}}`, `allowed patch={"metadata":{"labels":{"a":null}}}`},
 		{"JSON patch", modes, `{"allowed":true,"jsonPatch": [ {"op":"add","path":"/a","value":[1]}, {"op":"test","path":"","value":1}] }`,
 			`allowed jsonPatch=[ {"op":"add","path":"/a","value":[1]}, {"op":"test","path":"","value":1}]`},
-		{"told", modes, `{"allowed":true,"warnings":["a","b"],"auditAnnotations":{"x.y/z":"1"},"events":[{"reason":"Seen"},` +
+		{"warnings and events", modes, `{"allowed":true,"warnings":["a","b"],"auditAnnotations":{"x.y/z":"1"},"events":[{"reason":"Seen"},` +
 			`{"type":"Warning","reason":"Odd","message":"m","object":{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"p","uid":"u"}}]}`,
 			`allowed warnings=[a b] audit=map[x.y/z:1] event={{Normal Seen }     } event={{Warning Odd m} v1 Pod n p u}`},
 		{"unknown field beside", loose, `{"allowed":true,"X":{"a":[1]}}`, `allowed`},
 	} {
 		for _, mode := range c.modes {
 			t.Run(c.name+"/"+mode.String(), func(t *testing.T) {
-				v, err := hook.DecodeReviewResponse([]byte(c.reply), mode)
+				v, err := hook.DecodeReviewResponse([]byte(c.response), mode)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,9 +102,9 @@ func formatReviewResponse(v *hook.ReviewResponse) string {
 // An invalid response allows no change.
 func TestDecodeReviewResponseMalformed(t *testing.T) {
 	for _, c := range []struct {
-		reply string
-		mode  hook.Decoding
-		want  string
+		response string
+		mode     hook.Decoding
+		want     string
 	}{
 		{``, hook.Strict, `malformed response: empty`},
 		{`null`, hook.Loose, `malformed response: must be an object, is null`},
@@ -131,9 +131,9 @@ func TestDecodeReviewResponseMalformed(t *testing.T) {
 		{`{"allowed":true,"events":[{}]}`, hook.Strict, `malformed response: events[0].reason: required`},
 		{`{"allowed":true,"events":[{"reason":"A","object":{"kind":"Pod"}}]}`, hook.Strict, `malformed response: events[0].object.apiVersion: required`},
 	} {
-		v, err := hook.DecodeReviewResponse([]byte(c.reply), c.mode)
+		v, err := hook.DecodeReviewResponse([]byte(c.response), c.mode)
 		if _, malformed := errors.AsType[*hook.MalformedError](err); !malformed || v != nil || err.Error() != c.want {
-			t.Errorf("%s: got %v, %v\nwant %s", c.reply, v, err, c.want)
+			t.Errorf("%s: got %v, %v\nwant %s", c.response, v, err, c.want)
 		}
 	}
 }

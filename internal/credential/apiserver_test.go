@@ -122,7 +122,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, resource, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
 	only, named := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	if !ok || !named {
-		a.t.Errorf("asked for more than one object: %s", r.URL)
+		a.t.Errorf("request for more than one object: %s", r.URL)
 	}
 	name := resource + "/" + namespace + "/" + only
 	watcher, first := a.open(name, r)

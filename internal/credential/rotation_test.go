@@ -113,7 +113,7 @@ func TestRotation(t *testing.T) {
 	a.put("configmaps/ops/ca", map[string]any{"data": map[string]string{"ca.crt": oldCA.pem}})
 	o.expectChange()
 	if err := call(); !strings.Contains(fmt.Sprint(err), "certificate signed by unknown authority") {
-		t.Errorf("a hook that nobody vouches for was asked: %v", err)
+		t.Errorf("an untrusted hook was called: %v", err)
 	}
 	a.remove("secrets/ops/hook")
 	o.expectChange()

@@ -64,7 +64,7 @@ func (o testSource) expectChange() {
 	select {
 	case <-o.changed:
 	case <-time.After(10 * time.Second):
-		o.t.Fatal("not told of the change")
+		o.t.Fatal("changed was not called")
 	}
 }
 
@@ -72,7 +72,7 @@ func (o testSource) expectNoChange() {
 	o.t.Helper()
 	select {
 	case <-o.changed:
-		o.t.Error("told of a change that is none")
+		o.t.Error("changed was called without a change")
 	default:
 	}
 }

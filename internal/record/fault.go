@@ -70,8 +70,8 @@ func FaultOf(err error) *Fault {
 	if called, is := errors.AsType[*webhook.Error](err); is {
 		return hookFault(called)
 	}
-	if reply, is := errors.AsType[*hook.MalformedError](err); is {
-		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(reply.Path)}
+	if malformed, is := errors.AsType[*hook.MalformedError](err); is {
+		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(malformed.Path)}
 	}
 	if status, is := errors.AsType[*apierrors.StatusError](err); is {
 		// An invalid object is the hook's fault, missing permissions are Setpoint's.
@@ -84,8 +84,8 @@ func FaultOf(err error) *Fault {
 
 // hookFault classifies an error of a webhook call.
 func hookFault(err *webhook.Error) *Fault {
-	if reply, is := errors.AsType[*hook.MalformedError](err); is {
-		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(reply.Path)}
+	if malformed, is := errors.AsType[*hook.MalformedError](err); is {
+		return &Fault{Kind: HookInvalidResponse, Path: truncatePath(malformed.Path)}
 	}
 	if status, is := errors.AsType[*webhook.StatusError](err); is {
 		return &Fault{Kind: HookStatus, Code: status.Code, Body: status.Body}

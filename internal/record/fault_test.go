@@ -82,7 +82,7 @@ func TestHookFaults(t *testing.T) {
 		"odd":         {webhook.Config{URL: malformed.URL}, Fault{Kind: HookInvalidResponse, Path: "children[0].apiVersion"}},
 		"hangs":       {webhook.Config{URL: newHangingServer(t).URL, Timeout: 10 * time.Millisecond}, Fault{Kind: HookTimeout}},
 		"breaks off":  {webhook.Config{URL: broken.URL}, Fault{Kind: HookDisconnected}},
-		"nobody":      {webhook.Config{URL: gone.URL}, Fault{Kind: HookUnreachable}},
+		"no listener": {webhook.Config{URL: gone.URL}, Fault{Kind: HookUnreachable}},
 		"unknown":     {webhook.Config{URL: "http://hook.shop", Dial: nowhere}, Fault{Kind: HookUnknownHost}},
 		"untrusted":   {webhook.Config{URL: secure.URL, Credentials: strict}, Fault{Kind: HookTLS}},
 		"not secure":  {webhook.Config{URL: "https" + failing.URL[len("http"):]}, Fault{Kind: HookTLS}},

@@ -39,12 +39,12 @@ func TestSummary(t *testing.T) {
 		t.Errorf("got %+v after %d looks at the clock", run, clockReads)
 	}
 	failed := errors.New("no money")
-	account, call, event := NewSummary(Run{}, time.Now), Call{Name: "sync"}, hook.Event{Reason: "Done"}
+	record, call, event := NewSummary(Run{}, time.Now), Call{Name: "sync"}, hook.Event{Reason: "Done"}
 	if n := testing.AllocsPerRun(100, func() {
-		account.Called(account.Now(), call)
-		account.Wrote(account.Now(), Write{Part: "status"})
-		account.EventSent(event)
-		account.Failed(failed)
+		record.Called(record.Now(), call)
+		record.Wrote(record.Now(), Write{Part: "status"})
+		record.EventSent(event)
+		record.Failed(failed)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -55,11 +55,11 @@ func TestRefused(t *testing.T) {
 	pods, no := object.Resource{Version: "v1", Kind: "Pod"}, errors.New("no")
 	refused := plan.Action{Resource: pods, Ref: object.Ref{Kind: "Pod", Namespace: "a", Name: "p"}}
 	for name, begin := range map[string]func(Run, func() time.Time) *Record{"whole": New, "brief": NewSummary} {
-		account := begin(Run{}, time.Now)
-		account.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
-		account.Wrote(time.Time{}, Write{Resource: pods, Ref: refused.Ref, Err: no})
-		account.Wrote(time.Time{}, Write{Resource: pods, Ref: object.Ref{Namespace: "b"}, Err: no})
-		if got := account.Refused(); len(got) != 2 || got[0] != (Location{pods, "a"}) || got[1] != (Location{pods, "b"}) {
+		record := begin(Run{}, time.Now)
+		record.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})
+		record.Wrote(time.Time{}, Write{Resource: pods, Ref: refused.Ref, Err: no})
+		record.Wrote(time.Time{}, Write{Resource: pods, Ref: object.Ref{Namespace: "b"}, Err: no})
+		if got := record.Refused(); len(got) != 2 || got[0] != (Location{pods, "a"}) || got[1] != (Location{pods, "b"}) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -55,7 +55,7 @@ func (h *etagServer) open(t *testing.T, c webhook.Config) *webhook.Webhook {
 func (h *etagServer) expectIfNoneMatch(t *testing.T, tags ...string) {
 	t.Helper()
 	if got, want := fmt.Sprintf("%q", h.ifNoneMatch), fmt.Sprintf("%q", tags); got != want {
-		t.Errorf("asked with If-None-Match %s, want %s", got, want)
+		t.Errorf("called with If-None-Match %s, want %s", got, want)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestCacheMaxBytes(t *testing.T) {
 	// The cache fits two responses; b was the least recently used when c arrived.
 	h.expectIfNoneMatch(t, "", "", `"v1"`, "", `"v1"`, "")
 	if n, size := w.CacheSize(); n != 2 || size > 4000 {
-		t.Errorf("%d replies of %d bytes are kept", n, size)
+		t.Errorf("%d responses of %d bytes are cached", n, size)
 	}
 }
 
@@ -199,17 +199,17 @@ func TestCachedResponsesExpire(t *testing.T) {
 				call("tom")
 				<-time.After(c.lifetime - time.Second)
 				if !call("tom") {
-					t.Error("the reply was not used within its time")
+					t.Error("the response was not used before it expired")
 				}
 				<-time.After(time.Second)
 				if call("tom") {
-					t.Error("the reply was used beyond its time")
+					t.Error("the response was used after it expired")
 				}
 				call("kit")
 				<-time.After(c.gone)
 				call("eve")
 				if n, _ := w.CacheSize(); n != 1 {
-					t.Errorf("%d replies are kept, want that about eve", n)
+					t.Errorf("%d responses are cached, want only that for eve", n)
 				}
 			})
 		})

@@ -68,10 +68,10 @@ func isA[E error](err error) bool {
 // A failing server or an ambiguous response is an error, not a denial.
 func TestAdmit(t *testing.T) {
 	for _, c := range []struct {
-		name, reply string
-		code        int
-		allowed     bool
-		want        string
+		name, response string
+		code           int
+		allowed        bool
+		want           string
 	}{
 		{"allowed", `{"allowed":true}`, http.StatusOK, true, ""},
 		{"denied", `{"allowed":false,"message":"no tag"}`, http.StatusOK, false, ""},
@@ -82,7 +82,7 @@ func TestAdmit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(c.code)
-				_, _ = w.Write([]byte(c.reply))
+				_, _ = w.Write([]byte(c.response))
 			}))
 			t.Cleanup(server.Close)
 			review, err := open(t, webhook.Config{URL: server.URL}).Admit(t.Context(), &hook.ReviewRequest{Operation: hook.OperationCreate})

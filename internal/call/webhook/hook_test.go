@@ -52,7 +52,7 @@ func openHTTP2(t *testing.T, handler http.Handler) *webhook.Webhook {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
-			t.Errorf("asked over %s", r.Proto)
+			t.Errorf("called over %s", r.Proto)
 		}
 		handler.ServeHTTP(w, r)
 	}))

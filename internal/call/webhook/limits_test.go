@@ -45,7 +45,7 @@ func TestTooManyValues(t *testing.T) {
 			_, err := w.Handle(ctx, &hook.HandlerRequest{Object: request().Parent})
 			return err
 		}},
-		"in a verdict": {valuesServer(`{"allowed":true,"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
+		"in a review response": {valuesServer(`{"allowed":true,"patch":{"spec":[`, "{}", "]}}"), func(ctx context.Context, w *webhook.Webhook) error {
 			_, err := w.Admit(ctx, &hook.ReviewRequest{UID: "1", Object: request().Parent})
 			return err
 		}},

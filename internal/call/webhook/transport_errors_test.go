@@ -237,10 +237,10 @@ func TestTimeoutDropsIdleConnections(t *testing.T) {
 		w := openPipe(t, webhook.Config{Timeout: time.Second}, func(nth int, conn net.Conn) {
 			defer conn.Close()
 			in := bufio.NewReader(conn)
-			for questions := 0; readRequest(in); questions++ {
+			for requests := 0; readRequest(in); requests++ {
 				switch {
 				case nth >= 2:
-				case questions == 0:
+				case requests == 0:
 					<-release
 				default:
 					// The old pod no longer responds.
@@ -329,14 +329,14 @@ func TestStaleConnectionDuringRequest(t *testing.T) {
 // idle connections.
 func TestRequestThatCrashesTheHook(t *testing.T) {
 	var deadly atomic.Bool
-	var questions atomic.Int64
+	var requests atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		w := openPipe(t, webhook.Config{}, func(_ int, conn net.Conn) {
 			defer conn.Close()
 			for in := bufio.NewReader(conn); readRequest(in); {
 				if deadly.Load() {
-					questions.Add(1)
+					requests.Add(1)
 					return
 				}
 				<-release
@@ -349,32 +349,32 @@ func TestRequestThatCrashesTheHook(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
-	if got := questions.Load(); got != 2 {
-		t.Errorf("asked %d times, want 2", got)
+	if got := requests.Load(); got != 2 {
+		t.Errorf("called %d times, want 2", got)
 	}
 }
 
 // A request is not retried after the first byte of a response.
 func TestOnlyStaleConnectionsAreRetried(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		raw       string
-		questions int64
+		name     string
+		raw      string
+		requests int64
 	}{
-		{"no answer on a fresh connection", "", 1},
-		{"half an answer", "HTTP/1.1 200 OK\r\nContent-", 1},
+		{"no response on a fresh connection", "", 1},
+		{"half a response", "HTTP/1.1 200 OK\r\nContent-", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var questions atomic.Int64
+			var requests atomic.Int64
 			url := serve(t, func(_ int, conn net.Conn) {
-				questions.Add(1)
+				requests.Add(1)
 				respondAndClose(c.raw)(0, conn)
 			})
 			if _, err := open(t, webhook.Config{URL: url}).Call(t.Context(), request()); err == nil {
 				t.Error("no error")
 			}
-			if got := questions.Load(); got != c.questions {
-				t.Errorf("asked %d times, want %d", got, c.questions)
+			if got := requests.Load(); got != c.requests {
+				t.Errorf("called %d times, want %d", got, c.requests)
 			}
 		})
 	}
