@@ -109,7 +109,7 @@ func TestMismatches(t *testing.T) {
 		see  Observation
 		want string
 	}{
-		"missing":    {Observation{Name: thing.Name(0), Gone: true}, "thing-00000 is not there"},
+		"missing":    {Observation{Name: thing.Name(0), Gone: true}, "thing-00000 does not exist"},
 		"old child":  {Observation{Name: "thing-00001-1", Child: true, Value: "old"}, `child thing-00001-1 holds "old", want "a-1"`},
 		"bad status": {Observation{Name: thing.Name(1), Ready: 1, Value: "a-1"}, `parent thing-00001 has status {ready: 1, value: "a-1"}, want {ready: 2, value: "a-1"}`},
 		"stranger":   {Observation{Name: "thing-00001-2", Child: true}, "child thing-00001-2 is not wanted"},
