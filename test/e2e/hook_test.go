@@ -53,7 +53,7 @@ type hookServer struct {
 // Its address is in $NAME_url afterwards.
 func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: hook NAME reply=FILE|status=N|header=KEY:VALUE|delay=D|truncate=N|size=N|refuse|require=KEY:VALUE|etag=TAG|tls=FILE …")
+		ts.Fatalf("usage: hook NAME response=FILE|status=N|header=KEY:VALUE|delay=D|truncate=N|size=N|refuse|require=KEY:VALUE|etag=TAG|tls=FILE …")
 	}
 	does, err := parseBehaviour(ts, args[1:])
 	ts.Check(err)
@@ -105,7 +105,7 @@ func parseBehaviour(ts *testscript.TestScript, settings []string) (behaviour, er
 		key, value, _ := strings.Cut(setting, "=")
 		var err error
 		switch key {
-		case "reply":
+		case "response":
 			does.response, err = parseResponse(value, ts.ReadFile(value))
 		case "status":
 			does.status, err = strconv.Atoi(value)
