@@ -295,7 +295,7 @@ func TestRegistrarPropagatesBundles(t *testing.T) {
 
 // newWebhook handles a probe as a Server does, through the API server.
 func newWebhook(w http.ResponseWriter, _ map[string]string) error {
-	w.Header().Set("Warning", `299 - "setpoint was asked"`)
+	w.Header().Set("Warning", `299 - "setpoint received the request"`)
 	return nil
 }
 
