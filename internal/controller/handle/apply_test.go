@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// What is not there is created, and what is there applied: also where the watch does
-// not know of it yet, or where nobody watches.
+// Objects are created or applied, also if the watch lags behind or does not cover them.
 func TestCreateOrApply(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -44,8 +43,8 @@ func TestCreateOrApply(t *testing.T) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 
-	// Somebody else makes one of that name while the watch looks the other way: it
-	// stays theirs, and when the name is free, it is used.
+	// Another client creates an object of that name while the watch is down: it is not taken
+	// over, and the name is used once it is free.
 	s.drop(configMaps, "eur")
 	eventually(t, "the watch knows that it is gone", func() bool { return st.owned[0].views[0].Get("town", "eur") == nil })
 	s.set(func() {
@@ -59,7 +58,7 @@ func TestCreateOrApply(t *testing.T) {
 	})
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	const refusal = "eur WriteFailed handler h: apply ConfigMap town/eur: it already exists and has no owner; delete it or use another name"
-	eventually(t, "told", func() bool { return slices.Contains(st.eventLines(), refusal) })
+	eventually(t, "event", func() bool { return slices.Contains(st.eventLines(), refusal) })
 	if o := s.get(configMaps, "eur"); strings.Contains(text(o), `"data":`) || strings.Contains(text(o), "ownerReferences") {
 		t.Errorf("taken: %s", text(o))
 	}

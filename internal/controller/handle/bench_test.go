@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// BenchmarkNothingToDo is a run that finds all dealt with.
+// BenchmarkNothingToDo measures a run without pending calls.
 func BenchmarkNothingToDo(b *testing.B) {
 	t := &testing.T{}
 	s := newServer(t)
@@ -31,7 +31,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 	}
 }
 
-// noopHandler answers nothing.
+// noopHandler returns an empty response.
 type noopHandler struct{}
 
 func (noopHandler) Handle(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {

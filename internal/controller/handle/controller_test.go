@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// testEnv is a server with a controller at work, and what its handlers were told.
+// testEnv is a server with a running controller, and the calls of its handlers.
 type testEnv struct {
 	*server
 	*Controller
@@ -26,18 +26,17 @@ type testEnv struct {
 	callLines []string
 	events    []string
 	runs      []record.Run
-	// deletions are what was recorded of them.
 	deletions []record.Run
 	stop      func()
 }
 
 const finalizer = "setpoint.dev/test"
 
-// stateLocationVariable is a variable of the environment: "status" has programs keep their
-// records there.
+// stateLocationVariable is an environment variable: with "status", programs store their
+// records in the status.
 const stateLocationVariable = "TEST_RECORDS_IN"
 
-// program is one with the usual names.
+// program returns a program with the usual names.
 func program(handlers ...Handler) Program {
 	p := Program{
 		Name: "test", Resource: rates, Handlers: handlers, Owns: []object.Resource{configMaps},
@@ -81,7 +80,7 @@ func (s *testEnv) calledLines() []string {
 	return slices.Clone(s.callLines)
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(15 * time.Second)
@@ -93,8 +92,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// waitIdle waits until the controller knows of everything and has nothing to do, and
-// stays so for a moment. One that has not listed yet has nothing to do either.
+// waitIdle waits until the controller has seen all changes and has nothing to do, for a
+// moment. Before the first list it has nothing to do either.
 func (s *testEnv) waitIdle(t *testing.T) {
 	t.Helper()
 	still := 0
@@ -110,8 +109,8 @@ func (s *testEnv) waitIdle(t *testing.T) {
 	})
 }
 
-// isUpToDate says that the controller's watches have brought all that happened. Those
-// that select are not told of everything.
+// isUpToDate reports whether the controller's watches have delivered all changes. Watches with
+// selectors skip some.
 func (s *testEnv) isUpToDate() bool {
 	selects := s.program.Labels+s.program.Fields != ""
 	for _, w := range s.Watches() {
@@ -125,11 +124,11 @@ func (s *testEnv) isUpToDate() bool {
 func (s *testEnv) expectCalls(t *testing.T, want ...string) {
 	t.Helper()
 	eventuallyOr(t, func() bool { return slices.Equal(s.calledLines(), want) }, func() string {
-		return fmt.Sprintf("told\n%s\nwant\n%s", strings.Join(s.calledLines(), "\n"), strings.Join(want, "\n"))
+		return fmt.Sprintf("called\n%s\nwant\n%s", strings.Join(s.calledLines(), "\n"), strings.Join(want, "\n"))
 	})
 	s.waitIdle(t)
 	if got := s.calledLines(); !slices.Equal(got, want) {
-		t.Errorf("later told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("then called\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -144,7 +143,7 @@ func eventuallyOr(t *testing.T, holds func() bool, or func() string) {
 	}
 }
 
-// fakeHandler is shared by a program's handlers, which are made before the stage is.
+// fakeHandler is shared by a program's handlers, which exist before the testEnv.
 type fakeHandler struct {
 	env       *testEnv
 	lock      sync.Mutex
@@ -155,7 +154,7 @@ func newFakeHandler() *fakeHandler {
 	return &fakeHandler{responses: map[string]func(*hook.HandlerRequest) (*hook.HandlerResponse, error){}}
 }
 
-// respond sets how a handler answers from now on.
+// respond sets how a handler responds from now on.
 func (e *fakeHandler) respond(handler string, how func(n *hook.HandlerRequest) (*hook.HandlerResponse, error)) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
@@ -240,7 +239,7 @@ func TestCreateThenUpdate(t *testing.T) {
 	}
 }
 
-// What changes while nobody looks is an update; what does not is resumed.
+// A change during a restart is an update; an unchanged object is resumed.
 func TestRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(
@@ -261,12 +260,12 @@ func TestRestart(t *testing.T) {
 	got := st.calledLines()
 	slices.Sort(got)
 	if want := []string{"c create c", "u resume a", "u update b"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// An edit while another handler retries is seen by all that have seen the former
-// state, and nobody is told twice of the same.
+// All handlers that saw the former state see an edit while another handler retries, and none
+// is called twice for it.
 func TestNoLostUpdates(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	fail := func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -289,7 +288,7 @@ func TestNoLostUpdates(t *testing.T) {
 		}
 	}
 	if received != 2 {
-		t.Errorf("c1 was told %d times: %q", received, st.calledLines())
+		t.Errorf("c1 was called %d times: %q", received, st.calledLines())
 	}
 	r := stateIn(s.get(rates, "eur"))
 	if r["c1"].Digest != r["c2"].Digest {
@@ -297,8 +296,7 @@ func TestNoLostUpdates(t *testing.T) {
 	}
 }
 
-// A write that fails is made again, and the handler that succeeded is not called
-// again.
+// A failed write is retried without another call of the handler.
 func TestFailedWritesAreRetried(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -334,8 +332,8 @@ func TestFailedWritesAreRetried(t *testing.T) {
 	}
 }
 
-// A handler that watches what it writes is not its own cause, also where the
-// server stores something else than was written.
+// A handler that watches what it writes does not trigger itself, even if the server stores
+// something else.
 func TestOwnWritesDoNotTrigger(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.admit = func(path string, o map[string]any) {
@@ -351,10 +349,10 @@ func TestOwnWritesDoNotTrigger(t *testing.T) {
 	st.expectCalls(t, "h create eur")
 	s.edit(rates, "eur", `{"spec":{"comment":"spoilt"}}`)
 	st.expectCalls(t, "h create eur", `h update eur spec.comment:"nice"->"spoilt"`)
-	eventually(t, "mended", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "nice" })
+	eventually(t, "restored", func() bool { return field(s.get(rates, "eur"), "spec", "comment") == "nice" })
 }
 
-// An object waits for its Delete handler, and only where there is one.
+// A deletion waits for a Delete handler, if there is one.
 func TestDeletion(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e,
@@ -372,7 +370,7 @@ func TestDeletion(t *testing.T) {
 	s.drop(rates, "kept")
 	eventually(t, "gone", func() bool { return s.get(rates, "kept") == nil })
 	st.expectCalls(t, "d delete kept", "d delete kept attempt 1", "d delete kept attempt 2")
-	// Fault U7: the history has the deletions, when they came about.
+	// Fault U7: the history has the deletions and their times.
 	eventually(t, "recorded", func() bool {
 		st.lock.Lock()
 		defer st.lock.Unlock()
@@ -384,7 +382,7 @@ func TestDeletion(t *testing.T) {
 	})
 }
 
-// The finalizer goes when it is needed no more.
+// The finalizer is removed when it is not needed any more.
 func TestFinalizerOfUnselectedObject(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Do: e})
@@ -397,7 +395,7 @@ func TestFinalizerOfUnselectedObject(t *testing.T) {
 	st.expectCalls(t)
 }
 
-// A terminal error is told, recorded, and not repeated before the input changes.
+// A terminal error is reported, recorded, and not retried until the input changes.
 func TestTerminal(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -421,8 +419,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A failure is told in a condition where none has been yet, if the kind has a place
-// for it.
+// The first failure adds a condition, if the kind can have conditions.
 func TestFirstCondition(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -432,13 +429,12 @@ func TestFirstCondition(t *testing.T) {
 	p.Conditions = true
 	e.start(t, s, p)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	eventually(t, "told", func() bool {
+	eventually(t, "event", func() bool {
 		return strings.Contains(text(field(s.get(rates, "eur"), "status", "conditions")), "handler h: the service is down")
 	})
 }
 
-// What a handler owns and somebody changes or deletes is drift, also while nobody
-// looks.
+// Another client's change or deletion of an owned object is drift, also during a restart.
 func TestDrift(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -453,7 +449,7 @@ func TestDrift(t *testing.T) {
 	s.edit(configMaps, "eur", `{"data":{"rate":"2"}}`)
 	st.expectCalls(t, "h create eur", "h drift eur", "h drift eur")
 	if field(s.get(configMaps, "eur"), "data", "rate") != "1" {
-		t.Error("not mended")
+		t.Error("not restored")
 	}
 	st.stop()
 	s.edit(configMaps, "eur", `{"data":{"rate":"2"}}`)
@@ -461,9 +457,8 @@ func TestDrift(t *testing.T) {
 	st.expectCalls(t, "h drift eur")
 }
 
-// Who is told later in the same run is told of the object as those before have it: a
-// handler that restores what the status says would undo their work otherwise, with
-// nobody left to notice.
+// Later handlers of a run see the responses of earlier ones. Otherwise a handler that restores
+// what the status says would undo their work, unnoticed.
 func TestLaterHandlersSeeEarlierResponses(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	apply := func(rate any) []hook.AppliedObject {
@@ -493,8 +488,7 @@ func TestLaterHandlersSeeEarlierResponses(t *testing.T) {
 	}
 }
 
-// A timer whose handler wants what is there already makes no requests, and mends
-// what somebody changed.
+// A timer whose owned objects are unchanged sends no requests, and restores changed ones.
 func TestUnchangedObjectsAreNotApplied(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	rate := "1"
@@ -512,7 +506,7 @@ func TestUnchangedObjectsAreNotApplied(t *testing.T) {
 	rounds := func(n int) {
 		t.Helper()
 		former := received()
-		eventually(t, "told again", func() bool { return received() >= former+n })
+		eventually(t, "called again", func() bool { return received() >= former+n })
 	}
 	applied := func() int { return len(s.wrote("POST configmaps/")) + len(s.wrote("PATCH configmaps/")) }
 	rounds(5)
@@ -520,7 +514,7 @@ func TestUnchangedObjectsAreNotApplied(t *testing.T) {
 		t.Errorf("%d requests for what stays the same", n)
 	}
 	s.edit(configMaps, "eur", `{"data":{"rate":"7"}}`)
-	eventually(t, "mended", func() bool { return field(s.get(configMaps, "eur"), "data", "rate") == "1" })
+	eventually(t, "restored", func() bool { return field(s.get(configMaps, "eur"), "data", "rate") == "1" })
 	s.drop(configMaps, "other")
 	eventually(t, "made again", func() bool { return s.get(configMaps, "other") != nil })
 	e.lock.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// followSpec is a daemon that writes into the status which spec.n it last saw.
+// followSpec is a daemon that writes the spec.n that it last saw into the status.
 func followSpec(ctx context.Context, n *hook.HandlerRequest, existing *Live) error {
 	for {
 		o, err := object.Parse(n.Object)
@@ -50,8 +50,8 @@ func TestDaemonSeesEdits(t *testing.T) {
 	}
 }
 
-// Fault H6: what other clients set is not overwritten by a daemon that has not seen it,
-// and is what the daemon has after a write beside it.
+// Fault H6: a daemon does not overwrite changes of other clients that it has not seen. After a
+// write of other fields, it has those changes.
 func TestDaemonWriteConflict(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	turn, results := make(chan string), make(chan string)
@@ -127,8 +127,8 @@ func TestConflictingFields(t *testing.T) {
 	}
 }
 
-// Fault H6: a daemon that ignores its context holds a deleted object for as long as its
-// StopTimeout says, is reported then, and the object goes.
+// Fault H6: a daemon that ignores its context delays a deletion for its StopTimeout. Then it
+// is reported, and the object is deleted.
 func TestDaemonStopTimeout(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	returns := make(chan struct{})
@@ -173,8 +173,8 @@ func TestDaemonStopTimeout(t *testing.T) {
 	}
 }
 
-// A daemon that failed once and has worked since is not failing for ever, nor does its next
-// failure count as one more.
+// A daemon that has run long enough after a failure is healthy, and its next failure is the
+// first again.
 func TestDaemonRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)

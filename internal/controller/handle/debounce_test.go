@@ -8,12 +8,12 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// updateHandler is a handler of updates of one field.
+// updateHandler returns a handler of updates of one field.
 func updateHandler(do hook.Handler) Handler {
 	return Handler{Name: "u", On: []hook.Reason{hook.ReasonUpdate}, Fields: [][]string{{"spec", "n"}}, Do: do}
 }
 
-// Edits within a moment are told as one, and what is undone at once is not told.
+// Edits within the debounce period make one call, and a reverted edit makes none.
 func TestDebounce(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	h := updateHandler(e)
@@ -32,8 +32,8 @@ func TestDebounce(t *testing.T) {
 	st.expectCalls(t, "u update eur spec.n:1->4")
 }
 
-// Who asks to be told again is told at once when the object changes, and not
-// because of what it wrote itself.
+// A handler that requested another call is called at once when the object changes, but not
+// because of its own write.
 func TestRetryAfterUpdate(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("u", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -54,8 +54,8 @@ func TestRetryAfterUpdate(t *testing.T) {
 	}
 }
 
-// A handler at work on an update is told when the object is what it was before: it
-// has done a part. So it is by the next process, which knows since when.
+// A revert calls a handler with an update in progress, because it has done a part of the work.
+// This survives a restart.
 func TestRevertedUpdate(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("u", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -84,7 +84,7 @@ func TestRevertedUpdate(t *testing.T) {
 	st.expectCalls(t, "u update eur", "u update eur")
 }
 
-// Handlers list what the program declares, where it may.
+// Handlers list the kinds that the program declares, where it may.
 func TestHandlersRead(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(Handler{Name: "c", On: []hook.Reason{hook.ReasonCreate}, Do: e})

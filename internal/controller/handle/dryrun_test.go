@@ -14,8 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// dryRun is what a program would do about a rate, by another process than one that
-// is at work.
+// dryRun returns the dry run of a program for a rate, by a process other than the running one.
 func (e *fakeHandler) dryRun(t *testing.T, s *server, p Program, of DryRunRequest) DryRunResult {
 	t.Helper()
 	st := &testEnv{server: s}
@@ -32,7 +31,7 @@ func (e *fakeHandler) dryRun(t *testing.T, s *server, p Program, of DryRunReques
 	return result
 }
 
-// summary says in a line who would be told of what, and what would be written.
+// summary returns one line with the calls and the writes.
 func (p DryRunResult) summary() string {
 	var parts []string
 	for _, c := range p.Calls {
@@ -51,7 +50,7 @@ func (p DryRunResult) summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// A preview finds out what the next run does, and writes nothing.
+// A dry run finds out what the next run does, and writes nothing.
 func TestDryRun(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	created := s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"n":1}}`)
@@ -64,7 +63,7 @@ func TestDryRun(t *testing.T) {
 	)
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		if !n.DryRun {
-			t.Error("not told that it is a dry run")
+			t.Error("the request does not say that it is a dry run")
 		}
 		return &hook.HandlerResponse{
 			Patch: json.RawMessage(`{"spec":{"seen":true}}`), Status: json.RawMessage(`{"ok":true}`),
@@ -75,7 +74,7 @@ func TestDryRun(t *testing.T) {
 	before := len(s.wrote(""))
 	got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
 	if want := "h create delete former create next"; got.summary() != want {
-		t.Errorf("told %q, want %q", got.summary(), want)
+		t.Errorf("got %q, want %q", got.summary(), want)
 	}
 	if since := got.Calls[0].Since; since.Format(time.RFC3339) != "2026-01-02T03:04:05Z" {
 		t.Errorf("due since %s", since)
@@ -96,8 +95,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// What has been dealt with is not told again; what differs is, with what is known of
-// the former state; and a start alone brings nothing about.
+// Handled states need no call; changed ones do, with the known previous state; a start alone
+// triggers nothing.
 func TestDryRunOfHandledState(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -110,7 +109,7 @@ func TestDryRunOfHandledState(t *testing.T) {
 	st.waitIdle(t)
 	st.stop()
 	if got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}}); got.summary() != "" || got.StateChanged {
-		t.Errorf("told %q of what is known, recorded %v", got.summary(), got.StateChanged)
+		t.Errorf("got %q of what is known, recorded %v", got.summary(), got.StateChanged)
 	}
 	text, err := json.Marshal(s.get(rates, "eur"))
 	if err != nil {
@@ -122,19 +121,19 @@ func TestDryRunOfHandledState(t *testing.T) {
 	}
 	of := DryRunRequest{Key: queue.Key{Name: "eur"}, Object: given}
 	if got, want := e.dryRun(t, s, p, of).summary(), "h update spec.n:1->2; v event spec.n:1->2"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	of.SkipCalls = true
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		t.Error("asked")
-		return nil, errors.New("asked")
+		t.Error("called")
+		return nil, errors.New("called")
 	})
 	if got, want := e.dryRun(t, s, p, of).summary(), "h update spec.n:1->2; v event spec.n:1->2"; got != want {
-		t.Errorf("unasked: told %q, want %q", got, want)
+		t.Errorf("without calls: got %q, want %q", got, want)
 	}
 }
 
-// A handler that fails, one that gave up, and one that asks for too much.
+// A handler that fails, one that gave up, and one that exceeds its permissions.
 func TestDryRunOfFailures(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
@@ -152,13 +151,13 @@ func TestDryRunOfFailures(t *testing.T) {
 	})
 	got := e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
 	if want := "a create failed false; b create failed true; c create failed true"; got.summary() != want {
-		t.Errorf("told %q, want %q", got.summary(), want)
+		t.Errorf("got %q, want %q", got.summary(), want)
 	}
 	st := e.start(t, s, p)
 	eventually(t, "given up", func() bool { return stateIn(s.get(rates, "eur"))["c"].Failed })
 	st.stop()
 	got = e.dryRun(t, s, p, DryRunRequest{Key: queue.Key{Name: "eur"}})
 	if want := "a create failed false"; got.summary() != want || !slices.Equal(got.GaveUp, []string{"b", "c"}) {
-		t.Errorf("told %q, given up %q", got.summary(), got.GaveUp)
+		t.Errorf("got %q, given up %q", got.summary(), got.GaveUp)
 	}
 }

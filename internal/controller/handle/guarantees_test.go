@@ -18,13 +18,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 )
 
-// pass lets time pass, until all that happens meanwhile has happened.
+// pass lets time pass, until all goroutines are idle.
 func pass(d time.Duration) {
 	elapse(d)
 	synctest.Wait()
 }
 
-// countingHandler is a handler that adds one to status.count, as it sees it.
+// countingHandler returns a handler that increments the status.count that it sees.
 func countingHandler(seen *[]string) handlerFunc {
 	return func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		count := countIn(decodeObject(n.Object))
@@ -74,7 +74,8 @@ func TestBackoffPerObject(t *testing.T) {
 	})
 }
 
-// Fault H1: nor does a watch that works again, though writes that failed are retried then.
+// Fault H1: a watch that recovers does not end backoffs either, though failed writes are
+// retried then.
 func TestWatchRecoveryCallsNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -122,7 +123,7 @@ func TestEventHandlersSeeEarlierWrites(t *testing.T) {
 	})
 }
 
-// The change that an event is about stands beside the object as it is.
+// An event has its change beside the current object.
 func TestEventChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -151,13 +152,13 @@ func TestEventChanges(t *testing.T) {
 		pass(time.Second)
 		want := []string{"3 true", "3 true spec.n:1->2", "3 true spec.n:2->3"}
 		if !slices.Equal(received, want) {
-			t.Errorf("told %q, want %q", received, want)
+			t.Errorf("got %q, want %q", received, want)
 		}
 	})
 }
 
-// A response that another client overtook is not written over what that client wrote: the
-// handler is called again.
+// A response does not overwrite what another client wrote during the call: the handler is
+// called again.
 func TestConflictingResponseIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -180,7 +181,7 @@ func TestConflictingResponseIsDropped(t *testing.T) {
 	})
 }
 
-// Two programs of which one fails do not write the condition in turn.
+// Two programs, of which one fails, do not keep overwriting the condition.
 func TestProgramsShareCondition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -215,8 +216,8 @@ func TestProgramsShareCondition(t *testing.T) {
 	})
 }
 
-// Fault H5: a refused write of one handler held back the others, which had no record and
-// were called again after a restart.
+// Fault H5: a rejected write of one handler blocked the others, which had no record and were
+// called again after a restart.
 func TestRejectedWriteBlocksOneHandler(t *testing.T) {
 	for _, records := range []string{"annotation", "status"} {
 		t.Run(records, func(t *testing.T) {
@@ -275,8 +276,8 @@ func testRejectedWrite(t *testing.T) {
 	}
 }
 
-// Fault H5: the first of two handlers, which had finished, was called again when the
-// process was killed while the second was at work.
+// Fault H5: the first of two handlers, which had finished, was called again when the process
+// was killed during the call of the second.
 func TestStateIsStoredBeforeNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -297,8 +298,7 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 	})
 }
 
-// Fault H7: a timer that was held back, or slow, was called again by its next moment,
-// however near that was.
+// Fault H7: a delayed or slow timer was called again at its next time, however soon that was.
 func TestTimerInterval(t *testing.T) {
 	for name, c := range map[string]struct {
 		idle, takes time.Duration
@@ -340,7 +340,8 @@ func TestTimerInterval(t *testing.T) {
 	}
 }
 
-// Fault H9: a handler that asks to be called again at once is, and then after its backoff.
+// Fault H9: a handler that requests an immediate call gets it, and the next ones after its
+// backoff.
 func TestImmediateRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -367,7 +368,7 @@ func TestImmediateRetry(t *testing.T) {
 	})
 }
 
-// incrementHandler is a handler that sets a field of the spec to another value each time.
+// incrementHandler returns a handler that changes a field of the spec with each call.
 func incrementHandler(name string) handlerFunc {
 	return func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 		was, _ := field(decodeObject(n.Object), "spec", name).(int64)
@@ -375,8 +376,8 @@ func incrementHandler(name string) handlerFunc {
 	}
 }
 
-// Fault H3: two programs that undo each other, or two handlers of events that write the
-// spec, were called as fast as the API server could write, without a word.
+// Fault H3: two programs that undo each other's changes, or two event handlers that write the
+// spec, were called as fast as the API server could write, without an event.
 func TestThrottling(t *testing.T) {
 	watching := func(path string) Handler {
 		return Handler{Name: "h", On: []hook.Reason{onUpdate}, Fields: [][]string{{"spec", path}}}
@@ -411,7 +412,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	s.edit(rates, "eur", `{"spec":{"b":100}}`)
 	pass(20 * time.Second)
 	calls := len(x.callsOf("h", "eur"))
-	// A call whose response another write overtook counts as an observation only.
+	// A call with a conflicting response counts as read-only.
 	if calls < burst || calls > 2*burst {
 		t.Errorf("%d calls within 20s", calls)
 	}
@@ -422,7 +423,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	for _, w := range []*bubbleEnv{x, y} {
 		received := slices.DeleteFunc(w.eventLines(), func(e string) bool { return !strings.HasPrefix(e, "eur ") })
 		if len(received) != 1 || !strings.Contains(received[0], "eur Conflicting handlers run again and again") || !strings.Contains(received[0], "The latest was h on") {
-			t.Errorf("told %q", received)
+			t.Errorf("got %q", received)
 		}
 		if h := w.Health(); h.Conflicting != 1 {
 			t.Errorf("%d objects are conflicting", h.Conflicting)
@@ -431,7 +432,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"reason":"Conflicting"`) || !strings.Contains(c, `"status":"False"`) {
 		t.Errorf("conditions %s", c)
 	}
-	// The edit of another object is not slowed, nor is what a user asks for.
+	// Other objects are not throttled, nor are manual reconciles.
 	before := len(x.callsOf("h", "usd"))
 	s.edit(rates, "usd", `{"spec":{"b":5}}`)
 	pass(100 * time.Millisecond)
@@ -444,7 +445,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	if len(x.callsOf("h", "eur")) == before {
 		t.Error("what a user asks for waits")
 	}
-	// Once one of the two is gone, it is over.
+	// The conflict ends with one of the two programs.
 	y.stop()
 	pass(2 * time.Minute)
 	if h := x.Health(); h.Conflicting != 0 {
@@ -452,7 +453,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	}
 	received := x.eventLines()
 	if last := received[len(received)-1]; !strings.HasPrefix(last, "eur ConflictResolved") {
-		t.Errorf("told %q", last)
+		t.Errorf("got %q", last)
 	}
 	if c := conditionsOf(s.get(rates, "eur")); !strings.Contains(c, `"status":"True"`) {
 		t.Errorf("conditions %s", c)
@@ -465,8 +466,7 @@ func testThrottling(t *testing.T, a, b []Handler) {
 	}
 }
 
-// A storm within one program is reported, too, and holds back neither timers nor the
-// deletion of the object.
+// A loop within one program is reported, too, and delays neither timers nor deletions.
 func TestThrottlingWithinProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -485,7 +485,7 @@ func TestThrottlingWithinProgram(t *testing.T) {
 			t.Errorf("%d calls", n)
 		}
 		if received := w.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], "eur Conflicting") {
-			t.Errorf("told %q", received)
+			t.Errorf("got %q", received)
 		}
 		if n := len(w.callsOf("t", "")); n < 295 {
 			t.Errorf("the timer was called %d times in 5 minutes", n)
@@ -498,7 +498,7 @@ func TestThrottlingWithinProgram(t *testing.T) {
 	})
 }
 
-// A user who edits, or a tool that applies a manifest again and again, is not slowed.
+// A user's edits, or a tool that applies a manifest repeatedly, are not throttled.
 func TestEditsAreNotThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
@@ -519,7 +519,7 @@ func TestEditsAreNotThrottled(t *testing.T) {
 			}
 		}
 		if received := w.eventLines(); len(received) > 0 {
-			t.Errorf("told %q", received)
+			t.Errorf("got %q", received)
 		}
 	})
 }

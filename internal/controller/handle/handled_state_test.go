@@ -131,8 +131,7 @@ func TestMergePatches(t *testing.T) {
 	}
 }
 
-// The order in which a watch has them says nothing, and what a run has digested
-// before is the same as what it has not.
+// The order of objects in a watch does not matter, nor do cached digests.
 func TestOwnedDigest(t *testing.T) {
 	a := parse(t, `{"kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`)
 	b := parse(t, `{"kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"1"}}`)
@@ -148,14 +147,14 @@ func TestOwnedDigest(t *testing.T) {
 	}
 }
 
-// What an answer changes is looked at by those that watch it, and by nobody else.
+// A response that changes watched fields affects the handlers that watch them, and no others.
 func TestAfterResponse(t *testing.T) {
 	o := parse(t, `{"kind":"Rate","metadata":{"name":"eur"},"spec":{"n":1},"status":{"s":1}}`)
 	patch, status := &hook.HandlerResponse{Patch: []byte(`{"spec":{"n":2}}`)}, &hook.HandlerResponse{Status: []byte(`{"s":2}`)}
 	for name, c := range map[string]struct {
-		fields [][]string
-		answer *hook.HandlerResponse
-		news   bool
+		fields   [][]string
+		response *hook.HandlerResponse
+		news     bool
 	}{
 		"nothing":                 {nil, &hook.HandlerResponse{}, false},
 		"a patch, all":            {nil, patch, true},
@@ -166,7 +165,7 @@ func TestAfterResponse(t *testing.T) {
 	} {
 		h := Handler{Fields: c.fields}
 		after := digest(h.watchedFields(o))
-		if patched := h.afterResponse(o, c.answer); patched != nil {
+		if patched := h.afterResponse(o, c.response); patched != nil {
 			after = digest(h.watchedFields(patched))
 		}
 		if events := after != digest(h.watchedFields(o)); events != c.news {

@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// TestStateInStatus: where a record is kept makes no difference to
-// what handlers are told, nor to what is written.
+// The location of a record changes neither the calls nor the other writes.
 func TestStateInStatus(t *testing.T) {
 	t.Setenv(stateLocationVariable, "status")
 	for name, story := range map[string]func(*testing.T){
@@ -28,12 +27,12 @@ func TestStateInStatus(t *testing.T) {
 	}
 }
 
-// A status and the record are one request.
+// A status and the record are written in one request.
 func TestStatusAndStateInOneWrite(t *testing.T) {
 	t.Setenv(stateLocationVariable, "status")
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		// Who writes a status whole knows nothing of the record, or wants it gone.
+		// A handler that replaces the status may remove the record.
 		return &hook.HandlerResponse{Status: json.RawMessage(`{"told":"` + string(n.Reason) + `","` + HandledStatusField + `":null}`)}, nil
 	})
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Fields: [][]string{{"spec"}, {"status"}}, Do: e})
@@ -51,14 +50,14 @@ func TestStatusAndStateInOneWrite(t *testing.T) {
 	st = e.start(t, s, p)
 	st.expectCalls(t, "h update eur")
 
-	// A status that somebody writes without the record gets it again.
+	// Another client writes the status without the record, which is restored.
 	s.edit(rates, "eur", `{"status":{"`+HandledStatusField+`":null}}`)
 	eventually(t, "recorded again", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	st.expectCalls(t, "h update eur")
 }
 
-// A release that keeps its records in the status goes on from one that did not, and
-// takes the annotation away once.
+// A release that stores records in the status continues from the annotation of an earlier one,
+// and removes the annotation once.
 func TestStateMovesToStatus(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}, Do: e})
@@ -85,8 +84,8 @@ func TestStateMovesToStatus(t *testing.T) {
 	}
 }
 
-// Where the server does not keep it, for the schema in the cluster is another one
-// than the program's, the record goes to the annotation.
+// If the server prunes the record, because the schema in the cluster is another one than the
+// program's, the record moves to the annotation.
 func TestStatusPrunesState(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.admit = func(_ string, o map[string]any) {

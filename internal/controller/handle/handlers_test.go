@@ -50,11 +50,11 @@ func TestTimer(t *testing.T) {
 	n := len(st.calledLines())
 	st.waitIdle(t)
 	if len(st.calledLines()) > n {
-		t.Error("told of what is gone")
+		t.Error("called for a deleted object")
 	}
 }
 
-// Events are told one by one, to the end; nothing is recorded, nothing repeated.
+// Each event makes a call, including the deletion; nothing is recorded or retried.
 func TestEvents(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("e", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("whatever") })
@@ -70,7 +70,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// An optional Delete handler keeps nothing, and is told all the same.
+// An optional Delete handler sets no finalizer, but is called.
 func TestOptionalDelete(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "d", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
@@ -87,7 +87,7 @@ func TestOptionalDelete(t *testing.T) {
 	st.expectCalls(t, "d delete eur gone", "d delete usd")
 }
 
-// A deletion waits for a handler that gave up, and says so.
+// A deletion waits for a handler that gave up, which is reported.
 func TestDeletionWaitsForFailedHandler(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -106,7 +106,7 @@ func TestDeletionWaitsForFailedHandler(t *testing.T) {
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 }
 
-// Attempts count across restarts where a limit is declared.
+// Attempts count across restarts if a limit is declared.
 func TestRetryLimitsSurviveRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no") })
@@ -126,7 +126,7 @@ func TestRetryLimitsSurviveRestart(t *testing.T) {
 	st.expectCalls(t, "h update eur spec.n:1->2")
 }
 
-// What was undone needs no retry, and leaves no complaint.
+// A reverted change needs no retry, and its error is cleared.
 func TestRevertedEditClearsFailure(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
@@ -142,8 +142,7 @@ func TestRevertedEditClearsFailure(t *testing.T) {
 	})
 }
 
-// What a program does not declare is not touched, and nothing else of the answer
-// is acted upon.
+// A response with undeclared writes is rejected as a whole.
 func TestUndeclaredWrites(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -158,14 +157,14 @@ func TestUndeclaredWrites(t *testing.T) {
 	st.expectCalls(t, "h create eur")
 	want := "eur HandlerGaveUp gave up: handler h: delete[0]: may not delete v1 Pod: the controller does not declare it; add the kind to those that it owns or may delete"
 	if got := st.eventLines(); !slices.Equal(got, []string{want}) {
-		t.Errorf("told %q", got)
+		t.Errorf("got %q", got)
 	}
 	if s.get(pods, "web") == nil || field(s.get(rates, "eur"), "spec", "done") != nil {
 		t.Error("acted upon")
 	}
 }
 
-// Pods are evicted as far as budgets allow; what takes their place meanwhile stays.
+// Pods are evicted as far as budgets allow; their replacements are not.
 func TestEviction(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -202,7 +201,7 @@ func TestEviction(t *testing.T) {
 	eventuallyOr(t, func() bool {
 		st.SyncAll(queue.HookChanged)
 		return slices.Equal(st.eventLines(), refused)
-	}, func() string { return fmt.Sprintf("told %q, want %q", st.eventLines(), refused) })
+	}, func() string { return fmt.Sprintf("got %q, want %q", st.eventLines(), refused) })
 	s.create(pods, "web-3", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.set(func() { allowed = 5 })
 	st.SyncAll(queue.HookChanged)
@@ -212,11 +211,11 @@ func TestEviction(t *testing.T) {
 	}
 	st.expectCalls(t, "h create eur")
 	if got := st.eventLines(); !slices.Equal(got, refused) {
-		t.Errorf("told %q, want %q once", got, refused)
+		t.Errorf("got %q, want %q once", got, refused)
 	}
 }
 
-// Who asks to be called again while a budget keeps a pod is told of it all the same.
+// A refused eviction sends an event even if the handler keeps requesting another call.
 func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -237,14 +236,13 @@ func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 		s.clockOffset.Add(int64(2 * time.Second))
 		st.SyncAll(queue.HookChanged)
 		return len(st.eventLines()) > 0
-	}, func() string { return "never told" })
+	}, func() string { return "no event" })
 	if want := "eur EvictionRefused "; !strings.HasPrefix(st.eventLines()[0], want) || len(st.calledLines()) < 2 {
-		t.Errorf("told %q of %d calls, want %q", st.eventLines(), len(st.calledLines()), want)
+		t.Errorf("got %q of %d calls, want %q", st.eventLines(), len(st.calledLines()), want)
 	}
 }
 
-// Somebody edits the object while an answer is on its way: nothing is lost, and
-// what no one else watches is written all the same.
+// An edit during a call loses nothing, and fields that no other client changed are written.
 func TestEditDuringCall(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var once atomic.Bool
@@ -261,7 +259,7 @@ func TestEditDuringCall(t *testing.T) {
 	eventually(t, "four", func() bool { return text(field(s.get(rates, "eur"), "spec", "twice")) == "4" })
 	st.waitIdle(t)
 	if got := st.calledLines(); len(got) != 2 || !strings.HasPrefix(got[1], "h update eur spec.n:1->2") {
-		t.Errorf("told %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -278,7 +276,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A handler that is not done is told again, and what it answered is written.
+// A handler that requests another call gets it, and its response is written.
 func TestRetryAfterInResponse(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	calls := 0
@@ -298,7 +296,7 @@ func TestRetryAfterInResponse(t *testing.T) {
 	}
 }
 
-// Handlers that undo each other's work are slowed down, and that is seen.
+// Handlers that undo each other's work are throttled, and an event is sent.
 func TestConflictingHandlers(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	says := func(word string) func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -318,7 +316,7 @@ func TestConflictingHandlers(t *testing.T) {
 	n := len(st.calledLines())
 	st.waitIdle(t)
 	if more := len(st.calledLines()) - n; more > 2 {
-		t.Errorf("still told, %d times", more)
+		t.Errorf("still called, %d times", more)
 	}
 }
 
@@ -331,7 +329,7 @@ func TestPanicsAreRecovered(t *testing.T) {
 	e.respond("h", nil)
 	eventually(t, "well", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	if got := st.eventLines(); len(got) == 0 || !strings.Contains(got[0], "oh no") {
-		t.Errorf("told %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -343,14 +341,14 @@ func TestTimeout(t *testing.T) {
 	})
 	st := newFakeHandler().start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Timeout: 5 * time.Millisecond, Do: hangs}))
 	s.create(rates, "eur", `{}`)
-	eventually(t, "told", func() bool { return len(st.eventLines()) > 0 && strings.Contains(st.eventLines()[0], "deadline") })
+	eventually(t, "event", func() bool { return len(st.eventLines()) > 0 && strings.Contains(st.eventLines()[0], "deadline") })
 }
 
-// Good news end the waiting of what failed.
+// RetryNow ends backoffs.
 func TestRetryNow(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return nil, &hook.UnreachableError{Err: errors.New("nobody there")}
+		return nil, &hook.UnreachableError{Err: errors.New("no connection")}
 	})
 	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Backoff: time.Hour, Do: e}))
 	s.create(rates, "eur", `{}`)
@@ -388,7 +386,7 @@ func TestDaemon(t *testing.T) {
 	s.create(rates, "eur", `{"metadata":{"labels":{"watch":"yes"}}}`)
 	st.expectCalls(t, "h update eur status:->{\"watched\":true}")
 	if got := text(st.eventLines()); !strings.Contains(got, "not today") || !strings.Contains(got, "nor today") {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 	s.edit(rates, "eur", `{"metadata":{"labels":{"watch":"no"}}}`)
 	eventually(t, "stopped and released", func() bool {
@@ -409,8 +407,7 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// A namespace that is going away with finalizers inside: nothing can be made in it,
-// and nothing is waited for.
+// In a terminating namespace nothing can be created, and no deletion waits for that.
 func TestTerminatingNamespace(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("d", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -425,7 +422,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	st.expectCalls(t, "d delete eur")
 }
 
-// Who copies an object copies its annotations. To the handlers, the copy is new.
+// A copied object has the annotations of the original, but its handlers see it as new.
 func TestCopiedObjectIsNew(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
@@ -436,7 +433,7 @@ func TestCopiedObjectIsNew(t *testing.T) {
 	st.expectCalls(t, "h create eur", "h create copy")
 }
 
-// An object that the API server selects no more is not gone; it is let go.
+// An object that stops matching the selector of the watch is released, not deleted.
 func TestObjectLeavesSelector(t *testing.T) {
 	received := []hook.Reason{hook.ReasonEvent, hook.ReasonDelete}
 	for name, optional := range map[string]bool{"held": false, "free": true} {
@@ -451,13 +448,13 @@ func TestObjectLeavesSelector(t *testing.T) {
 				t.Errorf("held is %v", held)
 			}
 			s.edit(rates, "eur", `{"spec":{"mode":"off"}}`)
-			eventually(t, "let go", func() bool { return !strings.Contains(text(s.get(rates, "eur")), finalizer) })
+			eventually(t, "released", func() bool { return !strings.Contains(text(s.get(rates, "eur")), finalizer) })
 			st.expectCalls(t, "h event eur")
 		})
 	}
 }
 
-// A condition that panics is not met, and takes nobody down.
+// A condition that panics does not match, and the controller continues.
 func TestWhenPanics(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	bad := Handler{Name: "bad", On: []hook.Reason{hook.ReasonCreate, hook.ReasonEvent, hook.ReasonDelete}, Optional: true, Do: e,
@@ -469,7 +466,7 @@ func TestWhenPanics(t *testing.T) {
 	st.expectCalls(t, "good create eur")
 }
 
-// Nor does an object of which it cannot be said whether it is handled: it is not.
+// An object whose Matches panics is not handled.
 func TestMatchesPanics(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
@@ -485,7 +482,7 @@ func TestMatchesPanics(t *testing.T) {
 	st.expectCalls(t, "h create eur")
 }
 
-// In another term, nothing is trusted that was known in the former one.
+// A new leadership does not trust the state of an earlier one.
 func TestLeadershipChange(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume}
@@ -520,6 +517,6 @@ func TestLeadershipChange(t *testing.T) {
 	got := st.calledLines()
 	slices.Sort(got)
 	if want := []string{"h resume eur", "h update usd"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -22,7 +22,7 @@ func parse(t *testing.T, text string) *object.Object {
 	return o
 }
 
-// newRate is a Rate of which the watched fields say one word.
+// newRate returns a Rate with one word in the watched fields.
 func newRate(t *testing.T, word string) *object.Object {
 	return parse(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town","uid":"u-1",`+
 		`"creationTimestamp":"2026-03-01T11:00:00Z"},"spec":{"word":"`+word+`"}}`)
@@ -32,8 +32,7 @@ func newDeletedRate(t *testing.T, word string) *object.Object {
 	return parse(t, strings.Replace(string(newRate(t, word).JSON()), `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-03-01T11:59:00Z",`, 1))
 }
 
-// summary says what is on an agenda: who is told why, whose entry is made, and when
-// to look again.
+// summary returns the calls with their reasons, the new entries, and the next time.
 func (a pendingCalls) summary(p *Program) string {
 	var parts []string
 	for _, c := range a.calls {
@@ -70,7 +69,7 @@ func (h Handler) with(change func(*Handler)) Handler {
 	return h
 }
 
-// TestPendingCalls is the table of the design: what an object is due for.
+// TestPendingCalls checks the decision table of the design.
 func TestPendingCalls(t *testing.T) {
 	digestOf := func(word string) string { return digest(watchableFields(newRate(t, word))) }
 	a, b := digestOf("a"), digestOf("b")
@@ -133,7 +132,7 @@ func TestPendingCalls(t *testing.T) {
 		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
-		"delete, nobody holds it":          {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }},
+		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }},
 		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }, want: "h delete"},
 		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Done: true}},
 		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: "-" + a, Failed: true}},
@@ -249,6 +248,6 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("no response: %s", got)
 	}
 	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9); got != 7*time.Second {
-		t.Errorf("asked for 7s: %s", got)
+		t.Errorf("requested 7s: %s", got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Fault H4: runtime.Goexit, which t.FailNow calls, ended a worker for each object, until
-// there was none left.
+// Fault H4: runtime.Goexit, which t.FailNow calls, ended a worker for each object, until none
+// was left.
 func TestGoexitKeepsWorker(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("c", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -46,7 +46,7 @@ func TestGoexitKeepsWorker(t *testing.T) {
 	}
 }
 
-// Fault H4: a daemon that ended its goroutine was taken to be at work for ever.
+// Fault H4: a daemon that ended its goroutine counted as running forever.
 func TestDaemonGoexit(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	var starts atomic.Int32
@@ -61,7 +61,7 @@ func TestDaemonGoexit(t *testing.T) {
 	s.create(rates, "eur", `{}`)
 	eventually(t, "started again", func() bool { return starts.Load() == 3 })
 	if received := text(st.eventLines()); !strings.Contains(received, "daemon d: the daemon called runtime.Goexit") {
-		t.Errorf("told %s", received)
+		t.Errorf("got %s", received)
 	}
 	s.drop(rates, "eur")
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })

@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// A record that somebody removes, or spoils, is written again by who knows what
-// was handled. Nobody is called for that, and the way back and forth slows down.
+// A record that another client removes or changes is restored from memory. No handler is
+// called for that, and repeated removals slow it down.
 func TestStateIsRestored(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(
@@ -25,7 +25,7 @@ func TestStateIsRestored(t *testing.T) {
 	eventually(t, "recorded again", recorded)
 	st.expectCalls(t, "both create eur")
 
-	// An edit that takes the record along is an update as any other.
+	// An edit that also removes the record is a normal update.
 	s.edit(rates, "eur", `{"metadata":{"annotations":null},"spec":{"n":2}}`)
 	eventually(t, "recorded once more", recorded)
 	st.expectCalls(t, "both create eur", "both update eur spec.n:1->2", "late update eur spec.n:1->2")
@@ -36,14 +36,14 @@ func TestStateIsRestored(t *testing.T) {
 		eventually(t, "looked", func() bool { return st.Health().Queue.Queued() == 0 })
 	}
 	if n := len(s.wrote("PATCH")) - writes; n > 1 {
-		t.Errorf("%d writes while somebody else removed the record", n)
+		t.Errorf("%d writes while another client removed the record", n)
 	}
 	eventually(t, "recorded in the end", recorded)
 	if received := st.calledLines(); len(received) != 3 {
-		t.Errorf("told %q", received)
+		t.Errorf("got %q", received)
 	}
 
-	// The next process knows the record alone.
+	// The next process knows only the record.
 	st.stop()
 	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
 	st = e.start(t, s, p)

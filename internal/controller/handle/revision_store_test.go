@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// withPreviousState are handlers that want to know what they dealt with: one of a field, one of
-// all, and one that does not.
+// withPreviousState returns a program with two handlers that keep the previous state, one of a
+// field and one of all, and one that does not.
 func withPreviousState(do hook.Handler) Program {
 	on := []hook.Reason{hook.ReasonUpdate}
 	return program(
@@ -26,7 +26,7 @@ func withPreviousState(do hook.Handler) Program {
 	)
 }
 
-// revisions are the states that are kept, as JSON.
+// revisions returns the stored states as JSON.
 func (s *server) revisions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,14 +40,14 @@ func (s *server) revisions() []string {
 	return all
 }
 
-// waitForEntries waits until handlers have an entry that says so, and all is done.
+// waitForEntries waits until the entries of handlers match, and the controller is idle.
 func (s *testEnv) waitForEntries(t *testing.T, object string, says func(e entry) bool, handlers ...string) {
 	t.Helper()
 	eventuallyOr(t, func() bool {
 		r := stateIn(s.server.get(rates, object))
 		return !slices.ContainsFunc(handlers, func(h string) bool { return !says(r[h]) })
 	}, func() string {
-		return fmt.Sprintf("recorded %+v, told %q, complained %q", stateIn(s.server.get(rates, object)), s.calledLines(), s.eventLines())
+		return fmt.Sprintf("recorded %+v, calls %q, events %q", stateIn(s.server.get(rates, object)), s.calledLines(), s.eventLines())
 	})
 	s.waitIdle(t)
 }
@@ -61,9 +61,8 @@ func expectRevisions(t *testing.T, s *server, want ...string) {
 	})
 }
 
-// What changed while nobody looked is told with what it was, to those that want to
-// know. It takes one revision for each state that is told from others, and no look at
-// objects that did not change.
+// An update during a restart has the previous state, for handlers that keep it. That takes one
+// revision for each distinct state, and no list for unchanged objects.
 func TestPreviousStateAfterRestart(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := withPreviousState(e)
@@ -100,13 +99,13 @@ func TestPreviousStateAfterRestart(t *testing.T) {
 	}
 	expectRevisions(t, s, `{"metadata":{"labels":{"l":"2"}},"spec":{"n":3,"x":1}}`, `{"spec":{"n":1}}`, `{"spec":{"n":3}}`)
 	s.edit(rates, "eur", `{"spec":{"n":4}}`)
-	eventually(t, "told of another", func() bool { return st.wasCalled("without update eur spec.n:3->4") })
+	eventually(t, "called for another update", func() bool { return st.wasCalled("without update eur spec.n:3->4") })
 	if len(s.selectorLists) != 1 || s.selectorLists[0] != "controllerrevisions?setpoint.dev/object-uid=uid-1,setpoint.dev/record=handled-by-test" {
 		t.Errorf("looked for %q", s.selectorLists)
 	}
 }
 
-// Handlers may have dealt with different states.
+// Handlers may have handled different states.
 func TestPreviousStatePerHandler(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := withPreviousState(e)
@@ -129,8 +128,8 @@ func TestPreviousStatePerHandler(t *testing.T) {
 	expectRevisions(t, s, `{"spec":{"n":3}}`)
 }
 
-// A process may end between any two of its writes. Nobody sees a wrong old object, and
-// what is not needed goes later.
+// A process may end between any two of its writes. No handler sees a wrong previous state, and
+// unused revisions are deleted later.
 func TestPreviousStateAfterCrash(t *testing.T) {
 	for name, fails := range map[string]func(method, path string) bool{
 		"before the record": func(method, path string) bool { return strings.Contains(path, "/rates/") },
@@ -167,8 +166,8 @@ func TestPreviousStateAfterCrash(t *testing.T) {
 	}
 }
 
-// A revision that was made for a record that was never written is used by who writes
-// it, unless somebody spoilt it.
+// A revision of a record that was never written is used again, unless another client changed
+// it.
 func TestExistingRevision(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"sound":            `{}`,
@@ -197,8 +196,7 @@ func TestExistingRevision(t *testing.T) {
 	}
 }
 
-// A revision that somebody deletes or spoils is as if it had never been kept, which is
-// told, and nothing breaks.
+// A deleted or changed revision counts as missing, which is reported, and nothing else fails.
 func TestPreviousStateLost(t *testing.T) {
 	for name, lose := range map[string]func(s *server, revision string){
 		"deleted": func(s *server, revision string) { s.drop(plan.ControllerRevisions, revision) },
@@ -221,7 +219,7 @@ func TestPreviousStateLost(t *testing.T) {
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur")
 			if received := st.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], "eur PreviousStateLost previous state of handler h unknown: ") {
-				t.Errorf("told %q", received)
+				t.Errorf("got %q", received)
 			}
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
 			st.expectCalls(t, "h update eur", "h update eur spec.n:2->3")
@@ -230,13 +228,14 @@ func TestPreviousStateLost(t *testing.T) {
 			st = e.start(t, s, p)
 			st.expectCalls(t, "h update eur spec.n:3->4")
 			if received := st.eventLines(); len(received) > 0 {
-				t.Errorf("told %q", received)
+				t.Errorf("got %q", received)
 			}
 		})
 	}
 }
 
-// Who begins to want it has what was dealt with before kept, as far as it is known.
+// A handler that starts to keep its previous state has the earlier state stored, as far as it
+// is known.
 func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Do: e})
@@ -254,7 +253,7 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	st.expectCalls(t, "h update usd")
 	expectRevisions(t, s, `{"spec":{"n":1}}`, `{"spec":{"n":2}}`)
 	if received := st.eventLines(); len(received) > 0 {
-		t.Errorf("told %q", received)
+		t.Errorf("got %q", received)
 	}
 	st.stop()
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
@@ -262,7 +261,7 @@ func TestKeepPreviousStateEnabledLater(t *testing.T) {
 	st.expectCalls(t, "h update eur spec.n:1->2")
 }
 
-// What a handler writes itself is part of what it has dealt with.
+// The handled state of a handler includes its own writes.
 func TestPreviousStateHasOwnWrites(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -279,19 +278,19 @@ func TestPreviousStateHasOwnWrites(t *testing.T) {
 	st.expectCalls(t, `h update eur spec.comment:"nice"->"bad"`)
 }
 
-// Nothing waits for what the server does not take, which is told once; a server that
-// does not answer is waited for, and the handler is not called again.
+// A rejected revision is reported once and delays nothing; an unreachable server is retried,
+// without another call of the handler.
 func TestPreviousStateNotStored(t *testing.T) {
 	const large = 1 << 20
 	for name, c := range map[string]struct {
 		size, code, times int
 		kept              bool
-		told              string
+		event             string
 	}{
 		"900 KB":      {size: 900_000, kept: true},
-		"too large":   {size: maxRevisionBytes, told: "larger than 1400000 bytes; watch fewer fields"},
-		"refused":     {code: http.StatusUnprocessableEntity, times: large, told: "refused"},
-		"unreachable": {code: http.StatusInternalServerError, times: 1, kept: true, told: "store the previous state of handler h"},
+		"too large":   {size: maxRevisionBytes, event: "larger than 1400000 bytes; watch fewer fields"},
+		"refused":     {code: http.StatusUnprocessableEntity, times: large, event: "refused"},
+		"unreachable": {code: http.StatusInternalServerError, times: 1, kept: true, event: "store the previous state of handler h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := newServer(t), newFakeHandler()
@@ -307,12 +306,12 @@ func TestPreviousStateNotStored(t *testing.T) {
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", func(e entry) bool { return e.Digest != "" && e.HasRevision == c.kept }, "h")
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
-			eventually(t, "told of the update", func() bool { return len(st.calledLines()) == 2 })
+			eventually(t, "called for the update", func() bool { return len(st.calledLines()) == 2 })
 			st.expectCalls(t, "h create eur", "h update eur spec.n:1->2")
 			st.waitForEntries(t, "eur", func(e entry) bool { return e.HasRevision == c.kept }, "h")
 			received := st.eventLines()
-			if c.told == "" && len(received) > 0 || c.told != "" && (len(received) != 1 || !strings.Contains(received[0], c.told)) {
-				t.Errorf("told %q", received)
+			if c.event == "" && len(received) > 0 || c.event != "" && (len(received) != 1 || !strings.Contains(received[0], c.event)) {
+				t.Errorf("got %q", received)
 			}
 			st.stop()
 			s.edit(rates, "eur", `{"spec":{"n":3}}`)
@@ -326,11 +325,12 @@ func TestPreviousStateNotStored(t *testing.T) {
 	}
 }
 
-// Who cannot ask for the moment waits with telling; who may not ask goes on without.
+// A handler waits while revisions cannot be listed, and is called without them if a list is
+// forbidden.
 func TestRevisionsUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
-		code       int
-		line, told string
+		code        int
+		line, event string
 	}{
 		"unreachable": {http.StatusInternalServerError, "h update eur spec.n:1->2", "eur ReadFailed list the revisions of Rate town/eur"},
 		"forbidden":   {http.StatusForbidden, "h update eur", "eur PreviousStateLost previous state unknown: list the revisions"},
@@ -347,11 +347,11 @@ func TestRevisionsUnavailable(t *testing.T) {
 			s.edit(rates, "eur", `{"spec":{"n":2}}`)
 			s.set(func() { s.selectorListCode = c.code })
 			st = e.start(t, s, p)
-			eventually(t, "told", func() bool { return len(st.eventLines()) > 0 })
+			eventually(t, "event", func() bool { return len(st.eventLines()) > 0 })
 			s.set(func() { s.selectorListCode = 0 })
 			st.expectCalls(t, c.line)
-			if received := st.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], c.told) {
-				t.Errorf("told %q", received)
+			if received := st.eventLines(); len(received) != 1 || !strings.HasPrefix(received[0], c.event) {
+				t.Errorf("got %q", received)
 			}
 			if c.code != http.StatusForbidden {
 				expectRevisions(t, s, `{"spec":{"n":2}}`)
@@ -360,7 +360,7 @@ func TestRevisionsUnavailable(t *testing.T) {
 	}
 }
 
-// In a namespace that is going away nothing can be kept, and need not be.
+// In a terminating namespace no revision is stored, or needed.
 func TestNoRevisionOnDeletion(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	s.terminating = true
@@ -371,7 +371,7 @@ func TestNoRevisionOnDeletion(t *testing.T) {
 	s.drop(rates, "eur")
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 	if received := st.eventLines(); len(received)+len(s.revisions()) > 0 {
-		t.Errorf("told %q, kept %q", received, s.revisions())
+		t.Errorf("got %q, kept %q", received, s.revisions())
 	}
 }
 
@@ -399,7 +399,7 @@ func TestRevisionOf(t *testing.T) {
 	names := []string{revision.Name(), p.revisionName("u", "x"), p.revisionName("v", digest(part)), other.revisionName("u", digest(part))}
 	slices.Sort(names)
 	if len(slices.Compact(names)) != 4 {
-		t.Errorf("not told apart: %q", names)
+		t.Errorf("not distinct: %q", names)
 	}
 	if ValidateKeepPreviousState(object.GroupKind{Kind: "Secret"}) == nil || ValidateKeepPreviousState(object.GroupKind{Group: "example.org", Kind: "Secret"}) != nil {
 		t.Error("the Secrets of the core alone are not to be kept")

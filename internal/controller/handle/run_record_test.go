@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// runLines are the runs that did something, a line each.
+// runLines returns the runs that did something, one line each.
 func (s *testEnv) runLines() []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -28,7 +28,7 @@ func (s *testEnv) runLines() []string {
 	return all
 }
 
-// runLine is a run in short: how it ended, how many failed before, and its steps.
+// runLine returns a short form of a run: its outcome, the failures before, and its steps.
 func runLine(run *record.Run) string {
 	words := []string{string(run.Outcome)}
 	if run.Attempt > 0 {
@@ -48,15 +48,14 @@ func runLine(run *record.Run) string {
 		case s.Write != nil:
 			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind+" "+s.Write.Part))
 		case s.Event != nil:
-			words = append(words, "told "+s.Event.Reason)
+			words = append(words, "event "+s.Event.Reason)
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// The account of a creation says who was asked what, and what was written; those of a
-// failing handler how often it failed and when it comes again; that of a conflict that
-// an object had changed.
+// The record of a creation has the calls and the writes, that of a failing handler its
+// attempts and the next retry, that of a conflict the changed object.
 func TestRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -70,14 +69,14 @@ func TestRunRecords(t *testing.T) {
 	}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitIdle(t)
-	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, told Published"
+	created := "synced, h?create, create ConfigMap, patch Rate status, patch Rate metadata, event Published"
 	if st.program.HandledStatusKey != "" {
-		created = "synced, h?create, create ConfigMap, patch Rate status, told Published"
+		created = "synced, h?create, create ConfigMap, patch Rate status, event Published"
 	}
 	st.expectRuns(t, created)
 	hookCall := st.runAt(0).Steps[0].Call
 	if string(hookCall.Request.Handler.Object) == "" || hookCall.Request.Handler.Reader != nil || len(hookCall.Response.Handler.Apply) != 1 {
-		t.Errorf("asked %+v", hookCall)
+		t.Errorf("request %+v", hookCall)
 	}
 	if run := st.runAt(0); run.Key.Name != "eur" || run.Resource != rates || run.UID == "" || run.Controller != "test" || run.Duration <= 0 || run.StartTime.IsZero() {
 		t.Errorf("ran %+v", run)
@@ -131,7 +130,7 @@ func (s *testEnv) expectRuns(t *testing.T, want ...string) {
 	}
 }
 
-// runAt is the i-th run that did something.
+// runAt returns the i-th run that did something.
 func (s *testEnv) runAt(i int) record.Run {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -147,19 +146,18 @@ func (s *testEnv) runAt(i int) record.Run {
 	return record.Run{}
 }
 
-// What a daemon writes, and what is told of an object that is gone, has an account of
-// its own.
+// The writes of a daemon, and the calls for a deleted object, have records of their own.
 func TestDetachedRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st.waitIdle(t)
 	s.drop(rates, "eur")
-	eventually(t, "told of the end", func() bool { return slices.Contains(st.runLines(), "synced, (it is gone), end?delete") })
+	eventually(t, "called for the deletion", func() bool { return slices.Contains(st.runLines(), "synced, (it is gone), end?delete") })
 }
 
-// A daemon that has nothing new to write has done nothing, and one that was stopped in
-// the middle has not failed.
+// A daemon without a change to write makes no record, and one that was interrupted has not
+// failed.
 func TestDaemonRunRecords(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "end", On: []hook.Reason{hook.ReasonDelete}, Optional: true, Do: e}))
@@ -192,7 +190,7 @@ func TestDaemonRunRecords(t *testing.T) {
 	}
 }
 
-// How an object is doing can be read at any time.
+// ObjectStates can be called at any time.
 func TestObjectStates(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
@@ -230,8 +228,8 @@ func TestObjectStates(t *testing.T) {
 	}
 }
 
-// What a write was refused with may quote what was to be written, whoever wrote it: a
-// run, or a daemon beside the runs.
+// The error of a rejected write may quote what was written, whether by a run or by a daemon,
+// so its locations are recorded.
 func TestObjectStateLocations(t *testing.T) {
 	sign := &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"sign"}}`)}}}
 	daemon := func(_ context.Context, _ *hook.HandlerRequest, existing *Live) error {

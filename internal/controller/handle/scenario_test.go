@@ -22,12 +22,12 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// The seed of a schedule that failed, to run it alone.
+// seedVariable has the seed of a failed scenario, to run it alone.
 const seedVariable = "TEST_SEED"
 
-// TestRandomScenarios plays random schedules of edits, errors, calls without a response, refused
-// writes, lost connections, kills and restarts, and checks what designs/0006 promises. Time
-// is that of a bubble: hours pass in a moment. Faults H1, H2, H3, H5, H7.
+// TestRandomScenarios runs random schedules of edits, errors, calls without a response,
+// rejected writes, lost connections, kills and restarts, and checks the guarantees of
+// designs/0006. It uses fake time, so that hours pass in a moment. Faults H1, H2, H3, H5, H7.
 func TestRandomScenarios(t *testing.T) {
 	first, n := rand.Uint64N(1_000_000), uint64(5)
 	if given, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
@@ -41,7 +41,7 @@ func TestRandomScenarios(t *testing.T) {
 	}
 }
 
-// The handlers of a schedule, and their limits.
+// The handlers of a scenario, and their limits.
 const (
 	scenarioRetries = 3
 	scenarioBackoff = 2 * time.Second
@@ -73,21 +73,21 @@ type scenario struct {
 
 	mu  sync.Mutex
 	rng *rand.Rand
-	// noFaults says that nothing goes wrong any more.
+	// noFaults stops the injection of faults.
 	noFaults atomic.Bool
-	// responses counts the responses, each of which is marked by a number.
+	// responses counts the responses, each of which has a number.
 	responses int
 	// edited is the latest spec.n of each object; it only grows.
 	edited map[string]int
 	past   map[string]lastCall
 	calls  map[string][]time.Time
-	// shown is the spec.n of which handlers of events were last shown.
+	// shown is the spec.n that event handlers saw last.
 	shown map[string]int
 
 	process *process
 }
 
-// lastCall is what is known of the latest call of a handler for an object.
+// lastCall describes the latest call of a handler for an object.
 type lastCall struct {
 	process *process
 	n       int
@@ -98,7 +98,7 @@ type lastCall struct {
 	gaveUp  bool
 }
 
-// process is one life of the controller; it is dead once it was killed.
+// process is one process of the controller; dead means killed.
 type process struct {
 	*bubbleEnv
 
@@ -123,7 +123,7 @@ func newScenario(t *testing.T, seed uint64) *scenario {
 	return sc
 }
 
-// chance says whether something happens that does so once in n times.
+// chance returns true once in n times.
 func (sc *scenario) chance(n int) bool { return !sc.noFaults.Load() && sc.random(n) == 0 }
 
 func (sc *scenario) random(n int) int {
@@ -132,8 +132,8 @@ func (sc *scenario) random(n int) int {
 	return sc.rng.IntN(n)
 }
 
-// admit is asked by the server about each object that is to be stored. No write of one
-// handler, or of another client, is lost to one that did not see it.
+// admit checks each object before the server stores it. No write of a handler or of another
+// client may be lost to a writer that did not see it.
 func (sc *scenario) admit(path string, o map[string]any) {
 	was := sc.s.objects[path]
 	if was == nil || field(was, "status", "by") == field(o, "status", "by") {
@@ -144,7 +144,7 @@ func (sc *scenario) admit(path string, o map[string]any) {
 	}
 }
 
-// RoundTrip loses requests and responses, and watches.
+// RoundTrip drops requests, responses, and watches at random.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	sc := p.scenario
 	watches := r.URL.Query().Get("watch") == "true"
@@ -177,7 +177,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// start begins another life of the controller.
+// start starts a new process of the controller.
 func (sc *scenario) start() {
 	sc.process = &process{scenario: sc}
 	do := map[string]handlerFunc{}
@@ -191,7 +191,7 @@ func (sc *scenario) start() {
 	sc.process.bubbleEnv = startEnv(sc.s, sc.program, sc.process, do)
 }
 
-// handle is every handler: it checks that it may be called, and does as chance has it.
+// handle is the function of all handlers: it checks the call, and responds or fails at random.
 func (sc *scenario) handle(ctx context.Context, p *process, n *hook.HandlerRequest) (response *hook.HandlerResponse, err error) {
 	o := decodeObject(n.Object)
 	number := int(intIn(o, "spec", "n"))
@@ -223,8 +223,8 @@ func (sc *scenario) handle(ctx context.Context, p *process, n *hook.HandlerReque
 	return sc.respond(n, o, number), nil
 }
 
-// fail lets a call end badly, or not.
-func (sc *scenario) fail() (*hook.HandlerResponse, error, bool) { //nolint:revive // Whether it fails comes last.
+// fail makes a call fail at random.
+func (sc *scenario) fail() (*hook.HandlerResponse, error, bool) { //nolint:revive // The bool comes last.
 	switch sc.random(14) {
 	case 0:
 		return nil, errors.New("not today"), true
@@ -238,7 +238,7 @@ func (sc *scenario) fail() (*hook.HandlerResponse, error, bool) { //nolint:reviv
 	return nil, nil, false
 }
 
-// respond counts, as every handler does that succeeds.
+// respond returns a response that increments the count.
 func (sc *scenario) respond(n *hook.HandlerRequest, o map[string]any, number int) *hook.HandlerResponse {
 	sc.mu.Lock()
 	sc.responses++
@@ -266,7 +266,7 @@ func intIn(o map[string]any, path ...string) int64 {
 	return n
 }
 
-// check says what is wrong about a call that is being made.
+// check reports the errors of a call.
 func (sc *scenario) check(key string, n *hook.HandlerRequest, now lastCall) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -298,7 +298,7 @@ func (sc *scenario) check(key string, n *hook.HandlerRequest, now lastCall) {
 	}
 }
 
-// checkPace says whether a handler is called too often for changes.
+// checkPace reports calls for changes that are too frequent.
 func (sc *scenario) checkPace(key string, now lastCall) {
 	const window = 10 * time.Second
 	recent := slices.DeleteFunc(append(sc.calls[key], now.began), func(at time.Time) bool { return now.began.Sub(at) > window })
@@ -313,13 +313,13 @@ func (sc *scenario) recordCall(key string, n *hook.HandlerRequest, call lastCall
 	defer sc.mu.Unlock()
 	call.gaveUp = n.Handler == "limited" && call.err != nil && call.attempt == scenarioRetries
 	if n.Handler == "timer" {
-		// A call that asks to be made again is made before the next moment.
+		// A requested call is made before the next scheduled one.
 		call.gaveUp = true
 	}
 	sc.past[key] = call
 }
 
-// play plays the schedule, and looks at what it has come to.
+// play runs the schedule and checks the result.
 func (sc *scenario) play() {
 	sc.start()
 	for range 60 {
@@ -338,7 +338,7 @@ func (sc *scenario) play() {
 
 var scenarioNames = []string{"a", "b", "c"}
 
-// step does something.
+// step takes one random step.
 func (sc *scenario) step() {
 	name := scenarioNames[sc.random(len(scenarioNames))]
 	switch sc.random(12) {
@@ -366,7 +366,7 @@ func (sc *scenario) step() {
 	}
 }
 
-// edit creates an object, or edits its spec.
+// edit creates an object or changes its spec.
 func (sc *scenario) edit(name string) {
 	sc.mu.Lock()
 	sc.edited[name]++
@@ -379,7 +379,7 @@ func (sc *scenario) edit(name string) {
 	sc.s.edit(rates, name, fmt.Sprintf(`{"spec":{"n":%d}}`, n))
 }
 
-// increment is what another client writes.
+// increment writes as another client.
 func (sc *scenario) increment(name string) {
 	sc.mu.Lock()
 	sc.responses++
@@ -393,7 +393,7 @@ func (sc *scenario) increment(name string) {
 	})
 }
 
-// restart ends the process, at once if it is killed, and starts another.
+// restart ends the process, without a shutdown if killed, and starts another.
 func (sc *scenario) restart(killed bool) {
 	sc.process.dead.Store(killed)
 	sc.process.stop()
@@ -401,7 +401,7 @@ func (sc *scenario) restart(killed bool) {
 	sc.start()
 }
 
-// checkThrottleEvents checks that what was slowed was told.
+// checkThrottleEvents checks that each throttled object has an event.
 func (sc *scenario) checkThrottleEvents() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -416,7 +416,7 @@ func (sc *scenario) checkThrottleEvents() {
 	clear(sc.calls)
 }
 
-// checkFinalState checks what there is once nothing goes wrong any more.
+// checkFinalState checks the objects after all faults have stopped.
 func (sc *scenario) checkFinalState() {
 	sc.checkThrottleEvents()
 	if h := sc.process.Health(); h.Conflicting > 0 || h.Queue.Queued()+h.Queue.Active > 0 {

@@ -32,9 +32,9 @@ var (
 	pods       = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 )
 
-// server is as much of an API server as handlers need: objects with versions and
-// generations, merge patches with preconditions, a kind of server-side apply,
-// deletions that wait for finalizers, evictions, lists and watches.
+// server is a fake API server with what handlers need: objects with versions and generations,
+// merge patches with preconditions, a simple server-side apply, deletions with finalizers,
+// evictions, lists and watches.
 type server struct {
 	t    *testing.T
 	http *httptest.Server
@@ -44,20 +44,20 @@ type server struct {
 	uids    int
 	objects map[string]map[string]any // by path
 	history []change
-	changed chan struct{} // closed and made anew by each change
+	changed chan struct{} // closed and replaced by each change
 	// writes are all writes, as "PATCH rates/eur" with the body.
 	writes []string
-	// selectorLists are the lists that were asked for by labels, as "rates?app=web".
+	// selectorLists are the lists with label selectors, as "rates?app=web".
 	selectorLists []string
-	// selectorListCode, if not 0, is the code by which such lists are refused.
+	// selectorListCode, if not 0, is the status code of such lists.
 	selectorListCode int
-	// reject may answer a write instead of the server.
+	// reject may return a status code for a write.
 	reject func(method, path string, body map[string]any) int
-	// terminating says that the namespace is going away: nothing can be made in it.
+	// terminating means that the namespace is terminating: nothing can be created in it.
 	terminating bool
-	// admit may change what is about to be stored.
+	// admit may change an object before it is stored.
 	admit func(path string, o map[string]any)
-	// clockOffset is by how much the clock of whoever uses the server is ahead.
+	// clockOffset is added to the clock of the controller.
 	clockOffset atomic.Int64
 }
 
@@ -79,7 +79,7 @@ func (s *server) client() rest.Interface {
 	return s.clientVia(s.http.URL, nil)
 }
 
-// clientVia is a client that reaches the server by a transport; the usual one if nil.
+// clientVia returns a client with a transport; the usual one if nil.
 func (s *server) clientVia(host string, transport http.RoundTripper) rest.Interface {
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
 		Host: host, Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
@@ -90,7 +90,7 @@ func (s *server) clientVia(host string, transport http.RoundTripper) rest.Interf
 	return client
 }
 
-// clock is the time, later by what a test says.
+// clock returns the time plus clockOffset.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 
 func (s *server) tools(o Observer) Tools { return s.toolsFor(s.client(), o) }
@@ -217,7 +217,7 @@ func meta(o map[string]any) map[string]any {
 	return metadata
 }
 
-// put stores an object, and does nothing where it is there already.
+// put stores an object; nothing changes if it is already stored.
 func (s *server) put(path string, o map[string]any) map[string]any {
 	var now map[string]any
 	_ = json.Unmarshal([]byte(text(o)), &now)
@@ -259,7 +259,7 @@ func namespaceTerminating() (int, any) {
 	}
 }
 
-// post makes an object that is not there.
+// post creates an object.
 func (s *server) post(collection string, sent map[string]any) (int, any) {
 	path := collection + "/" + meta(sent)["name"].(string)
 	if s.terminating {
@@ -317,8 +317,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// selects says whether a request is for an object, by a label selector and by a
-// field selector of one term.
+// selects reports whether a label selector and a field selector of one term match an object.
 func selects(r *http.Request, o map[string]any) bool {
 	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	path, value, given := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
@@ -334,7 +333,7 @@ func labelsOf(o map[string]any) labels.Set {
 	return set
 }
 
-// within says whether an object is in a collection, of one namespace or of all.
+// within reports whether an object is in a collection, of one namespace or of all.
 func within(collection, path string) bool {
 	parent := path[:strings.LastIndex(path, "/")]
 	if parent == collection {
@@ -355,7 +354,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	left := map[string]bool{} // what is not selected any more, by path
+	left := map[string]bool{} // no longer selected, by path
 	for {
 		s.mu.Lock()
 		moved := s.changed
@@ -383,11 +382,11 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Below is what tests do as a user.
+// Tests use the following functions as a user.
 
 func pathOf(resource object.Resource, name string) string { return resource.Path("town", name) }
 
-// create stores an object of a user, given as JSON without type and name.
+// create stores an object as a user, given as JSON without type and name.
 func (s *server) create(resource object.Resource, name, body string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,7 +399,7 @@ func (s *server) create(resource object.Resource, name, body string) map[string]
 	return s.put(pathOf(resource, name), o)
 }
 
-// edit merges a patch as a user would.
+// edit merges a patch as a user.
 func (s *server) edit(resource object.Resource, name, patch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -423,7 +422,7 @@ func (s *server) get(resource object.Resource, name string) map[string]any {
 	return s.objects[pathOf(resource, name)]
 }
 
-// latestVersion is the version of the last change of a kind.
+// latestVersion returns the version of the last change of a kind.
 func (s *server) latestVersion(resource object.Resource) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -435,7 +434,7 @@ func (s *server) latestVersion(resource object.Resource) uint64 {
 	return 0
 }
 
-// wrote are the writes so far, of which the method and the path are as given.
+// wrote returns the writes so far with a prefix of method and path.
 func (s *server) wrote(prefix string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -454,7 +453,7 @@ func (s *server) set(change func()) {
 	change()
 }
 
-// field looks a value up; nil for none.
+// field returns a value by path; nil for none.
 func field(o map[string]any, path ...string) any {
 	var value any = o
 	for _, name := range path {

@@ -16,15 +16,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// In a bubble of synctest there is no network: the server is reached by its transport,
-// and the clock goes on when all goroutines wait.
+// A synctest bubble has no network: clients call the server through its transport, and time
+// passes when all goroutines wait.
 
-// newBubbleServer is a server without a network.
+// newBubbleServer returns a server without a network.
 func newBubbleServer(t *testing.T) *server {
 	return &server{t: t, version: 1, objects: map[string]map[string]any{}, changed: make(chan struct{})}
 }
 
-// RoundTrip makes the server a transport.
+// RoundTrip implements http.RoundTripper.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
@@ -37,7 +37,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// stream answers a watch, until its context ends or its body is closed.
+// stream serves a watch until its context ends or its body is closed.
 func (s *server) stream(r *http.Request) *http.Response {
 	ctx, cancel := context.WithCancel(r.Context())
 	from, to := io.Pipe()
@@ -67,10 +67,10 @@ func (c *cancelOnClose) Close() error {
 	return c.PipeReader.Close()
 }
 
-// elapse lets time of the bubble pass.
+// elapse waits in the time of the bubble.
 func elapse(d time.Duration) { <-time.After(d) }
 
-// callRecord is one call of a handler, when it began.
+// callRecord is one call of a handler and its start.
 type callRecord struct {
 	handler, object string
 	reason          hook.Reason
@@ -78,7 +78,7 @@ type callRecord struct {
 	at              time.Time
 }
 
-// bubbleEnv is a controller at work in a bubble, and what it did.
+// bubbleEnv is a controller in a bubble, with its calls and events.
 type bubbleEnv struct {
 	*Controller
 
@@ -106,7 +106,7 @@ func (w *bubbleEnv) recordCall(n *hook.HandlerRequest) {
 	w.calls = append(w.calls, callRecord{n.Handler, n.Name, n.Reason, n.Attempt, time.Now()})
 }
 
-// callsOf are the calls of a handler so far, for one object or for all.
+// callsOf returns the calls of a handler, for one object or for all.
 func (w *bubbleEnv) callsOf(handler, object string) []callRecord {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,10 +121,10 @@ func (w *bubbleEnv) eventLines() []string {
 	return slices.Clone(w.events)
 }
 
-// handlerFunc is a handler of a workshop.
+// handlerFunc is a handler as a function.
 type handlerFunc func(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error)
 
-// startEnv starts a program on a server; its handlers are functions, by name.
+// startEnv starts a program on a server; do has its handlers by name.
 func startEnv(s *server, p Program, transport http.RoundTripper, do map[string]handlerFunc) *bubbleEnv {
 	w := &bubbleEnv{}
 	for i := range p.Handlers {
