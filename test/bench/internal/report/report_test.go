@@ -37,7 +37,7 @@ func TestText(t *testing.T) {
 	const want = `2 processors
 
 goals
-  contender  measure       goal      got  rounds  result
+  contender  measure       goal      got  rounds   result
   ours          time   ≤ 1.20 ×   1.25 ×       –   missed
   ours           CPU  ≤ 1.00 ms  1.00 ms       –  reached
 
