@@ -65,7 +65,7 @@ func TestAppDoesNotStop(t *testing.T) {
 	defer close(forever)
 	go c.run(t.Context(), r, func(context.Context) error { <-forever; return nil })
 	c.stopWithin(r, time.Millisecond)
-	for _, want := range []string{"the app has not stopped after 1ms", "ignores that its context is done", "TestAppThatDoesNotStop"} {
+	for _, want := range []string{"the app has not stopped after 1ms", "ignores that its context is done", "TestAppDoesNotStop"} {
 		if !strings.Contains(received.output, want) {
 			t.Errorf("not said: %q, but\n%s", want, received.output)
 		}
