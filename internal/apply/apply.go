@@ -138,7 +138,7 @@ func (w *Writer) Delete(ctx context.Context, resource object.Resource, o *object
 	request := w.client.Delete().AbsPath(resource.Path(o.Namespace(), o.Name())).SetHeader("Content-Type", "application/json").Body(body)
 	left, err := w.send(ctx, resource, "delete", request)
 	if apierrors.IsNotFound(err) {
-		return nil, nil // Gone is the desired result, and there is no object to return.
+		return nil, nil //nolint:nilnil // Gone is the desired result, and there is no object to return.
 	}
 	if err != nil || left.UID() != o.UID() || !left.Deleting() {
 		return nil, err

@@ -181,7 +181,7 @@ func fieldSelectorText(field, text string) (string, error) {
 // none.
 func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*object.Object) bool, error) {
 	if declared == nil {
-		return nil, nil // No selector selects all.
+		return nil, nil //nolint:nilnil // No selector selects all.
 	}
 	by := annotationSelector{declared.MatchAnnotations, declared.MatchExpressions}
 	selector, err := by.selector()

@@ -25,7 +25,7 @@ func (c *Choice) WithAliases(aliases map[string]string) *Choice {
 	return c
 }
 
-// String, Set and Type implement flag.Value and pflag.Value.
+// String returns the value. String, Set and Type implement flag.Value and pflag.Value.
 func (c *Choice) String() string { return c.Value }
 
 // Type returns the value's name in help texts.

@@ -141,13 +141,17 @@ func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) 
 // crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
 // running ones were compiled with the CRDs that appear in the first list.
 func (cs *controllerSet) crdChanged(e cache.Event) {
-	name := changedName(e)
 	cs.manager.crdDrift.changed(e)
+	cs.enqueueUsers(e, queue.RelatedChanged)
+}
+
+func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
+	name := changedName(e)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
 		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
+			cs.queue.Add(key, queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
 }

@@ -149,12 +149,5 @@ func (cs *controllerSet) watchCRD(definition string) {
 // goControllerCRDChanged is crdChanged for the controllers of a Go program. It resets
 // their backoff.
 func (cs *controllerSet) goControllerCRDChanged(e cache.Event) {
-	name := changedName(e)
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key, entry := range cs.entries {
-		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
-			cs.queue.Add(key, queue.Cause{Kind: queue.ParentChanged, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
-		}
-	}
+	cs.enqueueUsers(e, queue.ParentChanged)
 }

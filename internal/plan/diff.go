@@ -100,7 +100,7 @@ func Same(a, b *object.Object) (bool, error) {
 // comparableFields returns the fields of an object that Compare compares.
 func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
-		return nil, nil // A nil object has no fields.
+		return nil, nil //nolint:nilnil // A nil object has no fields.
 	}
 	fields, err := tree(o.JSON())
 	if err != nil {

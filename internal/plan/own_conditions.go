@@ -161,7 +161,7 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	}
 	status, err := tree(stored.Field("status"))
 	if err != nil {
-		return stored, nil // A status that is not an object has no conditions.
+		return stored, nil //nolint:nilerr // A status that is not an object has no conditions.
 	}
 	former, _ := status["conditions"].([]any)
 	list := slices.DeleteFunc(slices.Clone(former), func(item any) bool { return isOwnCondition(item, hookConditions) })

@@ -18,6 +18,7 @@ const maxClaims = 240 << 10
 // Claims are the children that still follow a former revision.
 type Claims map[id]bool
 
+// Has reports whether a child still follows the revision.
 func (c Claims) Has(child *object.Object) bool { return c[idOf(child)] }
 
 // claimsList is the stored form of claims: names by namespace by kind, such as

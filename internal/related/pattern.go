@@ -36,7 +36,7 @@ func (p *pattern) identity() string {
 	return fmt.Sprintf("%v %q %s %q %s", p.resource, p.namespace, names, p.labels, spaces)
 }
 
-// matches matches an object, but not the labels of its namespace.
+// matches reports whether an object matches. It does not check the labels of its namespace.
 func (p *pattern) matches(o *object.Object) bool {
 	return p.inNamespace(o.Namespace()) && p.hasName(o.Name()) && p.labels.Matches(o.Labels())
 }

@@ -44,10 +44,10 @@ func (s *server) revisions() []string {
 func (s *testEnv) waitForEntries(t *testing.T, object string, says func(e entry) bool, handlers ...string) {
 	t.Helper()
 	eventuallyOr(t, func() bool {
-		r := stateIn(s.server.get(rates, object))
+		r := stateIn(s.get(rates, object))
 		return !slices.ContainsFunc(handlers, func(h string) bool { return !says(r[h]) })
 	}, func() string {
-		return fmt.Sprintf("recorded %+v, calls %q, events %q", stateIn(s.server.get(rates, object)), s.calledLines(), s.eventLines())
+		return fmt.Sprintf("recorded %+v, calls %q, events %q", stateIn(s.get(rates, object)), s.calledLines(), s.eventLines())
 	})
 	s.waitIdle(t)
 }

@@ -15,6 +15,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
+// Conflict is what two controllers of the same parents would both write.
+type Conflict struct {
+	Parent object.Resource
+	Reason string
+}
+
 // Refusal refuses a controller because of the conflict with an older one.
 func (c Conflict) Refusal(older queue.Key) *compile.Refusal {
 	advice := "give each a parentResource.labelSelector that excludes the other's parents, or delete one"
@@ -43,12 +49,6 @@ func SameParents(a, b *compose.Program) bool {
 	}
 	left, right := selectionText(a), selectionText(b)
 	return left == right || left == "" || right == ""
-}
-
-// Conflict is what two controllers of the same parents would both write.
-type Conflict struct {
-	Parent object.Resource
-	Reason string
 }
 
 // Find returns what two controllers would both write: children of one kind, or the
