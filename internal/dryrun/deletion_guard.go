@@ -8,7 +8,7 @@ import (
 )
 
 // heldReason says why deletions would be held.
-const heldReason = "held by the deletion guard with the other deletions until a user confirms them"
+const heldReason = "the deletion guard holds it until a user confirms it"
 
 // markRemovals marks the deletions that count for the deletion guard.
 func (o *Object) markRemovals(removals []plan.Action) {
