@@ -214,9 +214,9 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 
 // Fault U12: an error that is longer than the line of a terminal wrapped, and tore the table.
 func TestTablesFitTerminal(t *testing.T) {
-	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: answered 500"}}, {key: "b", cells: []string{"ö", "Synced", ""}}}
+	rows := []row{{key: "a", cells: []string{"s-500", "Failing", "sync hook: POST http://lab.lab/sync: returned 500"}}, {key: "b", cells: []string{"ö", "Synced", ""}}}
 	for width, want := range map[int]string{
-		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: answered 500\nö       Synced    \n",
+		0:  "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.lab/sync: returned 500\nö       Synced    \n",
 		48: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST http://lab.la…\nö       Synced    \n",
 		20: "NAME    STATE     ERROR\ns-500   Failing   sync hook: POST htt…\nö       Synced    \n",
 	} {

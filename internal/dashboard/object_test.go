@@ -141,7 +141,7 @@ func TestObjectPage(t *testing.T) {
 }
 
 func TestObjectPageEscapesText(t *testing.T) {
-	html := renderPage(t, "object", newObjectPage("javascript:alert(1)", hostile, newFailedRun(3, "sync hook: answered 500: "+hostile), newRun(2, hostile)))
+	html := renderPage(t, "object", newObjectPage("javascript:alert(1)", hostile, newFailedRun(3, "sync hook: returned 500: "+hostile), newRun(2, hostile)))
 	if !strings.Contains(html, `\u202e`) {
 		t.Error("what turns the direction is not shown")
 	}
@@ -151,7 +151,7 @@ func TestObjectPageEscapesText(t *testing.T) {
 }
 
 func TestObjectPageFailure(t *testing.T) {
-	const text = "sync hook: POST http://webs.shop/sync: answered 500 Internal Server Error: no more strings"
+	const text = "sync hook: POST http://webs.shop/sync: returned 500 Internal Server Error: no more strings"
 	html := renderPage(t, "object", newObjectPage("a", "p", newFailedRun(5, text), newFailedRun(4, text), newFailedRun(3, text), newRun(2, "p")))
 	wantTexts(t, html,
 		"The hook failed (500 Internal Server Error)", "no more strings", "Failed 3 times in a row, since <time datetime=\"2030-01-02T03:02:28Z\"", "Next retry in 5s",
@@ -215,7 +215,7 @@ func TestYAMLPage(t *testing.T) {
 }
 
 func TestDescribeFault(t *testing.T) {
-	const text = "sync hook: POST http://h/sync: answered 500 Internal Server Error: lookup x: tls: no"
+	const text = "sync hook: POST http://h/sync: returned 500 Internal Server Error: lookup x: tls: no"
 	got := describeFault(text, &model.Fault{Kind: record.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
 	if got.Title != "The hook failed (500 Internal Server Error)" || got.Response != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
 		t.Errorf("%+v", got)

@@ -93,7 +93,7 @@ func TestUnconnectedCalls(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	if got := call(t.Context()); got != "" {
-		t.Errorf("answered 500: %s", got)
+		t.Errorf("returned 500: %s", got)
 	}
 	server.Close()
 	if got := call(t.Context()); got == "" {

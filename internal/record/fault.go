@@ -41,7 +41,7 @@ const (
 	HookTimeout         FaultKind = "hook-timeout"
 	HookDisconnected    FaultKind = "hook-broken-off"
 	HookStatus          FaultKind = "hook-status"
-	HookInvalidResponse FaultKind = "hook-reply"
+	HookInvalidResponse FaultKind = "hook-response"
 	HookCredentials     FaultKind = "hook-credentials"
 	HookFailed          FaultKind = "hook"
 	HandlerFailed       FaultKind = "handler"

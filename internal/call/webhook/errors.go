@@ -26,7 +26,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	text := "answered " + strings.TrimSpace(strconv.Itoa(e.Code)+" "+http.StatusText(e.Code))
+	text := "returned " + strings.TrimSpace(strconv.Itoa(e.Code)+" "+http.StatusText(e.Code))
 	switch {
 	case e.Location != "":
 		text += ", pointing to " + e.Location + "; redirects are not followed: use that URL"

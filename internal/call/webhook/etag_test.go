@@ -90,7 +90,7 @@ func TestCachedResponseIsReused(t *testing.T) {
 // Both codes are errors unless the request sent an ETag.
 func TestUnexpectedNotModifiedIsAnError(t *testing.T) {
 	for code, want := range map[int]string{
-		304: "answered 304 Not Modified", 412: "answered 412 Precondition Failed",
+		304: "returned 304 Not Modified", 412: "returned 412 Precondition Failed",
 	} {
 		server := serveResponse(t, code, nil, "")
 		for _, enabled := range []bool{false, true} {

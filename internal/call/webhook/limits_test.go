@@ -83,9 +83,9 @@ func TestManyValues(t *testing.T) {
 func TestQuotedBody(t *testing.T) {
 	server := serveResponse(t, 500, nil, strings.Repeat("no database ", 100))
 	for quoted, want := range map[int]string{
-		0:  "answered 500 Internal Server Error: " + strings.Repeat("no database ", 100)[:200] + "…",
-		11: "answered 500 Internal Server Error: no database…",
-		-1: "answered 500 Internal Server Error",
+		0:  "returned 500 Internal Server Error: " + strings.Repeat("no database ", 100)[:200] + "…",
+		11: "returned 500 Internal Server Error: no database…",
+		-1: "returned 500 Internal Server Error",
 	} {
 		w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxErrorBytes: quoted}})
 		if _, err := w.Call(t.Context(), request()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {

@@ -178,7 +178,7 @@ func TestTimeout(t *testing.T) {
 // A hook that switches protocols and keeps the connection open must not block its
 // caller.
 func TestSwitchingProtocols(t *testing.T) {
-	const want = "POST http://hook.default/sync: answered 101 Switching Protocols"
+	const want = "POST http://hook.default/sync: returned 101 Switching Protocols"
 	for name, call := range map[string]func(context.Context, *webhook.Webhook) error{
 		"sync": func(ctx context.Context, w *webhook.Webhook) error {
 			_, err := w.Call(ctx, request())
