@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// A neighbour of fault H1: a response to one parent ended the backoff of all others, even of those
+// A other parent of fault H1: a response to one parent ended the backoff of all others, even of those
 // with an error from the hook.
 func TestRecoveryRetriesUnreachableParents(t *testing.T) {
 	none, wrong := controller.Result{Failing: true, HookFailing: true, Unreachable: true}, controller.Result{Failing: true, HookFailing: true}
