@@ -29,24 +29,24 @@ func (f HandlerFunc) Handle(ctx context.Context, n *HandlerRequest) (*HandlerRes
 type Reason string
 
 const (
-	// ReasonCreate: the handler sees the object for the first time. Objects older than
+	// ReasonCreate means that the handler sees the object for the first time. Objects older than
 	// the controller get it too, each once.
 	ReasonCreate Reason = "Create"
-	// ReasonUpdate: a watched field differs from the state that the handler last
+	// ReasonUpdate means that a watched field differs from the state that the handler last
 	// processed.
 	ReasonUpdate Reason = "Update"
-	// ReasonDelete: the object is being deleted. A finalizer blocks the deletion until
+	// ReasonDelete means that the object is being deleted. A finalizer blocks the deletion until
 	// the handler succeeds.
 	ReasonDelete Reason = "Delete"
-	// ReasonResume: the controller started, and the handler had processed the object
+	// ReasonResume means that the controller started, and the handler had processed the object
 	// before. Each such object gets it once per start.
 	ReasonResume Reason = "Resume"
-	// ReasonEvent: the watch delivered any change, including status and deletion. A
+	// ReasonEvent means that the watch delivered any change, including status and deletion. A
 	// failed request is not retried.
 	ReasonEvent Reason = "Event"
-	// ReasonDrift: another client changed or deleted an owned object.
+	// ReasonDrift means that another client changed or deleted an owned object.
 	ReasonDrift Reason = "Drift"
-	// ReasonTimer: the handler's schedule fired.
+	// ReasonTimer means that the handler's schedule fired.
 	ReasonTimer Reason = "Timer"
 )
 

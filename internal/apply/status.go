@@ -29,7 +29,7 @@ func statusErrorOf(body []byte, err error) error {
 func parseStatus(body []byte) (*apierrors.StatusError, bool) {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
-		return nil, false // The body need not be a Status.
+		return nil, false //nolint:nilerr // The body need not be a Status.
 	}
 	return &apierrors.StatusError{ErrStatus: status}, true
 }

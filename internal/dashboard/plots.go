@@ -48,7 +48,7 @@ func newPlots(s model.Series) []plot {
 	ran.Values = runs
 	return []plot{
 		ran, errors,
-		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: fmt.Sprintf("latest median run time: %s", durationOrDash(latest))},
+		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: "latest median run time: " + durationOrDash(latest)},
 	}
 }
 

@@ -141,7 +141,7 @@ func (r *run) logWrite(result apply.Result) {
 }
 
 // handleExisting handles a create that failed because the name is taken. The object may be a child
-// that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as they are.
+// that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as it is.
 func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
