@@ -222,7 +222,7 @@ func TestReviewResponses(t *testing.T) {
 			{Event: hook.Event{Type: "Warning", Reason: "Seen", Message: "it"}, APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a"},
 			{Event: hook.Event{Type: "Normal", Reason: "Seen", Message: "it"}, APIVersion: "v1", Kind: "Namespace", Name: "n"},
 		}}, ""},
-		"an event at nobody": {func(_ context.Context, r *Review[labelled]) error {
+		"an event without an object": {func(_ context.Context, r *Review[labelled]) error {
 			r.Event(&corev1.Namespace{}, "Seen", "it")
 			return nil
 		}, hook.ReviewResponse{}, "the Namespace has no name"},

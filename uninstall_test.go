@@ -82,7 +82,7 @@ func TestUninstall(t *testing.T) {
 		"all":                {ours("home.guard"), "", []string{registration + "mutatingwebhookconfigurations/guard.pod", secret}, ""},
 		"by another lease":   {ours("else.x"), "--leader-elect-resource-name=x --leader-elect-resource-namespace=else", []string{registration + "mutatingwebhookconfigurations/guard.pod", secret}, ""},
 		"without a Secret":   {gone, "", []string{registration + "mutatingwebhookconfigurations/guard.pod"}, ""},
-		"somebody's Secret":  {foreign, "", []string{registration + "mutatingwebhookconfigurations/guard.pod"}, "it does not belong to Setpoint"},
+		"another's Secret":   {foreign, "", []string{registration + "mutatingwebhookconfigurations/guard.pod"}, "it does not belong to Setpoint"},
 		"by another Service": {ours("home.guard"), "--admission-service=web", []string{registration + "mutatingwebhookconfigurations/guard.pod"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -378,8 +378,8 @@ func usesDryRun(w *dashboardTest) {
 		{"reader by token", token, true},
 		{"reader impersonated", userclient.User{Name: "rita"}, true},
 		{"reader by a group", userclient.User{Name: "bob", Groups: []string{"readers"}}, true},
-		{"nobody", userclient.User{Name: "bob"}, false},
-		{"nobody, of another group", userclient.User{Name: "bob", Groups: []string{"writers"}}, false},
+		{"no group", userclient.User{Name: "bob"}, false},
+		{"another group", userclient.User{Name: "bob", Groups: []string{"writers"}}, false},
 	} {
 		client := w.as(test.user)
 		want := http.StatusForbidden

@@ -63,7 +63,7 @@ func TestWhichPodsAreDeleted(t *testing.T) {
 		last      lastDeletion
 		old, next string
 	}{
-		"nobody there":                     {},
+		"no pods":                          {},
 		"the eldest first":                 {pods: pods("b 5", "a 5", "c 9"), old: "c a b", next: "c"},
 		"of the same second":               {pods: pods("a 0"), old: "a", next: "a"},
 		"younger ones stay":                {pods: pods("a -1", "b -60"), old: ""},
@@ -76,7 +76,7 @@ func TestWhichPodsAreDeleted(t *testing.T) {
 		"nor will it ever be":              {pods: pods("a 5"), last: lastDeletion{2, past}, old: "a", next: "a"},
 		"the replacement is ready":         {pods: pods("a 5", "b -1"), last: lastDeletion{2, soon}, old: "a", next: "a"},
 		"on its way out":                   {pods: pods("a 5 leaving", "b 6 done", "c 5"), old: "c", next: "c"},
-		"nobody starts them anew":          {pods: pods("a 5 bare", "b 5 static", "c 5"), old: "c", next: "c"},
+		"no controller recreates them":     {pods: pods("a 5 bare", "b 5 static", "c 5"), old: "c", next: "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := classify(c.pods, changed())

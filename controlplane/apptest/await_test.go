@@ -21,7 +21,7 @@ func TestTimeoutsDescribeState(t *testing.T) {
 		wait func(c *apptest.Cluster)
 		want []string
 	}{
-		"an object that is not as it should be": {
+		"an object that differs": {
 			func(c *apptest.Cluster) { apptest.Await(c, "mine", rateIs("2")) },
 			[]string{`the rate is "1", not "2"`, "It was last seen as\n    apiVersion: v1\n", `      rate: "1"`},
 		},
@@ -37,7 +37,7 @@ func TestTimeoutsDescribeState(t *testing.T) {
 			func(c *apptest.Cluster) { apptest.AwaitGone[corev1.ConfigMap](c, "mine") },
 			[]string{"ConfigMap mine is still there", "It was last seen as", "name: mine"},
 		},
-		"a list that is not as it should be": {
+		"a list that differs": {
 			func(c *apptest.Cluster) { apptest.AwaitList(c, "app=web", count[corev1.ConfigMap](2)) },
 			[]string{"there are 1, not 2", "It was last seen as", "name: mine", "---"},
 		},
@@ -46,8 +46,8 @@ func TestTimeoutsDescribeState(t *testing.T) {
 			[]string{"there are 0, not 1", "The list was empty when it was last seen."},
 		},
 		"something else": {
-			func(c *apptest.Cluster) { c.Eventually(func() error { return errors.New("nobody has called") }) },
-			[]string{"nobody has called"},
+			func(c *apptest.Cluster) { c.Eventually(func() error { return errors.New("no call yet") }) },
+			[]string{"no call yet"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestLogIsPartOfTheOutput(t *testing.T) {
 			case <-heard:
 				return nil
 			default:
-				return errors.New("nobody has said hello")
+				return errors.New("no hello yet")
 			}
 		})
 	})

@@ -2,12 +2,12 @@
 //
 // Setpoint posts a BlueGreenDeployment with its Deployments and its Service; the
 // answer is what these should be, and the object's status. All of it follows
-// from what is there: nothing is remembered between two calls.
+// from the observed state: the hook keeps no state between calls.
 
 const COLOUR = "examples.setpoint.dev/colour";
 const TEMPLATE = "examples.setpoint.dev/template";
 
-/** Answers one question: this is what is there, what should be there? */
+/** Returns the desired state for the observed state. */
 export function sync({ parent, children }) {
   const { name } = parent.metadata;
   const { replicas, template } = parent.spec;

@@ -106,7 +106,7 @@ class Server(ThreadingHTTPServer):
 
 
 def main():
-    # In a container this is process 1, which a signal ends only if it is told so.
+    # In a container this is process 1, which signals end only with a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port = int(os.environ.get("PORT", "80"))
     with Server((os.environ.get("HOST", ""), port), Hook) as server:

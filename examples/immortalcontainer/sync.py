@@ -14,7 +14,7 @@ FINISHED = ("Succeeded", "Failed")
 
 
 def sync(request):
-    """Answer one question: this is what is there, what should be there?"""
+    """Return the desired state for the observed state."""
     parent = request["parent"]
     name = parent["metadata"]["name"] + "-immortalpod"
     observed = request["children"]["Pod.v1"].get(name)
@@ -80,7 +80,7 @@ class Server(ThreadingHTTPServer):
 
 
 def main():
-    # In a container this is process 1, which a signal ends only if it is told so.
+    # In a container this is process 1, which signals end only with a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port = int(os.environ.get("PORT", "80"))
     with Server((os.environ.get("HOST", ""), port), Hook) as server:

@@ -29,7 +29,7 @@ test("a port without a target is its own, and there may be several", () => {
   assert.deepEqual(spec.ports.map((p) => [p.port, p.targetPort]), [[80, 80], [443, 8443]]);
 });
 
-test("what cannot be read is told, not guessed", () => {
+test("unreadable input is reported, not guessed", () => {
   assert.throws(() => sync({ object: statefulSet("http", { replicas: 1 }) }), /want PORT or PORT:TARGET.*"http"/);
   assert.throws(() => sync({ object: statefulSet("", { replicas: 1 }) }), /found ""/);
 });

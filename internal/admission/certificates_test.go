@@ -99,7 +99,7 @@ func TestCertificatesInASecret(t *testing.T) {
 	leader.follow(t)
 	standby.follow(t)
 	if _, err := standby.Certificate(); err == nil {
-		t.Error("there is a certificate that nobody made")
+		t.Error("a certificate exists before one was issued")
 	}
 	changed := standby.Changed()
 	run(t, leader.Renew)
@@ -238,7 +238,7 @@ func TestCertificateManagerForbidden(t *testing.T) {
 	for _, c := range []struct {
 		method, want string
 	}{
-		{http.MethodPost, "write Secret ops/setpoint-admission: secrets is forbidden: nobody may"},
+		{http.MethodPost, "write Secret ops/setpoint-admission: secrets is forbidden: no access"},
 		{http.MethodGet, "read Secret ops/setpoint-admission: watch secrets.v1 in ops named setpoint-admission"},
 	} {
 		t.Run(c.method, func(t *testing.T) {

@@ -308,7 +308,7 @@ func (c *fakeAPIServer) open(r *http.Request) (watcher chan string, first string
 
 // forbidden refuses what a request is for.
 func forbidden(what string) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", fmt.Errorf("nobody may"))
+	return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", fmt.Errorf("no access"))
 }
 
 // eventually waits until a condition holds.

@@ -253,7 +253,7 @@ func TestRegistrarForbidden(t *testing.T) {
 			run(t, r.Run)
 			eventually(t, "it is said", func() bool {
 				h := r.Health("a")
-				return h.Err != nil && strings.Contains(h.Err.Error(), "forbidden: nobody may") && !h.Registered
+				return h.Err != nil && strings.Contains(h.Err.Error(), "forbidden: no access") && !h.Registered
 			})
 			c.with(func() { c.refuse = nil })
 			eventually(t, "it works", func() bool {
@@ -322,7 +322,7 @@ func TestProbe(t *testing.T) {
 	}{
 		{unreached(`failed calling webhook "probe.self.a.setpoint.dev": failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`), admission.Unreachable, "dial tcp 10.0.0.7:443: connect: connection refused"},
 		{nil, admission.Unreachable, "the API server does not call the registered webhooks"},
-		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in namespace ops: leases is forbidden: nobody may"},
+		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in namespace ops: leases is forbidden: no access"},
 		{newWebhook, admission.Reachable, ""},
 	} {
 		c.with(func() { c.lease = step.lease })

@@ -74,7 +74,7 @@ func TestPlanRotation(t *testing.T) {
 	w := &rotationTest{t: t}
 	first := w.plan(rotationInput{now: start})
 	if err := trusts(first.authorities(), first.serving.cert, start.Add(-50*time.Minute)); err != nil {
-		t.Errorf("somebody whose clock is late does not trust it: %v", err)
+		t.Errorf("a client with a late clock does not trust it: %v", err)
 	}
 	if w.rotation.nextCheck != start.Add(day) {
 		t.Errorf("again at %s", w.rotation.nextCheck)
@@ -91,7 +91,7 @@ func TestPlanRotation(t *testing.T) {
 		{"other names", rotationInput{now: start.Add(61 * day), names: []string{"a.b.svc"}}, "it must have the names a.b.svc", day},
 		{"and back", rotationInput{now: start.Add(61 * day)}, "it must have the names setpoint.ops.svc", day},
 		{"the CA is due", rotationInput{now: start.Add(480 * day), propagatedSince: start}, "created a serving certificate, because it is not valid; added a new CA to the bundle", time.Hour},
-		{"nobody has told of it", rotationInput{now: start.Add(481 * day)}, "", day},
+		{"no observation", rotationInput{now: start.Add(481 * day)}, "", day},
 		{"all know it, not long enough", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - 59*time.Minute)}, "", time.Minute},
 		{"all know it", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - time.Hour)}, "the new CA signs", day},
 		{"the old one has expired", rotationInput{now: start.Add(720 * day)}, "because it is not valid; removed an expired CA", day},

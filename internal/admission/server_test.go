@@ -112,7 +112,7 @@ func TestServerCallsWebhooks(t *testing.T) {
 	}
 	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
 	if !called.DryRun || len(received.events) != 1 {
-		t.Errorf("events of a dry run are told: %+v", received.events)
+		t.Errorf("events of a dry run are recorded: %+v", received.events)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 	}
 	r.sources = r.sources[:1]
 	if _, err := names(t.Context(), r); err == nil || !strings.Contains(err.Error(), "asleep did not respond") {
-		t.Errorf("where nobody answers: %v", err)
+		t.Errorf("no listener: %v", err)
 	}
 }
 

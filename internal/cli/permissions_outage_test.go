@@ -25,7 +25,7 @@ func TestOutageIsNotForbidden(t *testing.T) {
 	perms := &permissions{accessReviewer: unreachableReviewer{}}
 	said := model.Controller{Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}
 	if got, _ := perms.controllers(t.Context(), []model.Controller{said}); len(got) != 0 {
-		t.Error("shown although nobody allows it")
+		t.Error("shown without permission")
 	}
 	if err := perms.takeErr(); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("sure: %v", err)
@@ -38,6 +38,6 @@ func TestOutageIsNotForbidden(t *testing.T) {
 	}
 	perms.can(t.Context(), "get", model.Kind{Version: "v1", Kind: "Pod"}, "shop", "")
 	if perms.takeErr() == nil {
-		t.Error("a kind that nobody knows")
+		t.Error("an unknown kind")
 	}
 }

@@ -25,7 +25,7 @@ func TestManyObjects(t *testing.T) {
 	group := ns + ".test"
 	url := hook(t, func(r hookRequest) (int, any) {
 		if r.Parent.Spec["bad"] == true {
-			return http.StatusInternalServerError, "nobody sits here"
+			return http.StatusInternalServerError, "seat is free"
 		}
 		return http.StatusOK, map[string]any{"children": []any{}}
 	})
@@ -53,7 +53,7 @@ func TestManyObjects(t *testing.T) {
 	})
 	timed("controller page, the failing first", func() {
 		p.open(controller)
-		p.see("seat-04999", "nobody sits here")
+		p.see("seat-04999", "seat is free")
 	})
 	p.audit()
 	timed("filter by name", func() {

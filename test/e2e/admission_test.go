@@ -157,7 +157,7 @@ func (s *admissionTest) leader() (leader *process) {
 			return holder != "" && p.findInLog("(msg=leading .*identity="+regexp.QuoteMeta(holder)+")") != ""
 		})
 		if i < 0 {
-			return fmt.Errorf("nobody leads; the lease is held by %q", holder)
+			return fmt.Errorf("no leader; the lease is held by %q", holder)
 		}
 		leader = s.replicas[i]
 		return nil
@@ -317,7 +317,7 @@ func (s *admissionTest) allReplicasKilled(t *testing.T) {
 	}
 	for range 3 {
 		if err := s.load.create(t.Context(), "good"); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
-			t.Errorf("a pod, with nobody to ask: %v", err)
+			t.Errorf("a pod without a running webhook: %v", err)
 		}
 	}
 	s.kubectl("delete", "secret", "setpoint-admission", "-n", "setpoint-system")

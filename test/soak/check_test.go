@@ -163,14 +163,14 @@ func (f *state) checkChildren() {
 		case owner != nil && f.parents[string(owner.UID)] == nil:
 			f.problem("%s belongs to %s %s, which is gone", what, owner.Kind, owner.Name)
 		case owner == nil && !f.ledger.unowned[uid]:
-			f.problem("%s belongs to nobody", what)
+			f.problem("%s has no owner", what)
 		case owner == nil && f.isDesired(c):
 			f.problem("%s is not taken in again", what)
 		case owner == nil:
 			f.unowned = append(f.unowned, c)
 		}
 		if note, noted := f.ledger.notes[uid]; noted && c.GetAnnotations()["note"] != note {
-			f.problem("%s has lost the note that somebody put on it", what)
+			f.problem("%s has lost its annotation of another client", what)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (f *state) checkParentsExist() {
 	}
 	for kept := range f.ledger.parents {
 		if !there[kept] {
-			f.problem("%s is gone, and nobody has deleted it", kept)
+			f.problem("%s is gone without a deletion", kept)
 		}
 	}
 }
@@ -208,9 +208,9 @@ func (f *state) checkCanaries(ctx context.Context) {
 		o, err := f.cluster.Resource(resourceOf("v1", "ConfigMap")).Namespace(space).Get(ctx, called, metav1.GetOptions{})
 		switch {
 		case err != nil:
-			f.problem("somebody else's ConfigMap %s: %v", where, err)
+			f.problem("another owner's ConfigMap %s: %v", where, err)
 		case o.GetResourceVersion() != version:
-			f.problem("somebody else's ConfigMap %s was written", where)
+			f.problem("another owner's ConfigMap %s was written", where)
 		}
 	}
 }

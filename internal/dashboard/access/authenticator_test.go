@@ -229,7 +229,7 @@ func TestSessionExpiry(t *testing.T) {
 		b := signedIn(t)
 		b.tokens["token-of-ann"] = "mallory"
 		b.now = b.now.Add(4 * time.Minute)
-		b.expect("expired", "of somebody else")
+		b.expect("expired", "of another user")
 	})
 	t.Run("not with the API server", func(t *testing.T) {
 		b := signedIn(t)
@@ -440,7 +440,7 @@ func TestProxies(t *testing.T) {
 			[]string{"X-Forwarded-User: ann", "X-Forwarded-Groups: cluster-admins,system:masters,system:authenticated"}, "sso:ann [sso:cluster-admins system:authenticated] map[]"},
 		{"a user of the cluster with a prefix", access.Headers{User: "X-Forwarded-User", UserPrefix: "sso:"}, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
 		{"a user of the cluster", headers, "127.0.0.1:1", []string{"X-Forwarded-User: system:admin"}, "wrong speaker"},
-		{"nobody", headers, "127.0.0.1:1", []string{"X-Forwarded-Groups: a"}, "signed out"},
+		{"no user", headers, "127.0.0.1:1", []string{"X-Forwarded-Groups: a"}, "signed out"},
 		{"a token", headers, "127.0.0.1:1", []string{"Authorization: Bearer token-of-bob"}, "bob [] map[] with token-of-bob"},
 		{"a token counts more than a name", headers, "127.0.0.1:1", []string{"Authorization: bearer token-of-bob", "X-Forwarded-User: ann"}, "bob [] map[] with token-of-bob"},
 		{"a bad token", headers, "127.0.0.1:1", []string{"Authorization: Bearer x", "X-Forwarded-User: ann"}, "expired"},

@@ -109,7 +109,7 @@ func TestSessionEvictionIsPerUser(t *testing.T) {
 			first.expect("bob", "one of a few")
 		}
 	}
-	ann.expect("ann", "while somebody else signs in")
+	ann.expect("ann", "while another user signs in")
 	first.expect("expired", "the oldest of too many of one user")
 }
 

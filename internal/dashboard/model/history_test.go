@@ -294,7 +294,7 @@ func TestHistoryRevision(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
 	first, changed := b.Revision()
 	if first == 0 {
-		t.Error("nobody has seen revision 0, and all ask for what follows it")
+		t.Error("revision 0 must not exist: readers request what follows it")
 	}
 	select {
 	case <-changed:

@@ -65,7 +65,7 @@ func TestRedact(t *testing.T) {
 				got.Steps[0].Call.Request, got.Steps[0].Call.Response, action.Reason, action.Changes, got.Steps[2].Write.Changes, got.Steps[3].Event.Message, got.Error,
 			}}))
 			if hidden := got.Error == redacted; hidden != (got.Fault == nil) || hidden != (got.Steps[0].Call.Fault == nil) {
-				t.Errorf("an error that is not to be read is told: %+v, %+v", got.Fault, got.Steps[0].Call.Fault)
+				t.Errorf("a hidden error is shown: %+v, %+v", got.Fault, got.Steps[0].Call.Fault)
 			}
 			if text != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
@@ -124,7 +124,7 @@ func TestRedactWriteErrors(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", said, want)
 			}
 			if w := got.Steps[0].Write; (w.Error == redacted) != (w.Fault == nil) {
-				t.Errorf("a refusal that is not to be read is told: %+v", w.Fault)
+				t.Errorf("a hidden write error is shown: %+v", w.Fault)
 			}
 			if run.Steps[0].Write.Error != refusal {
 				t.Error("the run itself was changed")

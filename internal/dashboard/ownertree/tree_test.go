@@ -57,7 +57,7 @@ func TestWorstKnownStateWins(t *testing.T) {
 	n := &Node{}
 	(&treeBuild{Builder: &Builder{}}).addChildren(n, []model.ObjectState{unknown, failing})
 	if len(n.Controllers) != 1 {
-		t.Errorf("in the care of %v, want each once", n.Controllers)
+		t.Errorf("managed by %v, want each once", n.Controllers)
 	}
 }
 

@@ -56,6 +56,6 @@ func TestSchemasDuringOutage(t *testing.T) {
 	}
 	server.Close()
 	if err := later(); err != nil {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("no listener: %v", err)
 	}
 }

@@ -116,7 +116,7 @@ func TestProgramNotFound(t *testing.T) {
 		t.Errorf("got %v", e.Died)
 	}
 	if err := s.WaitReady(t.Context()); !errors.Is(err, e.Died) {
-		t.Errorf("a caller is told %v", err)
+		t.Errorf("a caller gets %v", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSlowProcessIsReported(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := s.WaitReady(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a caller is told %v", err)
+		t.Errorf("a caller gets %v", err)
 	}
 }
 

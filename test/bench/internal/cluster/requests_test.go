@@ -11,7 +11,7 @@ func TestFlowSchemas(t *testing.T) {
 	kinds := map[string]bool{}
 	for i, f := range flows("things") {
 		if kinds[f.kind] {
-			t.Errorf("%s is told apart twice", f.kind)
+			t.Errorf("%s matches twice", f.kind)
 		}
 		kinds[f.kind] = true
 		// The API server refuses to apply a set that holds a member twice.

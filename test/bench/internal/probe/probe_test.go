@@ -88,7 +88,7 @@ func TestLastOfSeveralParents(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", got, err, at)
 	}
 	if err := client.Arm(t.Context(), "wanted", 0); err == nil {
-		t.Error("waiting for nobody: no error")
+		t.Error("waiting for no process: no error")
 	}
 }
 
