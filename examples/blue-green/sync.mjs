@@ -1,8 +1,8 @@
 // The sync hook of the BlueGreenDeployment controller.
 //
 // Setpoint posts a BlueGreenDeployment with its Deployments and its Service; the
-// answer is what these should be, and the object's status. All of it follows
-// from the observed state: the hook keeps no state between calls.
+// response has the desired ones, and the object's status. It depends only on the
+// observed state: the hook stores nothing between calls.
 
 const COLOUR = "examples.setpoint.dev/colour";
 const TEMPLATE = "examples.setpoint.dev/template";
@@ -19,13 +19,12 @@ export function sync({ parent, children }) {
   const served = deployments[`${name}-${active}`];
   const next = deployments[`${name}-${idle}`];
 
-  // What is served keeps its template. A new one goes to the other colour.
+  // The served colour keeps its template. The other colour gets a new one.
   const current = templateOf(served) ?? template;
   const upToDate = same(current, template);
   const takesOver = !upToDate && same(templateOf(next), template) && isAvailable(next, replicas);
 
-  // A colour that is no longer served goes down to no pods, but stays: it is the
-  // way back.
+  // A colour that is no longer served scales to zero, but stays: a rollback uses it.
   const prepared = upToDate ? templateOf(next) : template;
 
   return {
@@ -47,10 +46,10 @@ const byName = (objects) => Object.fromEntries(Object.values(objects).map((o) =>
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-/** The template that a Deployment was made of, as the user wrote it; null if there is none. */
+/** Returns the template of a Deployment as the user wrote it, or null. */
 const templateOf = (deployment) => JSON.parse(deployment?.metadata.annotations?.[TEMPLATE] ?? "null");
 
-/** Whether all pods that a Deployment should have are available, and it has no others. */
+/** Reports whether all desired pods of a Deployment are available, and no others exist. */
 function isAvailable({ metadata, spec, status = {} }, replicas) {
   const counts = [spec.replicas, status.replicas, status.updatedReplicas, status.availableReplicas];
   return status.observedGeneration === metadata.generation && counts.every((count) => count === replicas);

@@ -12,7 +12,7 @@ const parent = (image) => ({
   spec: { replicas: 2, ports: [{ port: 80 }], template: template(image) },
 });
 
-/** Plays the API server and the Deployment controller: what was answered, and how it is doing. */
+/** Plays the API server and the Deployment controller: returns the children of a response with their status. */
 function observe(children, available = {}) {
   const entries = (kind) => Object.fromEntries(children.filter((c) => c.kind === kind).map((c) => {
     const count = c.spec.replicas;
@@ -22,7 +22,7 @@ function observe(children, available = {}) {
   return { "Deployment.apps/v1": entries("Deployment"), "Service.v1": entries("Service") };
 }
 
-/** One line about an answer: what is served, and each Deployment's image and size. */
+/** Summarizes a response: the served colour, and the image and size of each Deployment. */
 function summary({ status, children }) {
   const [service, ...deployments] = children;
   const sizes = deployments.map((d) => `${d.metadata.name}=${d.spec.template.spec.containers[0].image}×${d.spec.replicas}`);
@@ -35,7 +35,7 @@ test("the first template is served at once", () => {
   assert.equal(summary(first), "blue blue Serving shop-blue=v1×2");
 });
 
-test("a new template goes to the other colour, which takes over when it is available", () => {
+test("the other colour gets a new template, and takes over when it is available", () => {
   const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
   assert.equal(summary(preparing), "blue blue Preparing shop-blue=v1×2 shop-green=v2×2");
 
@@ -53,25 +53,25 @@ test("a new template goes to the other colour, which takes over when it is avail
   assert.deepEqual(settled, scaledDown);
 });
 
-test("taking a new template back while it is prepared leaves what is served alone", () => {
+test("a rollback while a new template is prepared does not change the served colour", () => {
   const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
   const back = sync({ parent: parent("v1"), children: observe(preparing.children, { "shop-green": 0 }) });
   assert.equal(summary(back), "blue blue Serving shop-blue=v1×2 shop-green=v2×0");
 });
 
-test("a template that changes while it is prepared is prepared anew", () => {
+test("a template that changes while it is prepared replaces the prepared one", () => {
   const preparing = sync({ parent: parent("v2"), children: observe(first.children) });
   const again = sync({ parent: parent("v3"), children: observe(preparing.children) });
   assert.equal(summary(again), "blue blue Preparing shop-blue=v1×2 shop-green=v3×2");
 });
 
-test("without its Service the served colour is known from the status", () => {
+test("without a Service the status has the served colour", () => {
   const children = observe([makeGreen()]);
-  const answer = sync({ parent: { ...parent("v2"), status: { active: "green" } }, children });
-  assert.equal(summary(answer), "green green Serving shop-green=v2×2");
+  const response = sync({ parent: { ...parent("v2"), status: { active: "green" } }, children });
+  assert.equal(summary(response), "green green Serving shop-green=v2×2");
 });
 
-test("labels of the template stay, and the colour's are added", () => {
+test("pods have the labels of the template and of the colour", () => {
   const labelled = parent("v1");
   labelled.spec.template.metadata = { labels: { tier: "front" } };
   const [, deployment] = sync({ parent: labelled, children: observe([]) }).children;

@@ -1,9 +1,9 @@
 """The hooks of the ConfigMapPropagation controller.
 
-A ConfigMapPropagation names a ConfigMap and selects namespaces. Setpoint asks
-customize which objects matter to it, and then posts it with these and with the
-copies there are; the answer of sync is the copies there should be. Python's
-standard library is all it needs.
+A ConfigMapPropagation names a ConfigMap and selects namespaces. Setpoint calls
+customize, which selects the related objects, and then posts these and the
+existing copies to sync, which returns the desired copies. The hooks need only
+Python's standard library.
 """
 
 import json
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def customize(request):
-    """Answer which objects sync needs to see: the source and the selected namespaces."""
+    """Select the related objects: the source and the namespaces."""
     spec = request["parent"]["spec"]
     return {
         "relatedResources": [
@@ -34,7 +34,7 @@ def customize(request):
 
 
 def sync(request):
-    """Answer which copies there should be."""
+    """Return the desired copies."""
     origin = request["parent"]["spec"]["source"]["namespace"]
     sources = list(request["related"]["ConfigMap.v1"].values())
     namespaces = request["related"]["Namespace.v1"].values()
@@ -47,12 +47,12 @@ def sync(request):
             copy(source, namespace["metadata"]["name"])
             for source in sources
             for namespace in namespaces
-            if namespace["metadata"]["name"] != origin and not is_leaving(namespace)
+            if namespace["metadata"]["name"] != origin and not is_terminating(namespace)
         ],
     }
 
 
-def is_leaving(item):
+def is_terminating(item):
     return "deletionTimestamp" in item["metadata"]
 
 
@@ -69,31 +69,31 @@ HOOKS = {"/customize": customize, "/sync": sync}
 
 
 class Hook(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # connections are kept and used again
-    wbufsize = -1  # a reply leaves in one piece, headers and body together
+    protocol_version = "HTTP/1.1"  # keeps connections open
+    wbufsize = -1  # sends headers and body together
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
-            self.close_connection = True  # where the next request begins is unknown
-            return self.reply(411, {"error": "the request needs a Content-Length"})
+            self.close_connection = True  # the start of the next request is unknown
+            return self.respond(411, {"error": "the request needs a Content-Length"})
         body = self.rfile.read(int(length))
         if self.path not in HOOKS:
-            return self.reply(404, {"error": "no hook at %s, only at %s" % (self.path, ", ".join(HOOKS))})
+            return self.respond(404, {"error": "no hook at %s, only at %s" % (self.path, ", ".join(HOOKS))})
         try:
-            answer = HOOKS[self.path](json.loads(body))
+            response = HOOKS[self.path](json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             message = "not a request for %s: %s: %s" % (self.path, type(problem).__name__, problem)
             self.log_error("%s", message)
-            return self.reply(400, {"error": message})
-        self.reply(200, answer)
+            return self.respond(400, {"error": message})
+        self.respond(200, response)
 
     def log_request(self, code="-", size="-"):
-        if code != 200:  # what goes well is not worth a line
+        if code != 200:  # log failures only
             super().log_request(code, size)
 
-    def reply(self, status, answer):
-        body = json.dumps(answer).encode()
+    def respond(self, status, response):
+        body = json.dumps(response).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -102,15 +102,15 @@ class Hook(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    request_queue_size = 128  # many objects may be asked about at once
+    request_queue_size = 128  # Setpoint calls the hook for many objects at once
 
 
 def main():
-    # In a container this is process 1, which signals end only with a handler.
+    # Process 1 of a container ignores SIGTERM unless it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port = int(os.environ.get("PORT", "80"))
     with Server((os.environ.get("HOST", ""), port), Hook) as server:
-        print("answering on port %d" % server.server_port, file=sys.stderr, flush=True)
+        print("listening on port %d" % server.server_port, file=sys.stderr, flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -13,8 +13,8 @@ PARENT = {
 }
 
 
-def ask(source, *namespaces):
-    """What sync answers when it is shown the source, or None, and these namespaces."""
+def call(source, *namespaces):
+    """Call sync with the source, or None, and these namespaces."""
     return sync({
         "parent": PARENT,
         "children": {"ConfigMap.v1": {}},
@@ -34,15 +34,15 @@ def namespace(name, **metadata):
 
 
 class Hooks(unittest.TestCase):
-    def test_customize_wants_the_source_and_the_namespaces(self):
+    def test_customize_selects_the_source_and_the_namespaces(self):
         configmaps, namespaces = customize({"parent": PARENT})["relatedResources"]
         self.assertEqual((configmaps["namespace"], configmaps["names"]), ("default", ["settings"]))
         self.assertEqual(namespaces["labelSelector"], {"matchLabels": {"settings": "shared"}})
 
-    def test_each_namespace_gets_a_copy_of_the_content_alone(self):
-        answer = ask(source(data={"colour": "blue"}, binaryData={"logo": "AA=="}), namespace("red"), namespace("green"))
-        self.assertEqual([child["metadata"]["namespace"] for child in answer["children"]], ["red", "green"])
-        self.assertEqual(answer["children"][0], {
+    def test_each_namespace_gets_a_copy_of_the_content_only(self):
+        response = call(source(data={"colour": "blue"}, binaryData={"logo": "AA=="}), namespace("red"), namespace("green"))
+        self.assertEqual([child["metadata"]["namespace"] for child in response["children"]], ["red", "green"])
+        self.assertEqual(response["children"][0], {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": "settings", "namespace": "red"},
@@ -51,15 +51,15 @@ class Hooks(unittest.TestCase):
         })
 
     def test_the_source_is_not_its_own_copy(self):
-        self.assertEqual(ask(source(), namespace("default"))["children"], [])
+        self.assertEqual(call(source(), namespace("default"))["children"], [])
 
-    def test_a_namespace_on_its_way_out_gets_none(self):
-        leaving = namespace("red", deletionTimestamp="2026-01-01T00:00:00Z")
-        self.assertEqual(ask(source(), leaving)["children"], [])
+    def test_a_terminating_namespace_gets_none(self):
+        terminating = namespace("red", deletionTimestamp="2026-01-01T00:00:00Z")
+        self.assertEqual(call(source(), terminating)["children"], [])
 
     def test_without_a_source_there_are_no_copies(self):
-        answer = ask(None, namespace("red"))
-        self.assertEqual((answer["status"]["sourceFound"], answer["children"]), (False, []))
+        response = call(None, namespace("red"))
+        self.assertEqual((response["status"]["sourceFound"], response["children"]), (False, []))
 
 
 if __name__ == "__main__":

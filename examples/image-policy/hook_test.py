@@ -18,7 +18,7 @@ class Labels(unittest.TestCase):
     def test_a_label_is_added(self):
         self.assertEqual(labels(review(pod("nginx:1")))["patch"], {"metadata": {"labels": {"team": "unassigned"}}})
 
-    def test_what_is_there_stays(self):
+    def test_an_existing_label_stays(self):
         web = pod("nginx:1")
         web["metadata"]["labels"] = {"team": "web"}
         self.assertEqual(labels(review(web)), {"allowed": True})
@@ -35,23 +35,23 @@ class Images(unittest.TestCase):
         ):
             self.assertEqual(images(review(pod(image))), {"allowed": True}, image)
 
-    def test_others_are_not(self):
-        for image, why in (
+    def test_others_are_denied(self):
+        for image, message in (
             ("nginx", "nginx has no tag"),
             ("nginx:", "nginx: has no tag"),
             ("registry:5000/nginx", "registry:5000/nginx has no tag"),
             ("nginx:latest", "nginx:latest has the tag latest"),
         ):
-            answer = images(review(pod("good:1", image)))
-            self.assertFalse(answer["allowed"], image)
-            self.assertIn("spec.containers[1].image: " + why, answer["message"])
+            response = images(review(pod("good:1", image)))
+            self.assertFalse(response["allowed"], image)
+            self.assertIn("spec.containers[1].image: " + message, response["message"])
 
-    def test_all_faults_are_said(self):
+    def test_the_message_has_all_faults(self):
         message = images(review(pod("a", initContainers=[{"image": "b"}], ephemeralContainers=[{"image": "c"}])))["message"]
         for path in ("spec.initContainers[0].image: b ", "spec.containers[0].image: a ", "spec.ephemeralContainers[0].image: c "):
             self.assertIn(path, message)
 
-    def test_what_is_stored_already_stays(self):
+    def test_stored_images_stay_allowed(self):
         self.assertTrue(images(review(pod("nginx"), pod("nginx")))["allowed"])
         self.assertFalse(images(review(pod("apache"), pod("nginx")))["allowed"])
 

@@ -1,7 +1,7 @@
 """The sync hook of the ImmortalContainer controller.
 
-Setpoint posts an ImmortalContainer and the pods it has; the answer is the pods
-it should have, and its status. Python's standard library is all it needs.
+Setpoint posts an ImmortalContainer and its pods; the response has the desired
+pods and status. The hook needs only Python's standard library.
 """
 
 import json
@@ -19,8 +19,8 @@ def sync(request):
     name = parent["metadata"]["name"] + "-immortalpod"
     observed = request["children"]["Pod.v1"].get(name)
 
-    # A finished pod is left out of the answer, which deletes it. The deletion
-    # brings the same question again, now without a pod: the answer is a new one.
+    # The response omits a finished pod, so Setpoint deletes it. The deletion
+    # triggers another call, now without a pod: the response has a new one.
     finished = bool(observed) and observed.get("status", {}).get("phase") in FINISHED
     return {
         "status": {"currentPod": name if observed and not finished else ""},
@@ -41,33 +41,33 @@ def pod(name, image):
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Carries sync over HTTP: JSON in, JSON out."""
+    """Serves sync over HTTP: JSON in, JSON out."""
 
-    protocol_version = "HTTP/1.1"  # connections are kept and used again
-    wbufsize = -1  # a reply leaves in one piece, headers and body together
+    protocol_version = "HTTP/1.1"  # keeps connections open
+    wbufsize = -1  # sends headers and body together
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
-            self.close_connection = True  # where the next request begins is unknown
-            return self.reply(411, {"error": "the request needs a Content-Length"})
+            self.close_connection = True  # the start of the next request is unknown
+            return self.respond(411, {"error": "the request needs a Content-Length"})
         body = self.rfile.read(int(length))
         if self.path != "/sync":
-            return self.reply(404, {"error": "no hook at " + self.path + ", only at /sync"})
+            return self.respond(404, {"error": "no hook at " + self.path + ", only at /sync"})
         try:
-            answer = sync(json.loads(body))
+            response = sync(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             message = "not a sync request: %s: %s" % (type(problem).__name__, problem)
             self.log_error("%s", message)
-            return self.reply(400, {"error": message})
-        self.reply(200, answer)
+            return self.respond(400, {"error": message})
+        self.respond(200, response)
 
     def log_request(self, code="-", size="-"):
-        if code != 200:  # what goes well is not worth a line
+        if code != 200:  # log failures only
             super().log_request(code, size)
 
-    def reply(self, status, answer):
-        body = json.dumps(answer).encode()
+    def respond(self, status, response):
+        body = json.dumps(response).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -76,15 +76,15 @@ class Hook(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    request_queue_size = 128  # many objects may be asked about at once
+    request_queue_size = 128  # Setpoint calls the hook for many objects at once
 
 
 def main():
-    # In a container this is process 1, which signals end only with a handler.
+    # Process 1 of a container ignores SIGTERM unless it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port = int(os.environ.get("PORT", "80"))
     with Server((os.environ.get("HOST", ""), port), Hook) as server:
-        print("answering on port %d" % server.server_port, file=sys.stderr, flush=True)
+        print("listening on port %d" % server.server_port, file=sys.stderr, flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -1,9 +1,9 @@
 """The sync hook of the RollingSet controller.
 
-A RollingSet is numbered pods, as in a StatefulSet. Setpoint posts one with the
-pods it has; the answer is the pods it should have, and its status. Which pod is
-replaced when by a rolling update is Setpoint's business. Python's standard
-library is all it needs.
+A RollingSet has numbered pods, like a StatefulSet. Setpoint posts a RollingSet
+and its pods; the response has the desired pods and status. Setpoint decides when
+a rolling update replaces which pod. The hook needs only Python's standard
+library.
 """
 
 import json
@@ -19,12 +19,12 @@ def sync(request):
     pods = {ordinal(pod): pod for pod in request["children"]["Pod.v1"].values()}
     replicas = parent["spec"]["replicas"]
 
-    # A missing pod waits until all before it are ready, and a surplus one goes
-    # when all behind it are gone.
-    wanted, ready = [], 0
+    # A missing pod waits until all before it are ready, and a surplus pod until
+    # all after it are deleted.
+    desired, ready = [], 0
     for number in range(max(replicas, max(pods, default=0))):
         if number in pods or ready == number:
-            wanted.append(make_pod(parent, number))
+            desired.append(make_pod(parent, number))
         ready += is_ready(pods.get(number))
 
     return {
@@ -32,8 +32,8 @@ def sync(request):
             "replicas": len(pods),
             "readyReplicas": sum(is_ready(pod) for pod in pods.values()),
         },
-        # A rolling update goes in this order: from the last pod to the first.
-        "children": wanted[::-1],
+        # A rolling update uses this order: from the last pod to the first.
+        "children": desired[::-1],
     }
 
 
@@ -65,31 +65,31 @@ def make_pod(parent, number):
 
 
 class Hook(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # connections are kept and used again
-    wbufsize = -1  # a reply leaves in one piece, headers and body together
+    protocol_version = "HTTP/1.1"  # keeps connections open
+    wbufsize = -1  # sends headers and body together
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
-            self.close_connection = True  # where the next request begins is unknown
-            return self.reply(411, {"error": "the request needs a Content-Length"})
+            self.close_connection = True  # the start of the next request is unknown
+            return self.respond(411, {"error": "the request needs a Content-Length"})
         body = self.rfile.read(int(length))
         if self.path != "/sync":
-            return self.reply(404, {"error": "no hook at " + self.path + ", only at /sync"})
+            return self.respond(404, {"error": "no hook at " + self.path + ", only at /sync"})
         try:
-            answer = sync(json.loads(body))
+            response = sync(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             message = "not a sync request: %s: %s" % (type(problem).__name__, problem)
             self.log_error("%s", message)
-            return self.reply(400, {"error": message})
-        self.reply(200, answer)
+            return self.respond(400, {"error": message})
+        self.respond(200, response)
 
     def log_request(self, code="-", size="-"):
-        if code != 200:  # what goes well is not worth a line
+        if code != 200:  # log failures only
             super().log_request(code, size)
 
-    def reply(self, status, answer):
-        body = json.dumps(answer).encode()
+    def respond(self, status, response):
+        body = json.dumps(response).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -98,15 +98,15 @@ class Hook(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    request_queue_size = 128  # many objects may be asked about at once
+    request_queue_size = 128  # Setpoint calls the hook for many objects at once
 
 
 def main():
-    # In a container this is process 1, which signals end only with a handler.
+    # Process 1 of a container ignores SIGTERM unless it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port = int(os.environ.get("PORT", "80"))
     with Server((os.environ.get("HOST", ""), port), Hook) as server:
-        print("answering on port %d" % server.server_port, file=sys.stderr, flush=True)
+        print("listening on port %d" % server.server_port, file=sys.stderr, flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

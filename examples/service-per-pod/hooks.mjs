@@ -1,12 +1,12 @@
 // The hooks of the service-per-pod controller.
 //
-// Setpoint posts a StatefulSet that has the annotation below, with the Services
-// that these hooks gave it; the answer is the Services it should have.
+// Setpoint posts a StatefulSet that has the annotation below, with its attached
+// Services; the response has the desired Services.
 
 const PORTS = "service-per-pod.examples.setpoint.dev/ports";
 const POD_NAME = "statefulset.kubernetes.io/pod-name"; // a label that every pod of a StatefulSet has
 
-/** Answers which Services a StatefulSet should have: one for each of its pods. */
+/** Returns the desired Services of a StatefulSet: one for each of its pods. */
 export function sync({ object }) {
   const ports = object.metadata.annotations[PORTS].split(",").map(parsePort);
   const { replicas, ordinals } = object.spec;
@@ -14,7 +14,7 @@ export function sync({ object }) {
   return { attachments: names.map((name) => makeService(name, ports)) };
 }
 
-/** Answers what should be left of them when the StatefulSet goes, or loses the annotation: nothing. */
+/** Removes all Services when the StatefulSet is deleted, or loses the annotation. */
 export function finalize({ attachments }) {
   return { attachments: [], finalized: Object.keys(attachments["Service.v1"]).length === 0 };
 }

@@ -19,22 +19,22 @@ test("each replica has a Service that selects its pod", () => {
   });
 });
 
-test("ordinals may start elsewhere", () => {
+test("ordinals may start at another number", () => {
   const { attachments } = sync({ object: statefulSet("80", { replicas: 2, ordinals: { start: 5 } }) });
   assert.deepEqual(attachments.map((s) => s.metadata.name), ["db-5", "db-6"]);
 });
 
-test("a port without a target is its own, and there may be several", () => {
+test("a port without a target targets itself, and several ports are allowed", () => {
   const [{ spec }] = sync({ object: statefulSet("80, 443:8443", { replicas: 1 }) }).attachments;
   assert.deepEqual(spec.ports.map((p) => [p.port, p.targetPort]), [[80, 80], [443, 8443]]);
 });
 
-test("unreadable input is reported, not guessed", () => {
+test("invalid ports are an error", () => {
   assert.throws(() => sync({ object: statefulSet("http", { replicas: 1 }) }), /want PORT or PORT:TARGET.*"http"/);
   assert.throws(() => sync({ object: statefulSet("", { replicas: 1 }) }), /found ""/);
 });
 
-test("finalizing ends when the last Service is gone", () => {
+test("finalized is true when the last Service is deleted", () => {
   assert.deepEqual(finalize({ attachments: { "Service.v1": { "db-0": {} } } }), { attachments: [], finalized: false });
   assert.deepEqual(finalize({ attachments: { "Service.v1": {} } }), { attachments: [], finalized: true });
 });

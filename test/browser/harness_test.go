@@ -35,8 +35,8 @@ func TestHarnessFindsErrors(t *testing.T) {
 			return err
 		}
 		return missing(found, "the page has no language", "the page has no title", "the page has 0 main parts",
-			"a heading of level 3 follows one of level 1", "the id a is there 2 times", "contrast 1.", "a field has no label: <input>",
-			"a link or a button has no name: <button>", "an image has no alternative", "for names nothing, which is not there")
+			"a heading of level 3 follows one of level 1", "the id a exists 2 times", "contrast 1.", "a field has no label: <input>",
+			"a link or a button has no name: <button>", "an image has no alternative", "for names nothing, which does not exist")
 	})
 }
 

@@ -1,7 +1,7 @@
-// Runs before anything is painted: the reader's own choice of light or dark.
+// Applies the user's choice of light or dark before the first paint.
 (() => {
   try {
     const theme = localStorage.getItem("setpoint-theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-  } catch { /* Without storage there is no choice to keep. */ }
+  } catch { /* Without storage, the system setting applies. */ }
 })();

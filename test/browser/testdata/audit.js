@@ -1,12 +1,12 @@
-// What is hard to use on a page, as a list of sentences. Run as an expression.
+// Lists the usability problems of a page, as sentences. Run as an expression.
 (() => {
 	const found = [];
-	const complain = (element, what) => found.push(`${what}: ${element.cloneNode(false).outerHTML.slice(0, 200)}`);
+	const report = (element, what) => found.push(`${what}: ${element.cloneNode(false).outerHTML.slice(0, 200)}`);
 	const all = (selector) => [...document.querySelectorAll(selector)];
 	const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
-	const told = (element) => shown(element) && !element.closest("[aria-hidden=true]");
+	const exposed = (element) => shown(element) && !element.closest("[aria-hidden=true]");
 
-	// Words for those who hear the page.
+	// Names for screen readers.
 	if (!document.documentElement.lang) found.push("the page has no language");
 	if (!document.title.trim()) found.push("the page has no title");
 	if (all("main").length !== 1) found.push(`the page has ${all("main").length} main parts`);
@@ -16,39 +16,39 @@
 		element.getAttribute("aria-label")?.trim();
 	for (const field of all("input:not([type=hidden], [type=submit], [type=button], [type=reset]), select, textarea")) {
 		const label = [...(field.labels ?? [])].map((l) => l.textContent).join(" ").trim();
-		if (shown(field) && !label && !labelled(field)) complain(field, "a field has no label");
+		if (shown(field) && !label && !labelled(field)) report(field, "a field has no label");
 	}
 	for (const thing of all("a[href], button, summary")) {
 		const name = labelled(thing) || thing.textContent.trim() || thing.querySelector("img[alt], [role=img][aria-label], svg > title");
-		if (told(thing) && !name) complain(thing, "a link or a button has no name");
+		if (exposed(thing) && !name) report(thing, "a link or a button has no name");
 	}
-	for (const picture of all("img:not([alt])")) complain(picture, "an image has no alternative");
+	for (const picture of all("img:not([alt])")) report(picture, "an image has no alternative");
 	for (const drawing of all("svg:not([aria-hidden=true])")) {
-		if (told(drawing) && !labelled(drawing) && !drawing.querySelector("title")) complain(drawing, "a drawing has no name and is not hidden");
+		if (exposed(drawing) && !labelled(drawing) && !drawing.querySelector("title")) report(drawing, "a drawing has no name and is not hidden");
 	}
-	for (const table of all("table")) if (shown(table) && !table.querySelector("th")) complain(table, "a table has no headings");
+	for (const table of all("table")) if (shown(table) && !table.querySelector("th")) report(table, "a table has no headings");
 
-	// Headings are a list of contents.
-	const headings = all("h1, h2, h3, h4, h5, h6").filter(told);
+	// Headings form a table of contents.
+	const headings = all("h1, h2, h3, h4, h5, h6").filter(exposed);
 	if (headings.filter((h) => h.tagName === "H1").length !== 1) found.push("the page does not have one h1");
 	let level = 0;
 	for (const heading of headings) {
 		const now = Number(heading.tagName[1]);
-		if (now > level + 1) complain(heading, `a heading of level ${now} follows one of level ${level}`);
+		if (now > level + 1) report(heading, `a heading of level ${now} follows one of level ${level}`);
 		level = now;
 	}
 
-	// What refers to something must find it, and only one.
+	// References must resolve to exactly one element.
 	const ids = new Map();
 	for (const element of all("[id]")) ids.set(element.id, (ids.get(element.id) ?? 0) + 1);
-	for (const [id, times] of ids) if (times > 1) found.push(`the id ${id} is there ${times} times`);
+	for (const [id, times] of ids) if (times > 1) found.push(`the id ${id} exists ${times} times`);
 	for (const attribute of ["aria-labelledby", "aria-describedby", "aria-controls", "for"]) {
 		for (const element of all(`[${attribute}]`)) {
-			for (const id of idrefs(element, attribute)) if (!ids.has(id)) complain(element, `${attribute} names ${id}, which is not there`);
+			for (const id of idrefs(element, attribute)) if (!ids.has(id)) report(element, `${attribute} names ${id}, which does not exist`);
 		}
 	}
 
-	// Contrast, as WCAG 2 computes it. A canvas knows all ways to write a color.
+	// Contrast, as WCAG 2 computes it. A canvas parses every color syntax.
 	const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
 	const known = new Map();
 	const parse = (color) => {
@@ -70,7 +70,7 @@
 		const layers = [];
 		for (let e = element; e; e = e.parentElement) {
 			const style = getComputedStyle(e);
-			if (style.backgroundImage !== "none") return null; // a picture is for eyes to judge
+			if (style.backgroundImage !== "none") return null; // the contrast on an image cannot be computed
 			layers.push(parse(style.backgroundColor));
 			if (layers.at(-1)[3] === 1) break;
 		}
@@ -86,11 +86,11 @@
 	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let text = texts.nextNode(); text; text = texts.nextNode()) {
 		const element = text.parentElement;
-		if (seen.has(element) || !text.data.trim() || !told(element) || element.closest(":disabled, [aria-disabled=true], option, svg, script, style, template")) continue;
+		if (seen.has(element) || !text.data.trim() || !exposed(element) || element.closest(":disabled, [aria-disabled=true], option, svg, script, style, template")) continue;
 		seen.add(element);
 		const style = getComputedStyle(element);
 		const box = element.getBoundingClientRect();
-		if (box.width <= 1 || box.height <= 1) continue; // for ears alone
+		if (box.width <= 1 || box.height <= 1) continue; // for screen readers only
 		const below = background(element);
 		if (!below) continue;
 		const [r, g, b, a] = parse(style.color);
@@ -99,7 +99,7 @@
 		const ratio = (bright + 0.05) / (dim + 0.05);
 		const size = parseFloat(style.fontSize);
 		const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-		if (ratio < (large ? 3 : 4.5)) complain(element, `contrast ${ratio.toFixed(2)} of "${text.data.trim().slice(0, 40)}"`);
+		if (ratio < (large ? 3 : 4.5)) report(element, `contrast ${ratio.toFixed(2)} of "${text.data.trim().slice(0, 40)}"`);
 	}
 	return found;
 })();

@@ -1,5 +1,5 @@
-"""Keeps exchange rates in ConfigMaps: an ExchangeRate names a currency, and the
-ConfigMap of its name has what a euro is worth in it."""
+"""Stores exchange rates in ConfigMaps: an ExchangeRate names a currency, and the
+ConfigMap of its name has the rate of a euro in it."""
 
 import datetime
 import functools
@@ -15,21 +15,21 @@ HOUR = 3600
 
 
 class RateUnknown(Exception):
-    """The rate service did not say what a euro is worth."""
+    """The rate service returned no valid rate."""
 
 
-def ask(currency):
-    """The rate of a currency, as the ConfigMap is to have it."""
+def get_rate(currency):
+    """Return the rate of a currency, as text for the ConfigMap."""
     try:
-        answer = requests.get(RATES + "/latest", params={"symbols": currency}, timeout=5)
-        answer.raise_for_status()
-        rates = answer.json()["rates"]
+        response = requests.get(RATES + "/latest", params={"symbols": currency}, timeout=5)
+        response.raise_for_status()
+        rates = response.json()["rates"]
     except (requests.RequestException, KeyError, ValueError) as e:
-        raise RateUnknown(f"ask the rate service for {currency}: {e}") from e
+        raise RateUnknown(f"request the rate of {currency}: {e}") from e
     if currency not in rates:
-        raise RateUnknown(f"the rate service does not know {currency}")
+        raise RateUnknown(f"the rate service has no rate of {currency}")
     if not isinstance(rates[currency], (int, float)) or rates[currency] <= 0:
-        raise RateUnknown(f"the rate service says that a euro is {rates[currency]} {currency}, which cannot be")
+        raise RateUnknown(f"the rate service returned an invalid rate: {rates[currency]} {currency}")
     return str(rates[currency])
 
 
@@ -38,24 +38,24 @@ def ask(currency):
 @kopf.timer(*KIND, interval=HOUR, initial_delay=HOUR)
 def publish(body, spec, status, patch, retry, **_):
     try:
-        rate = ask(spec["currency"])
+        rate = get_rate(spec["currency"])
     except RateUnknown as e:
-        tell(body, status, patch, "False", "RateUnknown", str(e))
+        report(body, status, patch, "False", "RateUnknown", str(e))
         raise kopf.TemporaryError(str(e), delay=min(2 ** retry, 60)) from e
     write(body, {"rate": rate, "currency": spec["currency"]}, known="rate" in status)
     patch.status["rate"] = rate
     patch.status["currency"] = spec["currency"]
-    tell(body, status, patch, "True", "Published", f"a euro is {rate} {spec['currency']}")
+    report(body, status, patch, "True", "Published", f"a euro is {rate} {spec['currency']}")
 
 
 @functools.cache
 def api():
-    """The client, which Kopf has logged in by the time a handler is called."""
+    """Return the client. Kopf logs in before it calls a handler."""
     return kubernetes.client.CoreV1Api()
 
 
 def write(owner, data, known):
-    """Creates the ConfigMap, or changes the one that is known to be there."""
+    """Create the ConfigMap, or change the existing one."""
     config_map = {"data": data, "metadata": {"name": owner["metadata"]["name"]}}
     kopf.adopt(config_map, owner=owner)
     name, namespace = config_map["metadata"]["name"], config_map["metadata"]["namespace"]
@@ -73,15 +73,15 @@ def write(owner, data, known):
             raise
 
 
-def tell(body, status, patch, well, reason, message):
-    """Says in a condition, and in an event when it is news, how it went."""
+def report(body, status, patch, handled, reason, message):
+    """Set the condition, and emit an event if it changed."""
     before = next((c for c in status.get("conditions", []) if c["type"] == "Handled"), {})
-    if (before.get("status"), before.get("message")) == (well, message):
+    if (before.get("status"), before.get("message")) == (handled, message):
         return
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     patch.status["conditions"] = [{
-        "type": "Handled", "status": well, "reason": reason, "message": message,
-        "lastTransitionTime": before["lastTransitionTime"] if before.get("status") == well else now,
+        "type": "Handled", "status": handled, "reason": reason, "message": message,
+        "lastTransitionTime": before["lastTransitionTime"] if before.get("status") == handled else now,
         "observedGeneration": body["metadata"]["generation"],
     }]
-    kopf.event(body, type="Normal" if well == "True" else "Warning", reason=reason, message=message)
+    kopf.event(body, type="Normal" if handled == "True" else "Warning", reason=reason, message=message)

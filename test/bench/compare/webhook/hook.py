@@ -1,5 +1,5 @@
-"""Says what becomes of an ExchangeRate: a ConfigMap of its name, with what a euro is
-worth in its currency."""
+"""Publishes an ExchangeRate as a ConfigMap of its name, with the rate of a euro in its
+currency."""
 
 import json
 import os
@@ -12,59 +12,59 @@ RATES = os.environ["RATES"]
 
 
 class RateUnknown(Exception):
-    """The rate service did not say what a euro is worth."""
+    """The rate service returned no valid rate."""
 
 
-def ask(currency):
-    """The rate of a currency, as the ConfigMap is to have it."""
+def get_rate(currency):
+    """Return the rate of a currency, as text for the ConfigMap."""
     try:
-        with urlopen(RATES + "/latest?" + urlencode({"symbols": currency}), timeout=5) as answer:
-            rates = json.load(answer)["rates"]
+        with urlopen(RATES + "/latest?" + urlencode({"symbols": currency}), timeout=5) as response:
+            rates = json.load(response)["rates"]
     except (URLError, TimeoutError, KeyError, ValueError) as e:
-        raise RateUnknown(f"ask the rate service for {currency}: {e}") from e
+        raise RateUnknown(f"request the rate of {currency}: {e}") from e
     if currency not in rates:
-        raise RateUnknown(f"the rate service does not know {currency}")
+        raise RateUnknown(f"the rate service has no rate of {currency}")
     if not isinstance(rates[currency], (int, float)) or rates[currency] <= 0:
-        raise RateUnknown(f"the rate service says that a euro is {rates[currency]} {currency}, which cannot be")
+        raise RateUnknown(f"the rate service returned an invalid rate: {rates[currency]} {currency}")
     return str(rates[currency])
 
 
-def publish(told):
-    currency = told["object"]["spec"]["currency"]
+def publish(request):
+    currency = request["object"]["spec"]["currency"]
     try:
-        now = {"rate": ask(currency), "currency": currency}
+        status = {"rate": get_rate(currency), "currency": currency}
     except RateUnknown as e:
         return {"error": {"message": str(e)}}
-    message = f"a euro is {now['rate']} {currency}"
-    before = told["object"].get("status", {})
-    news = (before.get("rate"), before.get("currency")) != (now["rate"], currency)
+    message = f"a euro is {status['rate']} {currency}"
+    before = request["object"].get("status", {})
+    changed = (before.get("rate"), before.get("currency")) != (status["rate"], currency)
     return {
-        "apply": [config_map(told, now)],
-        "status": now,
+        "apply": [config_map(request, status)],
+        "status": status,
         "conditions": [{"type": "Published", "status": "True", "reason": "Published", "message": message}],
-        "events": [{"type": "Normal", "reason": "Published", "message": message}] if news else [],
+        "events": [{"type": "Normal", "reason": "Published", "message": message}] if changed else [],
     }
 
 
-def restore(told):
-    """The last good rate comes back, whether the service answers or not."""
-    status = told["object"].get("status", {})
+def restore(request):
+    """Restore the last good rate, even if the rate service fails."""
+    status = request["object"].get("status", {})
     if "rate" not in status:
         return {}
-    return {"apply": [config_map(told, {"rate": status["rate"], "currency": status["currency"]})]}
+    return {"apply": [config_map(request, {"rate": status["rate"], "currency": status["currency"]})]}
 
 
-def config_map(told, data):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": told["object"]["metadata"]["name"]}, "data": data}
+def config_map(request, data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": request["object"]["metadata"]["name"]}, "data": data}
 
 
 class Hook(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body leave together
+    wbufsize = -1  # sends headers and body together
 
     def do_POST(self):
-        told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        body = json.dumps({"/publish": publish, "/restore": restore}[self.path](told)).encode()
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps({"/publish": publish, "/restore": restore}[self.path](request)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
