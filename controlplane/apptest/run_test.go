@@ -88,7 +88,7 @@ func TestInvalidApp(t *testing.T) {
 	app := setpoint.New("Wrong")
 	setpoint.For[ExchangeRate](app)
 	said := mustFail(t, func(t testing.TB) { plane.Start(t, app) })
-	expect(t, said, "start the app: the app Wrong cannot run", "lower-case letters", "give app.Define a CustomResourceDefinition of kind ExchangeRate")
+	expect(t, said, "start the app: the app Wrong cannot run", "lower-case letters", "install a CustomResourceDefinition of kind ExchangeRate")
 }
 
 func TestAppNeverReady(t *testing.T) {

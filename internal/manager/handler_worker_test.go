@@ -68,7 +68,7 @@ func TestMetricsOfHandlers(t *testing.T) {
 		o.Handled("greeter", "greet", hook.ReasonCreate, time.Second, err)
 	}
 	const want = `setpoint_handler_calls_total error, setpoint_handler_calls_total ok, setpoint_handler_calls_total retry, ` +
-		`setpoint_handler_calls_total terminal, setpoint_handler_calls_total timeout, setpoint_syncs_total postponed`
+		`setpoint_handler_calls_total terminal, setpoint_handler_calls_total timeout, setpoint_reconciles_total postponed`
 	if got := outcomeCounters(t, m); got != want {
 		t.Errorf("got %s", got)
 	}

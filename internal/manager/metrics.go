@@ -46,15 +46,15 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry:     prometheus.NewRegistry(),
-		runs:         counter("setpoint_syncs_total", "Reconciliations of objects, by outcome.", "controller", "outcome"),
-		runTime:      histogram("setpoint_sync_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller"),
+		runs:         counter("setpoint_reconciles_total", "Reconciliations of objects, by outcome.", "controller", "outcome"),
+		runTime:      histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller"),
 		queueWait:    histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller"),
 		hookCalls:    counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle or admit) and HTTP status code; code 0 means no response.", "controller", "hook", "code"),
 		hookTime:     histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook"),
 		handlerCalls: counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome"),
 		handlerTime:  histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler"),
-		reviews:      counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "review", "operation", "result"),
-		reviewTime:   histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "review"),
+		reviews:      counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result"),
+		reviewTime:   histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook"),
 		writes:       counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome"),
 		writeTime:    histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb"),
 	}
@@ -130,12 +130,12 @@ var (
 	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
 	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority.", "controller", "priority")
 	queueBackoffDesc  = newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller")
-	parentsDesc       = newDesc("setpoint_parents", "Objects managed by a controller.", "controller")
+	parentsDesc       = newDesc("setpoint_objects", "Objects managed by a controller.", "controller")
 	childrenDesc      = newDesc("setpoint_children", "Children owned by these objects.", "controller")
 	readyDesc         = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
 	overdueCallsDesc  = newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller")
 	heldDeletionsDesc = newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller")
-	inErrorDesc       = newDesc("setpoint_parents_in_error", "Objects whose latest reconciliation failed.", "controller")
+	inErrorDesc       = newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller")
 	conflictingDesc   = newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.", "controller")
 )
 
