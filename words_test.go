@@ -66,7 +66,7 @@ func TestRetiredWords(t *testing.T) {
 }
 
 func TestRetiredWordsInPages(t *testing.T) {
-	for _, name := range textFiles(t, ".md", ".html", ".yaml", ".sh", "Makefile") {
+	for _, name := range textFiles(t, ".md", ".html", ".css", ".js", ".mjs", ".py", ".yaml", ".yml", ".sh", "Makefile") {
 		if exempt(name) {
 			continue
 		}
