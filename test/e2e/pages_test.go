@@ -194,7 +194,6 @@ func (c *pageCluster) expect(shown shownCommand) {
 		}
 		return nil
 	}
-	limit := time.Minute
 	switch {
 	case *updatePages:
 		<-time.After(5 * time.Second) // long enough for a person to look
@@ -202,11 +201,15 @@ func (c *pageCluster) expect(shown shownCommand) {
 			shown.update(c.t, got)
 		}
 	case strings.Contains(shown.command, " delete "):
-		if err := check(); err != nil {
-			c.t.Error(err)
-		}
+		c.until(waitTimeout, func() error {
+			err := check()
+			if err != nil && !strings.Contains(got, "(NotFound)") {
+				c.t.Fatal(err)
+			}
+			return err // The object may not exist yet.
+		})
 	default:
-		c.until(limit, check)
+		c.until(waitTimeout, check)
 	}
 }
 
