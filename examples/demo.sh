@@ -17,17 +17,17 @@ for folder; do
 	sh "$folder/demo.sh"
 done
 
-heading 'And now you' \
+heading 'What to try next' \
 	'That was a real etcd, API server, controller manager and scheduler. Run one of the' \
-	'examples, and take the walk in its README.md in a second terminal:'
+	'examples, and follow its README.md in a second terminal:'
 for folder; do
 	echo "  bin/setpoint dev $folder"
 done
 cat <<'END_OF_TEXT'
 
-Change its hook and save it: it is restarted, and all its objects are looked at
-anew. Misspell "children" there: nothing is deleted, and `kubectl describe` says
-why. docs/getting-started.md leads to a controller of your own, in ten minutes.
+Change the hook and save it: Setpoint restarts it and reconciles all its objects.
+Misspell "children" in it: nothing is deleted, and `kubectl describe` says why.
+docs/getting-started.md shows how to write your own controller in ten minutes.
 END_OF_TEXT
 if ! command -v node >/dev/null; then
 	say 'No node command was found, so the examples in JavaScript were left out: install' \
