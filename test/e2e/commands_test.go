@@ -43,6 +43,7 @@ func commands() map[string]command {
 		"tell":       instructCommand,
 		"proxy":      proxyCommand,
 		"same":       same,
+		"shown":      shown,
 	}
 }
 

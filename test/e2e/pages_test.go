@@ -34,7 +34,8 @@ func TestTutorial(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runInParallel(t)
 			c := startTutorial(t, files)
-			for _, shown := range page.commands("## Run it", "kubectl") {
+			run := testedPages[0]
+			for _, shown := range page.commands(run.heading, run.commands...) {
 				if name != "Go" || !strings.Contains(shown.command, "compositecontrollers") {
 					c.expect(shown)
 				}
@@ -43,18 +44,23 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
+// testedPages lists the sections whose commands TestTutorial and TestPages run, by the first words of
+// the commands. Scripts compare other commands with their outputs (see shown).
+var testedPages = []struct {
+	page, heading string
+	examples      []string
+	commands      []string
+}{
+	{"docs/getting-started.md", "## Run it", nil, []string{"kubectl"}},
+	{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
+	{"docs/dashboard.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
+	{"docs/plan.md", "# Plan: what a controller would do", []string{"blue-green"}, []string{"setpoint"}},
+}
+
 // TestPages runs the commands of other pages. What a page shows is what they print.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	for _, each := range []struct {
-		page, heading string
-		examples      []string
-		commands      []string
-	}{
-		{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
-		{"docs/dashboard.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
-		{"docs/plan.md", "# Plan: what a controller would do", []string{"blue-green"}, []string{"setpoint"}},
-	} {
+	for _, each := range testedPages[1:] {
 		t.Run(each.page, func(t *testing.T) {
 			runInParallel(t)
 			c := startExamples(t, each.examples...)
@@ -168,6 +174,8 @@ func addModule(t *testing.T, dir string, files map[string]string) {
 var (
 	clock  = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+\b`)
 	age    = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s|m)(\d+s)?\b`)
+	moment = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	port   = regexp.MustCompile(`(http://127\.0\.0\.1|localhost):\d+(/[\w-]+)?`)
 	digest = regexp.MustCompile(`(seen\\?":\\?")[\w-]+`)
 	spaces = regexp.MustCompile(`[ \t]+`)
 )
@@ -175,6 +183,7 @@ var (
 // normalize leaves out what differs from run to run.
 func normalize(text string) string {
 	text = age.ReplaceAllString(clock.ReplaceAllString(text, "CLOCK"), "AGE")
+	text = port.ReplaceAllString(moment.ReplaceAllString(text, "MOMENT"), "HOST")
 	text = digest.ReplaceAllString(text, "${1}DIGEST")
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -256,8 +265,8 @@ func indent(text string) string {
 
 // page is a page by its headings.
 type page struct {
-	name     string
-	sections map[string]string
+	name, text string
+	sections   map[string]string
 }
 
 func readPage(t *testing.T, name string) page {
@@ -266,8 +275,12 @@ func readPage(t *testing.T, name string) page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, heading := page{name: name, sections: map[string]string{}}, ""
-	for line := range strings.Lines(string(text)) {
+	return parsePage(name, string(text))
+}
+
+func parsePage(name, text string) page {
+	p, heading := page{name: name, text: text, sections: map[string]string{}}, ""
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			heading = strings.TrimSpace(line)
 		}
@@ -286,28 +299,40 @@ func (p page) files(heading string) map[string]string {
 	return files
 }
 
-// commands are the commands of a section that begin with one of some words, with their output. A
-// command that ends in | has a second line.
+// commands are the commands of a section that begin with one of some words, with their output.
 func (p page) commands(heading string, words ...string) []shownCommand {
-	var all []shownCommand
-	for line := range strings.Lines(p.sections[heading]) {
-		text, indented := strings.CutPrefix(line, "    ")
-		command, prompt := strings.CutPrefix(text, "$ ")
-		last := len(all) - 1
-		switch {
-		case indented && prompt:
-			all = append(all, shownCommand{page: p.name, command: strings.TrimRight(command, "\n")})
-		case strings.TrimSpace(line) != "" && !indented:
-			all = append(all, shownCommand{}) // what follows is no output
-		case last < 0:
-		case strings.HasSuffix(all[last].command, "|"):
-			all[last].command += " " + strings.TrimSpace(text)
-		default:
-			all[last].output += text
-		}
-	}
-	return slices.DeleteFunc(all, func(shown shownCommand) bool {
+	return slices.DeleteFunc(p.parseCommands(p.sections[heading]), func(shown shownCommand) bool {
 		word, _, _ := strings.Cut(shown.command, " ")
 		return !slices.Contains(words, word)
 	})
+}
+
+// allCommands are the commands of a page with their output.
+func (p page) allCommands() []shownCommand {
+	return slices.DeleteFunc(p.parseCommands(p.text), func(shown shownCommand) bool { return shown.command == "" })
+}
+
+// parseCommands returns the commands of a text. A command that ends in | has a second line. Text
+// that is not indented ends an output: an empty command stands for it.
+func (p page) parseCommands(text string) []shownCommand {
+	var all []shownCommand
+	depth := 0
+	for line := range strings.Lines(text) {
+		indented := strings.TrimLeft(line, " ")
+		spaces := len(line) - len(indented)
+		command, prompt := strings.CutPrefix(indented, "$ ")
+		last := len(all) - 1
+		switch {
+		case prompt && spaces >= 4:
+			all, depth = append(all, shownCommand{page: p.name, command: strings.TrimRight(command, "\n")}), spaces
+		case strings.TrimSpace(line) != "" && spaces < max(depth, 4):
+			all = append(all, shownCommand{})
+		case last < 0:
+		case strings.HasSuffix(all[last].command, "|"):
+			all[last].command += " " + strings.TrimSpace(line)
+		default:
+			all[last].output += line[min(depth, len(line)-1):]
+		}
+	}
+	return all
 }
