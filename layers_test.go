@@ -26,6 +26,7 @@ var layers = [][]string{
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
 	{"internal/manager/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/leader"},
+	{"internal/manager/rbac"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
 	{"internal/dryrun", "internal/flags", "dashboard"},
 	{"."},

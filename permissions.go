@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
 
 // Requires declares permissions in addition to those of the handlers and functions, such
@@ -33,7 +33,7 @@ func (a *App) Binds(kind string, names ...string) {
 }
 
 // addRequired adds the permissions of Requires and Binds.
-func (a *App) addRequired(grants []manager.NamespaceRules, namespaces []string) []manager.NamespaceRules {
+func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []rbac.NamespaceRules {
 	grants = addRules(grants, "", a.required)
 	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
 		namespaces = []string{""}
@@ -45,7 +45,7 @@ func (a *App) addRequired(grants []manager.NamespaceRules, namespaces []string) 
 }
 
 // addRules adds rules in one namespace.
-func addRules(grants []manager.NamespaceRules, namespace string, rules []rbacv1.PolicyRule) []manager.NamespaceRules {
+func addRules(grants []rbac.NamespaceRules, namespace string, rules []rbacv1.PolicyRule) []rbac.NamespaceRules {
 	if len(rules) == 0 {
 		return grants
 	}
@@ -55,8 +55,8 @@ func addRules(grants []manager.NamespaceRules, namespace string, rules []rbacv1.
 			return grants
 		}
 	}
-	grants = append(grants, manager.NamespaceRules{Namespace: namespace, Rules: rules})
-	slices.SortStableFunc(grants, func(a, b manager.NamespaceRules) int { return strings.Compare(a.Namespace, b.Namespace) })
+	grants = append(grants, rbac.NamespaceRules{Namespace: namespace, Rules: rules})
+	slices.SortStableFunc(grants, func(a, b rbac.NamespaceRules) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return grants
 }
 

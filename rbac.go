@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
 
 // rbacCommand prints the permissions of the app.
@@ -65,7 +66,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	}
 	managerOpts := a.managerOptions(o, true)
 	managerOpts.InspectAddress = manager.Cluster{InCluster: true}.InspectAddress(o.InspectAddress)
-	grants, err := manager.RequiredRules(all, managerOpts)
+	required, err := manager.RequiredPermissions(all, managerOpts)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 		text = slices.Concat(text, []byte("---\n"), empty)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
-	roles, err := manager.RBACManifests(a.name, subject, a.addRequired(grants, o.Namespaces))
+	roles, err := rbac.Manifests(a.name, subject, a.addRequired(required.RulesByNamespace(), o.Namespaces))
 	if len(roles) > 0 {
 		text = slices.Concat(text, []byte("---\n"), roles)
 	}

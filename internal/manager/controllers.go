@@ -18,7 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/request"
@@ -66,8 +65,8 @@ type controllerState struct {
 	// refusal is why the controller does not run, unless it is suspended.
 	refusal   error
 	suspended bool
-	// kinds, children and historyKinds are those of a suspended controller.
-	kinds, children, historyKinds []model.Kind
+	// kinds are those of a suspended controller.
+	kinds controllerKinds
 	// releasing is the progress, or the error, of removing finalizers while the object
 	// is being deleted; "" otherwise.
 	releasing string

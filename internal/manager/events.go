@@ -71,21 +71,19 @@ type eventSink struct {
 	instance string
 }
 
-var eventResource = object.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
-
 // Create sets the reporting instance. The source has no host, so that equal events of
 // several replicas are aggregated.
 func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	e.ReportingInstance = s.instance
-	return s.send(s.client.Post().AbsPath(eventResource.Path(e.Namespace, "")), "application/json", e)
+	return s.send(s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")), "application/json", e)
 }
 
 func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
-	return s.send(s.client.Put().AbsPath(eventResource.Path(e.Namespace, e.Name)), "application/json", e)
+	return s.send(s.client.Put().AbsPath(object.Events.Path(e.Namespace, e.Name)), "application/json", e)
 }
 
 func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
-	req := s.client.Patch(types.StrategicMergePatchType).AbsPath(eventResource.Path(e.Namespace, e.Name))
+	req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
 	return s.store(req.Body(patch))
 }
 

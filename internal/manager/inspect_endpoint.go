@@ -18,14 +18,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // InspectAuto selects an address by the environment, see Cluster.InspectAddress.
 const InspectAuto = "auto"
-
-// secretResource is the resource of Secrets.
-var secretResource = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 
 // anyLoopbackPort is the address of processes that publish their port.
 const anyLoopbackPort = "127.0.0.1:0"
@@ -107,15 +103,6 @@ func (m *Manager) inspectGuard(ctx context.Context) (guard wire.Guard, published
 
 // usesInspectSecret reports whether the token of the inspect endpoint is in a Secret.
 func (o *Options) usesInspectSecret() bool { return o.InspectAddress != "" && o.InspectDir == "" }
-
-// inspectPermissions returns the permissions for that Secret, without create, which could
-// not be limited to one name.
-func inspectPermissions(o *Options) []permission {
-	if !o.usesInspectSecret() {
-		return nil
-	}
-	return inNamespace(o.Namespace, forName(token.SecretName, permissionsFor(secretResource, "get", "update")))
-}
 
 // InspectSecret returns the empty Secret to create before a Manager runs; nil if it needs
 // none.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // processLeaseInterval is the interval of renewals without leader election. A process is
@@ -245,9 +244,6 @@ func holderOf(lease *coordinationv1.Lease) string {
 	}
 	return *lease.Spec.HolderIdentity
 }
-
-// leaseResource is the resource of Leases.
-var leaseResource = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 
 // releaseTimeout limits the release of a Lease at shutdown.
 const releaseTimeout = 2 * time.Second

@@ -77,7 +77,7 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return cs.manager.checkAccess(ctx, key.Name, controllerPermissions(kind.Resource, compiled, &cs.manager.options))
+	return cs.manager.checkAccess(ctx, key.Name, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.
@@ -91,8 +91,7 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.StatusWarning, compiled.Suspended
 		if now.suspended {
-			now.kinds, now.children = controllerKinds(compiled)
-			now.historyKinds = historyKindsOf(compiled)
+			now.kinds = kindsOf(compiled)
 		}
 		now.running = cs.start(compiled, now.object)
 	}

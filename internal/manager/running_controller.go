@@ -174,14 +174,9 @@ func addQueueStats(sum *queue.Stats, s queue.Stats) {
 // parentKinds returns the kinds of parents and of handled objects.
 func (r *runningController) parentKinds() []compile.ResourceName {
 	var all []compile.ResourceName
-	add := func(resource object.Resource) {
+	managed, _, _ := r.Resources()
+	for _, resource := range managed {
 		all = append(all, compile.ResourceName{APIVersion: resource.APIVersion(), Plural: resource.Plural})
-	}
-	for _, p := range r.Programs {
-		add(p.Parent)
-	}
-	for _, p := range r.Handlers {
-		add(p.Resource)
 	}
 	return all
 }
@@ -193,21 +188,8 @@ func (r *runningController) usesCRD(definition string) bool {
 
 // allKinds returns all kinds of a controller.
 func allKinds(c *compile.Compiled) []object.Resource {
-	all := slices.Clone(c.AdmissionKinds)
-	for _, p := range c.Programs {
-		all = append(all, p.Parent)
-		for _, rule := range p.Children {
-			all = append(all, rule.Resource)
-		}
-		all = append(all, p.Reads...)
-	}
-	for _, p := range c.Handlers {
-		all = append(append(append(all, p.Resource), p.Owns...), p.Reads...)
-		for _, w := range p.Writes {
-			all = append(all, w.Resource)
-		}
-	}
-	return all
+	managed, written, read := c.Resources()
+	return slices.Concat(c.AdmissionKinds, managed, written, read)
 }
 
 // equivalent reports whether a controller with an unchanged object compiles to what already

@@ -133,7 +133,7 @@ func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
 		of := func(k model.Kind) bool {
 			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
 		}
-		if one.suspended && slices.ContainsFunc(one.kinds, of) {
+		if one.suspended && slices.ContainsFunc(one.kinds.managed, of) {
 			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Suspended: true, Controller: one.name, Process: s.Name()})
 		}
 	}

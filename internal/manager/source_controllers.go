@@ -76,7 +76,7 @@ func (s *source) Controllers(context.Context) ([]model.Controller, error) {
 // controller converts a snapshot.
 func (s *source) controller(one *controllerSnapshot) model.Controller {
 	c := model.Controller{
-		Name: one.name, Process: s.Name(), Kinds: []model.Kind{}, Description: []string{},
+		Name: one.name, Process: s.Name(), Description: []string{},
 		Notes: one.notes, Suspended: one.suspended,
 		Calls: s.manager.history.Calls(one.name), Series: s.manager.history.Series(one.name, time.Now()),
 	}
@@ -84,17 +84,14 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		declared := model.RefOf(one.resource, one.object)
 		c.Declared = &declared
 	}
-	if one.suspended {
-		c.Kinds, c.Children, c.RevisionKinds = one.kinds, one.children, one.historyKinds
-	}
 	var health controller.Health
+	kinds := one.kinds
 	if r := one.running; r != nil {
-		health = r.health()
-		c.Kinds, c.Children = controllerKinds(r.Compiled)
-		c.RevisionKinds = historyKindsOf(r.Compiled)
+		health, kinds = r.health(), kindsOf(r.Compiled)
 		c.AllReplicas = len(r.Programs)+len(r.Handlers) == 0
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
+	c.Kinds, c.Children, c.RevisionKinds = append([]model.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
 	if !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || c.AllReplicas {
@@ -155,42 +152,26 @@ func modelConditions(all []metav1.Condition) []model.Condition {
 	return conditions
 }
 
-// controllerKinds returns the kinds of a controller's objects, and those of the children and
-// other objects that it may write.
-func controllerKinds(r *compile.Compiled) (kinds, children []model.Kind) {
-	kinds = []model.Kind{}
-	for _, p := range r.Programs {
-		kinds = append(kinds, model.KindOf(p.Parent))
-		for _, rule := range p.Children {
-			children = append(children, model.KindOf(rule.Resource))
-		}
+// controllerKinds are the kinds of a controller's objects, those of the children and other
+// objects that it may write, and those of owned objects in which it stores history.
+type controllerKinds struct{ managed, written, history []model.Kind }
+
+func kindsOf(c *compile.Compiled) controllerKinds {
+	managed, written, _ := c.Resources()
+	kinds := controllerKinds{managed: uniqueKinds(slices.Concat(managed, c.AdmissionKinds)), written: uniqueKinds(written)}
+	if slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Children.Rolling() }) ||
+		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
+		kinds.history = []model.Kind{model.KindOf(plan.ControllerRevisions)}
 	}
-	for _, p := range r.Handlers {
-		kinds = append(kinds, model.KindOf(p.Resource))
-		for _, owned := range p.Owns {
-			children = append(children, model.KindOf(owned))
-		}
-		for _, w := range p.Writes {
-			children = append(children, model.KindOf(w.Resource))
-		}
-	}
-	for _, resource := range r.AdmissionKinds {
+	return kinds
+}
+
+// uniqueKinds returns sorted kinds without duplicates.
+func uniqueKinds(resources []object.Resource) []model.Kind {
+	kinds := []model.Kind{}
+	for _, resource := range resources {
 		kinds = append(kinds, model.KindOf(resource))
 	}
-	return uniqueKinds(kinds), uniqueKinds(children)
-}
-
-// historyKindsOf returns the kinds of owned objects in which a controller stores history.
-func historyKindsOf(r *compile.Compiled) []model.Kind {
-	rolling := slices.ContainsFunc(r.Programs, func(p compose.Program) bool { return p.Children.Rolling() })
-	if !rolling && !slices.ContainsFunc(r.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
-		return nil
-	}
-	return []model.Kind{model.KindOf(plan.ControllerRevisions)}
-}
-
-// uniqueKinds sorts kinds and removes duplicates.
-func uniqueKinds(kinds []model.Kind) []model.Kind {
 	slices.SortFunc(kinds, func(a, b model.Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})

@@ -19,9 +19,9 @@ func TestControllerKinds(t *testing.T) {
 		Resource: object.Resource{Version: "v1", Kind: "Node"}, Owns: []object.Resource{owned},
 		Writes: []handle.WritePermission{{Resource: pods, Evict: true, Namespace: "shop"}, {Resource: owned, Apply: true}},
 	}}}}
-	kinds, children := controllerKinds(r.Compiled)
-	if len(kinds) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
-		t.Errorf("kinds %v, children %v", kinds, children)
+	kinds := kindsOf(r.Compiled)
+	if children := kinds.written; len(kinds.managed) != 1 || len(children) != 2 || children[0].Kind != "ConfigMap" || children[1].Kind != "Pod" {
+		t.Errorf("%+v", kinds)
 	}
 }
 

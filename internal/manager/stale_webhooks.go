@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -30,9 +31,9 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 // canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
 func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	for {
-		allowed, err := m.allAllowed(ctx, admission.CollectorPermissions())
+		missing, err := rbac.Missing(ctx, m.client, rbac.ForWebhooks(admission.CollectorPermissions()))
 		if err == nil {
-			return allowed
+			return len(missing) == 0
 		}
 		m.log.Debug("access to webhook configurations not reviewed; retrying", "error", failure.OneLine(err))
 		select {
@@ -41,15 +42,6 @@ func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 			return false
 		}
 	}
-}
-
-func (m *Manager) allAllowed(ctx context.Context, all []admission.Permission) (bool, error) {
-	for _, n := range convertPermissions(all) {
-		if allowed, err := m.allowed(ctx, n); err != nil || !allowed {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 func (m *Manager) recordStaleWebhook(o *object.Object, lease admission.ObjectName) {

@@ -244,7 +244,7 @@ func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 	if name == "" {
 		return nil
 	}
-	data, err := request.Do(ctx, s.manager.client.Get().AbsPath(namespaceResource.Path("", name)))
+	data, err := request.Do(ctx, s.manager.client.Get().AbsPath(object.Namespaces.Path("", name)))
 	if err != nil {
 		s.manager.log.Debug("webhook configurations have no owner", "namespace", name, "error", err.Error())
 		return nil
@@ -255,8 +255,6 @@ func (s *webhookServer) namespaceOwner(ctx context.Context) *metav1.OwnerReferen
 	}
 	return &metav1.OwnerReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID())}
 }
-
-var namespaceResource = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 
 // withOwner returns a program with an owner, if there is one. The caller holds the lock.
 func (s *webhookServer) withOwner(p *admission.Program) *admission.Program {

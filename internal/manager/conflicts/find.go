@@ -45,8 +45,6 @@ const leaseMaxAge = 30 * time.Second
 var (
 	statefulSetResource = object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true}
 	deploymentResource  = object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
-	podResource         = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
-	leaseResource       = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
 )
 
 // find finds running Metacontrollers by the image of a workload, the standard
@@ -65,11 +63,11 @@ func (f finder) find(ctx context.Context) ([]metacontroller, error) {
 	}
 	found, err := f.labeledPods(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", podResource, err)
+		return nil, fmt.Errorf("list %s: %w", object.Pods, err)
 	}
 	leaders, err := f.leaseHolders(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", leaseResource, err)
+		return nil, fmt.Errorf("list %s: %w", object.Leases, err)
 	}
 	return append(found, leaders...), nil
 }
@@ -161,7 +159,7 @@ func (f finder) workload(ctx context.Context, resource object.Resource, o *metav
 
 // labeledPods returns running pods with the standard label.
 func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
-	data, err := request.Do(ctx, f.client.Get().AbsPath(podResource.Path("", "")).
+	data, err := request.Do(ctx, f.client.Get().AbsPath(object.Pods.Path("", "")).
 		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector", "status.phase=Running"))
 	if err != nil {
 		return nil, err
@@ -179,7 +177,7 @@ func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
 
 // leaseHolders returns the holders of fresh Leases.
 func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
-	data, err := request.Do(ctx, f.client.Get().AbsPath(leaseResource.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName))
+	data, err := request.Do(ctx, f.client.Get().AbsPath(object.Leases.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package manager
+package rbac
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -44,23 +45,22 @@ func TestRequiredClusterRules(t *testing.T) {
 		p.Handlers = []handle.Handler{{}}
 		return &compile.Compiled{Handlers: []handle.Program{p}}
 	}
-	definition := []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")
+	definitions, err := crds.Parse([][]byte{[]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rates.example.org}\n")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		compiled []*compile.Compiled
-		options  Options
+		process  Process
 		want     string
 	}{
-		"inspected in a pod": { // Fault S10.
-			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:8082"},
+		"inspected by a token in a Secret": { // Fault S10.
+			process: Process{Namespace: "shop", InspectSecret: "setpoint-inspect"},
 			want:    "\n- secrets: get update of setpoint-inspect",
-		},
-		"inspected on a machine": {
-			options: Options{Namespace: "shop", InspectAddress: "127.0.0.1:0", InspectDir: "/folder"},
-			want:    "\n",
 		},
 		"handlers of a kind of its own": {
 			compiled: []*compile.Compiled{reacting(handle.Program{Resource: rates, Owns: []object.Resource{maps}})},
-			options:  Options{CRDs: [][]byte{definition}, LeaderElection: leader.Election{Enabled: true, Name: "rates"}},
+			process:  Process{CRDs: definitions, LeaderElection: leader.Election{Enabled: true, Name: "rates"}},
 			want: `
 - configmaps: get list watch create patch delete
 - events: create patch
@@ -127,11 +127,7 @@ apps statefulsets: get list watch
 apps statefulsets/finalizers,statefulsets/status: update`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules, err := RequiredClusterRules(c.compiled, c.options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), rulesText(rules)); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), rulesText(policyRules(c.process.Required(c.compiled)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -148,12 +144,9 @@ func TestRequiredRulesByNamespace(t *testing.T) {
 		{Handlers: []handle.Program{{Handlers: []handle.Handler{{KeepPreviousState: true}}, Resource: nodes, Namespace: "home"}}},
 		{Handlers: []handle.Program{{Handlers: []handle.Handler{{}}, Resource: pods}}},
 	}
-	namespaceRules, err := RequiredRules(all, Options{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Name: "own"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := Process{Namespace: "home", LeaderElection: leader.Election{Enabled: true, Namespace: "home", Name: "own"}}
 	got := ""
-	for _, g := range namespaceRules {
+	for _, g := range process.Required(all).RulesByNamespace() {
 		got += fmt.Sprintf("in %q\n%s\n", g.Namespace, rulesText(g.Rules))
 	}
 	const want = `in ""

@@ -1,31 +1,25 @@
-package manager
+package rbac
 
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	authentication "k8s.io/api/authentication/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 )
 
-// missingAccessError names missing permissions in its first line. The roles that grant them
-// follow, so that all but the first line can be piped to kubectl.
-func (m *Manager) missingAccessError(ctx context.Context, controller string, missing []permission) error {
-	user := m.username(ctx)
+// missingError names missing permissions in its first line. The roles that grant them follow,
+// so that all but the first line can be piped to kubectl.
+func missingError(controller, user string, missing Permissions) error {
 	as := ""
 	if user != "" {
 		as = " as " + user
 	}
-	roles, err := RBACManifests("setpoint-grant-"+controller, subjectOf(user), rulesByNamespace(missing))
+	roles, err := Manifests("setpoint-grant-"+controller, subjectOf(user), missing.RulesByNamespace())
 	if err != nil {
 		return err
 	}
@@ -34,38 +28,16 @@ func (m *Manager) missingAccessError(ctx context.Context, controller string, mis
 }
 
 // summary lists the verbs by resource.
-func summary(missing []permission) string {
-	var order []string
+func summary(missing Permissions) string {
 	verbsOf := map[string][]string{}
 	for _, n := range missing {
-		object := n.target()
-		if verbsOf[object] == nil {
-			order = append(order, object)
-		}
-		verbsOf[object] = append(verbsOf[object], n.verb)
+		verbsOf[n.target()] = append(verbsOf[n.target()], n.verb)
 	}
-	parts := make([]string, len(order))
-	for i, object := range order {
-		parts[i] = strings.Join(sortVerbs(verbsOf[object]), ", ") + " " + object
+	var parts []string
+	for target, verbs := range verbsOf {
+		parts = append(parts, strings.Join(sortVerbs(verbs), ", ")+" "+target)
 	}
-	slices.Sort(parts)
-	return strings.Join(parts, "; ")
-}
-
-// username returns the user of the client; "" if the API server does not say.
-func (m *Manager) username(ctx context.Context) string {
-	review := authentication.SelfSubjectReview{}
-	review.APIVersion, review.Kind = authentication.SchemeGroupVersion.String(), "SelfSubjectReview"
-	body, err := json.Marshal(review)
-	if err != nil {
-		return ""
-	}
-	response, err := request.Do(ctx, m.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
-		SetHeader("Content-Type", "application/json").Body(body))
-	if err != nil || json.Unmarshal(response, &review) != nil {
-		return ""
-	}
-	return review.Status.UserInfo.Username
+	return strings.Join(slices.Sorted(slices.Values(parts)), "; ")
 }
 
 // subjectOf returns the subject of a role binding, with a placeholder for an unknown user.
@@ -77,9 +49,9 @@ func subjectOf(user string) rbac.Subject {
 	return rbac.Subject{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: cmp.Or(user, "USER")}
 }
 
-// RBACManifests returns roles and their bindings as YAML documents: a Role in each
-// namespace, a ClusterRole for all namespaces.
-func RBACManifests(name string, subject rbac.Subject, namespaceRules []NamespaceRules) ([]byte, error) {
+// Manifests returns roles and their bindings as YAML documents: a Role in each namespace, a
+// ClusterRole for all namespaces.
+func Manifests(name string, subject rbac.Subject, namespaceRules []NamespaceRules) ([]byte, error) {
 	var texts [][]byte
 	for _, namespaceRule := range namespaceRules {
 		for _, manifest := range roleManifests(name, subject, namespaceRule) {

@@ -1,4 +1,4 @@
-package manager
+package rbac
 
 import (
 	"slices"
@@ -42,12 +42,12 @@ func TestControllerPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Two programs share permissions.
 			twice := &compile.Compiled{Programs: []compose.Program{c.program, c.program}}
-			comparePermissions(t, c.want, controllerPermissions(object.Resource{Version: "v1", Plural: "controllers"}, twice, &Options{}))
+			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, twice))
 		})
 	}
 }
 
-func comparePermissions(t *testing.T, text string, all []permission) {
+func comparePermissions(t *testing.T, text string, all Permissions) {
 	t.Helper()
 	var got []string
 	for _, n := range all {
@@ -90,7 +90,7 @@ func TestHandlerPermissions(t *testing.T) {
 		"optional, with an object":   {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			comparePermissions(t, c.want, controllerPermissions(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}, &Options{}))
+			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}))
 		})
 	}
 }

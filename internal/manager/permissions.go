@@ -1,0 +1,40 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// RequiredPermissions returns the permissions that a Go program needs to run these controllers
+// with these options.
+func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, error) {
+	o = o.withDefaults()
+	process := o.process()
+	var err error
+	if process.CRDs, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
+		return nil, err
+	}
+	return process.Required(all), nil
+}
+
+// process returns what a process with these options needs permissions for.
+func (o *Options) process() *rbac.Process {
+	p := &rbac.Process{
+		Namespace: o.Namespace, PodNamespace: o.ownNamespace(), CertificateSecret: o.certificateSecret(), LeaderElection: o.LeaderElection,
+	}
+	if o.usesInspectSecret() {
+		p.InspectSecret = token.SecretName
+	}
+	return p
+}
+
+// checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
+// one.
+func (m *Manager) checkAccess(ctx context.Context, controller string, kind object.Resource, compiled *compile.Compiled) error {
+	return rbac.Check(ctx, m.client, controller, m.options.process().ForController(kind, compiled))
+}
