@@ -28,7 +28,7 @@ var errEvictionRefused = errors.New("a PodDisruptionBudget allows no more evicti
 // apply deletes and applies the objects of a response and reports whether all is done. It
 // retries with backoff, without another call of the handler.
 func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
-	now, m := r.tools.Now(), &r.memory.handlers[o.call.handler]
+	now, m := r.tools.Now(), o.call.handler
 	if !o.applied && !o.fresh && o.attempt.next.After(now) && !r.retriesWrites() {
 		return false
 	}
@@ -39,7 +39,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 	case err == nil:
 		if !applied {
 			if o.attempt.count > 0 {
-				m.errorMessage = ""
+				m.failed = nil
 			}
 			o.attempt, m.eviction = attempt{}, evictionWait{}
 		}
@@ -52,7 +52,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		r.dropRefused(o, err)
 	default:
 		o.attempt.failed(now)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.Name, err)))
 	}
 	return false
 }
@@ -81,7 +81,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
-	r.giveUp(o.call, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err))
+	r.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.Name, err))
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.

@@ -15,9 +15,9 @@ import (
 // the next call, so that a success is recorded and the next handler sees the result.
 func (r *run) callHandlers(ctx context.Context) error {
 	err := r.writePending(ctx)
-	for i := range r.program.Handlers {
+	for _, h := range r.memory.handlers {
 		if err == nil && r.phase == phaseManaged {
-			err = r.callHandler(ctx, i)
+			err = r.callHandler(ctx, h)
 		}
 	}
 	r.updateThrottle()
@@ -28,17 +28,16 @@ func (r *run) callHandlers(ctx context.Context) error {
 }
 
 // callHandler calls one handler for the events it has not seen, and then for what is pending.
-func (r *run) callHandler(ctx context.Context, i int) error {
-	for r.hasEvent(i) {
-		m := &r.memory.handlers[i]
-		c := r.eventCall(i, m.events[0])
-		m.events = m.events[1:]
+func (r *run) callHandler(ctx context.Context, h *handlerMemory) error {
+	for len(h.events) > 0 && !r.throttled() {
+		c := r.eventCall(h, h.events[0])
+		h.events = h.events[1:]
 		if err := r.callAndWrite(ctx, c); err != nil {
 			return err
 		}
 	}
 	var due pendingCalls
-	r.observation(r.item.Causes).addHandler(&due, i)
+	r.addHandler(&due, h)
 	for _, c := range due.calls {
 		if err := r.callAndWrite(ctx, c); err != nil {
 			return err
@@ -60,35 +59,29 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 	return r.writeResponse(ctx, o)
 }
 
-// hasEvent reports whether a handler has unseen events.
-func (r *run) hasEvent(i int) bool {
-	return len(r.memory.handlers[i].events) > 0 && !r.throttled()
-}
-
 // eventCall returns the call for one event. The object in it may be newer than the event.
-func (r *run) eventCall(i int, e cache.Event) call {
-	return call{handler: i, reason: hook.ReasonEvent, object: r.stored, previous: e.Old, event: e}
+func (r *run) eventCall(h *handlerMemory, e cache.Event) call {
+	return call{handler: h, reason: hook.ReasonEvent, object: r.stored, previous: e.Old, event: e}
 }
 
 // takeEvents adds the events to those that each handler has not seen: what this run does not
 // reach, the next run does.
 func (r *run) takeEvents(events []cache.Event) {
-	for i := range r.memory.handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+	for _, h := range r.memory.handlers {
 		if !h.handles(hook.ReasonEvent) {
 			continue
 		}
 		if r.phase != phaseManaged {
-			m.events = nil
+			h.events = nil
 			continue
 		}
 		for _, e := range events {
 			if e.New != nil && r.isExternalChange(e.New) && h.matches(e.Old, e.New) {
-				m.events = appendEvent(m.events, e)
+				h.events = appendEvent(h.events, e)
 			}
 		}
 		if r.throttled() {
-			m.events = mergeEvents(m.events)
+			h.events = mergeEvents(h.events)
 		}
 	}
 }
@@ -109,8 +102,8 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	r.calls++
 	r.countChange(c)
 	r.dropSuperseded(c)
-	former := r.memory.handlers[c.handler].progress
-	response, err := r.invoke(ctx, r.record, r.request(c), &r.program.Handlers[c.handler])
+	former := c.handler.progress
+	response, err := r.invoke(ctx, r.record, r.request(c), c.handler.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err

@@ -2,10 +2,10 @@ package handle
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // ConditionHandled is True when all handlers of an object have succeeded. Setpoint sets it
@@ -26,8 +26,8 @@ func (r *run) condition() (hook.Condition, bool) {
 		return hook.Condition{}, false
 	}
 	now := hook.Condition{Type: ConditionHandled, Status: "True", Reason: ReasonHandled, Message: "no handler is failing"}
-	if reason, message, _ := r.firstError(); message != "" {
-		now.Status, now.Reason, now.Message = "False", reason, r.signature()+message
+	if failed := r.firstError(); failed != nil {
+		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
 	} else if r.memory.throttle.isActive() {
 		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
 	} else if former.Type == "" || r.hasUnknownFailure() {
@@ -49,22 +49,17 @@ func (r *run) signature() string { return r.program.Name + ": " }
 // hasUnknownFailure reports whether a handler gave up in an earlier process. Only the
 // condition has the error then.
 func (r *run) hasUnknownFailure() bool {
-	for _, e := range r.currentState() {
-		if e.Failed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return h.entry().Failed })
 }
 
-// firstError returns the error of the first failing handler.
-func (r *run) firstError() (reason, message string, fault *record.Fault) {
-	for i := range r.memory.handlers {
-		if m := &r.memory.handlers[i]; m.errorMessage != "" {
-			return m.errorReason, m.errorMessage, m.fault
+// firstError returns the error of the first failing handler; nil if there is none.
+func (r *run) firstError() *handlerError {
+	for _, h := range r.memory.handlers {
+		if h.failed != nil {
+			return h.failed
 		}
 	}
-	return "", "", nil
+	return nil
 }
 
 // currentCondition returns the existing condition, and whether the status can have one:

@@ -49,80 +49,74 @@ func (w *daemonRun) cancel(deadline time.Time) {
 // syncDaemons is the step that starts the daemons of an object, notifies those that run if the
 // object changed, and stops the others. A daemon that returns queues the object.
 func (r *run) syncDaemons(ctx context.Context) {
-	for i := range r.program.Handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+	for _, h := range r.memory.handlers {
 		if h.Daemon == nil {
 			continue
 		}
 		desired := r.phase == phaseManaged && !r.stored.Deleting() && h.matches(nil, r.stored)
-		m.finished = m.finished && desired
-		if m.daemon != nil {
-			r.checkDaemonExit(i)
+		h.finished = h.finished && desired
+		if h.daemon != nil {
+			r.checkDaemonExit(h)
 		}
 		switch {
-		case m.daemon != nil && !desired:
-			m.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
-			r.reportStuckDaemon(i)
-		case m.daemon != nil:
-			r.checkDaemonHealth(i)
-			m.daemon.live.notify(r.stored)
-		case m.daemon == nil && desired && !m.finished && (r.retriesCalls() || !m.attempt.next.After(r.tools.Now())):
-			m.daemon = r.startDaemon(ctx, i)
+		case h.daemon != nil && !desired:
+			h.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
+			r.reportStuckDaemon(h)
+		case h.daemon != nil:
+			r.checkDaemonHealth(h)
+			h.daemon.live.notify(r.stored)
+		case desired && !h.finished && (r.retriesCalls() || !h.attempt.next.After(r.tools.Now())):
+			h.daemon = r.startDaemon(ctx, h)
 		}
 	}
 }
 
 // checkDaemonExit records how a daemon ended, if it did.
-func (r *run) checkDaemonExit(i int) {
-	m := &r.memory.handlers[i]
+func (r *run) checkDaemonExit(h *handlerMemory) {
 	select {
-	case <-m.daemon.done:
+	case <-h.daemon.done:
 	default:
 		return
 	}
-	err, stopped, refused := m.daemon.err, m.daemon.stopped, m.daemon.live.refusedLocations()
-	m.daemon = nil
-	switch {
-	case stopped:
-		m.attempt, m.errorMessage = attempt{}, ""
-	case err == nil:
-		m.finished, m.attempt, m.errorMessage = true, attempt{}, ""
-	default:
-		r.daemonFailed(i, err)
-		m.refusedLocations = record.AddLocations(m.refusedLocations, refused...)
+	ended := h.daemon
+	h.daemon = nil
+	if ended.stopped || ended.err == nil {
+		h.finished = !ended.stopped
+		h.succeed()
+		return
 	}
+	r.daemonFailed(h, ended.err)
+	h.failed.refused = record.AddLocations(h.failed.refused, ended.live.refusedLocations()...)
 }
 
 // daemonFailed schedules the restart of a failed daemon, unless its retries are exhausted.
-func (r *run) daemonFailed(i int, err error) {
-	h, m := &r.program.Handlers[i], &r.memory.handlers[i]
+func (r *run) daemonFailed(h *handlerMemory, err error) {
 	now := r.tools.Now()
-	if m.attempt.count == 0 {
-		m.attempt.since = now
+	if h.attempt.count == 0 {
+		h.attempt.since = now
 	}
-	m.attempt.count++
-	m.attempt.next = now.Add(h.delay(err, m.attempt.count))
+	h.attempt.count++
+	h.attempt.next = now.Add(h.delay(err, h.attempt.count))
 	err = fmt.Errorf("daemon %s: %w", h.Name, err)
-	if hook.IsTerminal(err) || h.exhausted(m.attempt) {
-		m.finished, m.attempt = true, attempt{}
-		r.recordError(i, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	if hook.IsTerminal(err) || h.exhausted(h.attempt) {
+		h.finished, h.attempt = true, attempt{}
+		r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 		return
 	}
-	r.recordError(i, failure.WithReason(ReasonHandlerFailed, err))
+	r.recordError(h, failure.WithReason(ReasonHandlerFailed, err))
 }
 
 // checkDaemonHealth records that a failed daemon is healthy again.
-func (r *run) checkDaemonHealth(i int) {
-	m := &r.memory.handlers[i]
-	if m.attempt.count > 0 && !r.tools.Now().Before(m.daemon.started.Add(daemonHealthyAfter)) {
-		m.attempt, m.errorMessage = attempt{}, ""
+func (r *run) checkDaemonHealth(h *handlerMemory) {
+	if h.attempt.count > 0 && !r.tools.Now().Before(h.daemon.started.Add(daemonHealthyAfter)) {
+		h.succeed()
 	}
 }
 
 // reportStuckDaemon reports, once, a daemon that missed its StopTimeout. Setpoint starts no
 // second one until it returns.
-func (r *run) reportStuckDaemon(i int) {
-	h, w := &r.program.Handlers[i], r.memory.handlers[i].daemon
+func (r *run) reportStuckDaemon(h *handlerMemory) {
+	w := h.daemon
 	if w.stuck || w.deadline.After(r.tools.Now()) {
 		return
 	}
@@ -131,7 +125,7 @@ func (r *run) reportStuckDaemon(i int) {
 	if r.stored.Deleting() {
 		effect = "the object is deleted without it"
 	}
-	r.recordError(i, failure.WithReason(ReasonDaemonStuck,
+	r.recordError(h, failure.WithReason(ReasonDaemonStuck,
 		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
 }
 
@@ -141,8 +135,8 @@ func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, Def
 // waitsForDaemon reports whether the object waits for a daemon to return. A deleted object
 // does not wait for a stuck one.
 func (r *run) waitsForDaemon() bool {
-	return slices.ContainsFunc(r.memory.handlers, func(m handlerMemory) bool {
-		return m.daemon != nil && (!m.daemon.stuck || !r.stored.Deleting())
+	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
+		return h.daemon != nil && (!h.daemon.stuck || !r.stored.Deleting())
 	})
 }
 
@@ -161,13 +155,13 @@ func (m *handlerMemory) nextDaemon() time.Time {
 	return time.Time{}
 }
 
-func (r *run) startDaemon(ctx context.Context, i int) *daemonRun {
-	h := &r.program.Handlers[i]
+func (r *run) startDaemon(ctx context.Context, m *handlerMemory) *daemonRun {
+	h := m.Handler
 	ctx, stop := context.WithCancel(ctx)
 	existing := newLive(ctx, r.Controller, h, r.stored)
 	w := &daemonRun{live: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.stored)
-	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), r.memory.handlers[i].attempt.count
+	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), m.attempt.count
 	c, key := r.Controller, r.item.Key
 	c.daemons.Go(func() {
 		defer stop()

@@ -21,8 +21,9 @@ func (c *Controller) handleDeletions(ctx context.Context, events []cache.Event) 
 			continue
 		}
 		for i := range c.program.Handlers {
-			for _, reason := range c.program.deletionReasons(i, e.Old) {
-				c.callDeleted(ctx, call{handler: i, reason: reason, object: e.Old, deleted: true})
+			h := &c.program.Handlers[i]
+			for _, reason := range c.program.deletionReasons(h, e.Old) {
+				c.callDeleted(ctx, h, e.Old, reason)
 			}
 		}
 	}
@@ -69,8 +70,7 @@ func sleep(ctx context.Context, delay time.Duration) bool {
 
 // deletionReasons returns the reasons to call a handler for a deleted object. An optional
 // Delete handler is called unless it was called while the finalizer was set.
-func (p *Program) deletionReasons(i int, o *object.Object) []hook.Reason {
-	h := &p.Handlers[i]
+func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
 	var reasons []hook.Reason
 	if h.handles(hook.ReasonEvent) && h.matches(nil, o) {
 		reasons = append(reasons, hook.ReasonEvent)
@@ -81,18 +81,17 @@ func (p *Program) deletionReasons(i int, o *object.Object) []hook.Reason {
 	return reasons
 }
 
-func (c *Controller) callDeleted(ctx context.Context, made call) {
-	h := &c.program.Handlers[made.handler]
-	n := c.newRequest(h, made.object)
-	n.Reason, n.Deleted = made.reason, true
-	n.Owned = c.program.ownedGroups(c.ownedBy(made.object))
-	rec := c.startDetachedRecord(made.object, "it is gone")
+func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
+	n := c.newRequest(h, o)
+	n.Reason, n.Deleted = reason, true
+	n.Owned = c.program.ownedGroups(c.ownedBy(o))
+	rec := c.startDetachedRecord(o, "it is gone")
 	response, err := c.invoke(ctx, rec, n, h)
 	if err == nil {
-		all := applier{Controller: c, record: rec, object: made.object, onWrite: func(object.Ref, *object.Object) {}}
-		err = all.applyResponse(ctx, &pendingResponse{call: made, response: response})
+		all := applier{Controller: c, record: rec, object: o, onWrite: func(object.Ref, *object.Object) {}}
+		err = all.applyResponse(ctx, &pendingResponse{response: response})
 	}
-	r := &run{Controller: c, record: rec, stored: made.object, detached: true}
+	r := &run{Controller: c, record: rec, stored: o, detached: true}
 	switch {
 	case err == nil:
 		for _, event := range response.Events {
@@ -100,7 +99,7 @@ func (c *Controller) callDeleted(ctx context.Context, made call) {
 		}
 	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
-		c.Log.Warn("reconcile failed", "object", made.object.Ref().String(), "error", failure.OneLine(err))
+		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
 		r.sendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
 	c.finishDetachedRecord(ctx, rec, err)

@@ -105,8 +105,8 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 	}
 	r := &run{Controller: c, item: queue.Item{Key: key}, stored: first, isDryRun: true}
 	r.loadMemory()
-	for i := range r.memory.handlers {
-		r.memory.handlers[i].resumed = true
+	for _, h := range r.memory.handlers {
+		h.resumed = true
 	}
 	r.observe()
 	if given != nil && given != first {
@@ -165,11 +165,11 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult, makeCalls bool) er
 func (r *run) callsInOrder() []call {
 	var all []call
 	due := r.pending.calls
-	for i := range r.program.Handlers {
-		for _, e := range r.memory.handlers[i].events {
-			all = append(all, r.eventCall(i, e))
+	for _, h := range r.memory.handlers {
+		for _, e := range h.events {
+			all = append(all, r.eventCall(h, e))
 		}
-		if len(due) > 0 && due[0].handler == i {
+		if len(due) > 0 && due[0].handler == h {
 			all, due = append(all, due[0]), due[1:]
 		}
 	}
@@ -193,19 +193,18 @@ func (r *run) dryRunFinalizer() error {
 // skipDebounce ends all debounce periods, so that a dry run does not have to wait for them.
 func (r *run) skipDebounce() {
 	now := r.tools.Now()
-	for i := range r.memory.handlers {
-		if settle := r.program.Handlers[i].Debounce; settle > 0 {
-			r.memory.handlers[i].idle.since = now.Add(-settle)
+	for _, h := range r.memory.handlers {
+		if h.Debounce > 0 {
+			h.watchedSince = now.Add(-h.Debounce)
 		}
 	}
 }
 
 // newDryRunCall returns a call without its result.
 func (r *run) newDryRunCall(c call) DryRunCall {
-	h := &r.program.Handlers[c.handler]
-	f := DryRunCall{Handler: h.Name, Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
+	f := DryRunCall{Handler: c.handler.Name, Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
 	if c.reason == hook.ReasonUpdate {
-		f.Debounce = h.Debounce
+		f.Debounce = c.handler.Debounce
 	}
 	return f
 }
@@ -213,7 +212,7 @@ func (r *run) newDryRunCall(c call) DryRunCall {
 // pendingSince returns since when a call is pending, by the times in the object; zero if they
 // do not have it.
 func (r *run) pendingSince(c call) time.Time {
-	e := r.storedState[r.program.Handlers[c.handler].Name]
+	e := r.storedState[c.handler.Name]
 	switch {
 	case e.Attempts > 0:
 		return time.Unix(e.Since, 0)
@@ -230,13 +229,11 @@ func (r *run) pendingSince(c call) time.Time {
 // timers returns the next scheduled calls of the handlers that are not called now.
 func (r *run) timers() []Timer {
 	var timers []Timer
-	s := r.observation(queue.Causes{})
-	for i := range r.program.Handlers {
-		h := &r.program.Handlers[i]
-		if !h.hasTimer() || r.pending.includes(i) || r.stored.Deleting() || !h.matches(nil, r.stored) {
+	for _, h := range r.memory.handlers {
+		if !r.mayTick(h) || r.pending.includes(h) {
 			continue
 		}
-		if at := s.nextTick(i); !at.IsZero() {
+		if at := r.nextTick(h); !at.IsZero() {
 			timers = append(timers, Timer{Handler: h.Name, At: at, Idle: h.Idle})
 		}
 	}
@@ -246,10 +243,9 @@ func (r *run) timers() []Timer {
 // gaveUp returns the handlers that gave up on the object as it is.
 func (r *run) gaveUp() []string {
 	var names []string
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		if name := r.program.Handlers[i].Name; known[name].Failed && !r.pending.includes(i) {
-			names = append(names, name)
+	for _, h := range r.memory.handlers {
+		if h.entry().Failed && !r.pending.includes(h) {
+			names = append(names, h.Name)
 		}
 	}
 	return names

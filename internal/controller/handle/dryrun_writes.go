@@ -25,7 +25,7 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCall
 	}
 	var o *pendingResponse
 	if o, into.Err = r.makeCall(ctx, c); into.Err != nil {
-		into.GaveUp = r.memory.handlers[c.handler].errorReason == ReasonGaveUp
+		into.GaveUp = c.handler.failed != nil && c.handler.failed.reason == ReasonGaveUp
 		return nil
 	}
 	into.Response = o.response

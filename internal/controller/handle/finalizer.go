@@ -44,15 +44,10 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 	if !r.stored.Deleting() {
 		return false
 	}
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h := &r.program.Handlers[i]
+	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
 		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.stored)
-		if waits && (!known[h.Name].Done || r.memory.hasPending(i, applied)) {
-			return false
-		}
-	}
-	return true
+		return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
+	})
 }
 
 // finalizerRemoval returns the patch that removes the finalizer from this version of the

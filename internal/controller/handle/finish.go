@@ -45,9 +45,9 @@ func (r *run) nextRun() time.Time {
 	}
 	now := r.tools.Now()
 	next := r.nextWrite(now)
-	for i := range r.memory.handlers {
-		if m := &r.memory.handlers[i]; r.program.Handlers[i].Daemon != nil {
-			next = earliest(next, m.nextDaemon())
+	for _, h := range r.memory.handlers {
+		if h.Daemon != nil {
+			next = earliest(next, h.nextDaemon())
 		}
 	}
 	if r.phase != phaseManaged || !r.stillExists() {
@@ -57,7 +57,8 @@ func (r *run) nextRun() time.Time {
 		r.observe()
 	}
 	r.noteRequeueDigest()
-	pending := r.observation(queue.Causes{}).pendingCalls()
+	r.causes = queue.Causes{}
+	pending := r.pendingCalls()
 	next = earliest(earliest(next, pending.next), r.memory.throttle.endsAt())
 	switch {
 	case r.conflicted || r.failure != nil:
@@ -76,8 +77,8 @@ func (r *run) nextRun() time.Time {
 // noteRequeueDigest stores the digest of the written object for a handler that requested
 // another call.
 func (r *run) noteRequeueDigest() {
-	for i := range r.memory.handlers {
-		if a := &r.memory.handlers[i].attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(i, nil) {
+	for _, h := range r.memory.handlers {
+		if a := &h.attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(h, nil) {
 			a.objectDigest = digest(watchableFields(r.stored))
 		}
 	}
@@ -85,7 +86,7 @@ func (r *run) noteRequeueDigest() {
 
 // hasEvents reports whether a handler has unseen events.
 func (r *run) hasEvents() bool {
-	return slices.ContainsFunc(r.memory.handlers, func(m handlerMemory) bool { return len(m.events) > 0 })
+	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return len(h.events) > 0 })
 }
 
 // nextWrite returns when to retry the pending writes.
@@ -115,15 +116,15 @@ func (r *run) nextWrite(now time.Time) time.Time {
 
 // recordResult records how the run ended.
 func (r *run) recordResult() {
-	_, message, fault := r.firstError()
-	now := controller.Result{HookFailing: message != "", Since: r.tools.Now()}
+	failed := r.firstError()
+	now := controller.Result{HookFailing: failed != nil, Since: r.tools.Now()}
 	now.Failing = now.HookFailing || r.failure != nil || r.memory.writeAttempt.count > 0
 	var last *controller.LastError
 	switch {
 	case r.failure != nil:
 		last, now.Fault = r.lastError(failure.OneLine(r.failure)), record.FaultOf(r.failure)
-	case r.handlerFailing && message != "":
-		last, now.Fault = r.lastError(message), fault
+	case r.handlerFailing && failed != nil:
+		last, now.Fault = r.lastError(failed.message), failed.fault
 	}
 	if last != nil {
 		now.Message, now.Locations = last.Message, last.Locations
@@ -141,9 +142,9 @@ const conflictSummary = "handlers run again and again because the object changes
 
 func (r *run) lastError(message string) *controller.LastError {
 	among := r.record.Refused()
-	for i := range r.memory.handlers {
-		if m := &r.memory.handlers[i]; m.errorMessage != "" {
-			among = record.AddLocations(among, m.refusedLocations...)
+	for _, h := range r.memory.handlers {
+		if h.failed != nil {
+			among = record.AddLocations(among, h.failed.refused...)
 		}
 	}
 	return &controller.LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: among}

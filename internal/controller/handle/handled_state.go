@@ -36,20 +36,6 @@ type handledState map[string]entry
 // copies its annotations, but its handlers must treat it as new.
 const uidEntry = "~"
 
-// isCurrent reports whether the record needs no change.
-func (r handledState) isCurrent(p *Program, m *memory) bool {
-	known := 0
-	for i := range p.Handlers {
-		if m.handlers[i].pendingEntry != nil {
-			return false
-		}
-		if _, is := r[p.Handlers[i].Name]; is {
-			known++
-		}
-	}
-	return len(r) == 0 || known > 0 && len(r) == known+1
-}
-
 // readHandledState reads the record from a path in the object. An invalid record, or that of
 // another object, is empty; see restoreState.
 func readHandledState(o *object.Object, namespace ...string) handledState {
@@ -75,25 +61,22 @@ func (r handledState) String() string {
 	return string(toJSON(r))
 }
 
-// withPending returns the record with those pending entries that count, and without the
-// entries of removed handlers.
-func (r handledState) withPending(p *Program, m *memory, counts func(handler int) bool) handledState {
-	if r.isCurrent(p, m) {
-		return r
-	}
-	merged := make(handledState, len(p.Handlers)+1)
-	for i := range p.Handlers {
-		name := p.Handlers[i].Name
-		e := r[name]
-		if one := &m.handlers[i]; one.pendingEntry != nil && counts(i) {
-			e = *one.pendingEntry
+// stateWith returns the record to store once the given responses are written: with pending
+// entries, except those of handlers with other pending responses, and without the entries of
+// removed handlers.
+func (r *run) stateWith(applied []*pendingResponse) handledState {
+	state := handledState{}
+	for _, h := range r.memory.handlers {
+		e := h.entry()
+		if r.memory.hasPending(h, applied) {
+			e = r.storedState[h.Name]
 		}
 		if e != (entry{}) {
-			merged[name] = e
+			state[h.Name] = e
 		}
 	}
-	if len(merged) > 0 {
-		merged[uidEntry] = entry{Digest: uidDigest(m.UID())}
+	if len(state) > 0 {
+		state[uidEntry] = entry{Digest: uidDigest(r.stored.UID())}
 	}
-	return merged
+	return state
 }

@@ -165,7 +165,7 @@ func TestAfterResponse(t *testing.T) {
 	} {
 		h := Handler{Fields: c.fields}
 		after := digest(h.watchedFields(o))
-		if patched := h.afterResponse(o, c.response); patched != nil {
+		if patched := h.withResponse(o, c.response); patched != nil {
 			after = digest(h.watchedFields(patched))
 		}
 		if events := after != digest(h.watchedFields(o)); events != c.news {

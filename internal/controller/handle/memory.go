@@ -18,7 +18,8 @@ type memory struct {
 
 	// firstSeen is when the object was first reconciled.
 	firstSeen time.Time
-	handlers  []handlerMemory
+	// handlers are those of the program, in its order.
+	handlers []*handlerMemory
 	// pending are the responses that are not written yet, in order.
 	pending []*pendingResponse
 	// writeAttempt counts failed writes of the object itself.
@@ -36,9 +37,14 @@ type memory struct {
 	revisions revisionHistory
 }
 
-// handlerMemory is what the controller remembers of one handler of an object.
+// handlerMemory is a handler of one object, with what the controller remembers of it.
 type handlerMemory struct {
+	*Handler
 	progress
+
+	// watched is the digest of the watched fields, watchedSince since when it is the same.
+	watched      string
+	watchedSince time.Time
 	// events are the unseen events of the handler.
 	events []cache.Event
 	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
@@ -47,19 +53,10 @@ type handlerMemory struct {
 	// serverDigest handles changes by the API server on write: recorded is the digest in the
 	// record, actual that of the stored object.
 	serverDigest struct{ recorded, actual string }
-	// errorMessage is the latest error of the handler, errorReason its reason and fault its
-	// details; empty after a success.
-	errorMessage, errorReason string
-	fault                     *record.Fault
-	// refusedLocations are the locations of refused writes, which the error may quote.
-	refusedLocations []record.Location
+	// failed is the latest error of the handler; nil after a success.
+	failed *handlerError
 	// eviction records refused evictions.
 	eviction evictionWait
-	// idle records since when the watched fields have not changed.
-	idle struct {
-		watched string
-		since   time.Time
-	}
 	// storedEntry is the entry that was last seen on the object.
 	storedEntry entry
 	// unstorableDigest is the digest of a state that could not be stored.
@@ -67,6 +64,14 @@ type handlerMemory struct {
 	// daemon is the running daemon; finished means that it has completed.
 	daemon   *daemonRun
 	finished bool
+}
+
+// handlerError is the error of a handler. refused are the locations of refused writes, which
+// the message may quote.
+type handlerError struct {
+	reason, message string
+	fault           *record.Fault
+	refused         []record.Location
 }
 
 // progress is the part of handlerMemory that a call changes.
@@ -104,10 +109,39 @@ type attempt struct {
 	immediateRequeues int
 }
 
+// newHandlers returns the handlers of an object, as its record left them.
+func (p *Program) newHandlers(recorded handledState) []*handlerMemory {
+	handlers := make([]*handlerMemory, len(p.Handlers))
+	for i := range p.Handlers {
+		m := &handlerMemory{Handler: &p.Handlers[i]}
+		e := recorded[m.Name]
+		m.resumed = e.Digest == ""
+		if e.Attempts > 0 {
+			m.attempt.count, m.attempt.since = e.Attempts, time.Unix(e.Since, 0)
+		}
+		if e.InProgress != "" {
+			m.watched, m.watchedSince = e.InProgress, time.Unix(e.InProgressSince, 0)
+		}
+		handlers[i] = m
+	}
+	return handlers
+}
+
+// entry returns the entry of the handler, stored or not yet.
+func (m *handlerMemory) entry() entry {
+	if m.pendingEntry != nil {
+		return *m.pendingEntry
+	}
+	return m.storedEntry
+}
+
+// succeed ends the attempt and forgets its error.
+func (m *handlerMemory) succeed() { m.attempt, m.failed = attempt{}, nil }
+
 func (m *memory) stopDaemons() {
-	for i := range m.handlers {
-		if d := m.handlers[i].daemon; d != nil {
-			d.stop()
+	for _, h := range m.handlers {
+		if h.daemon != nil {
+			h.daemon.stop()
 		}
 	}
 }

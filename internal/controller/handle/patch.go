@@ -112,7 +112,7 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 
 // stateText returns the record to store; nil removes it. It leaves out what is still pending.
 func (r *run) stateText(applied []*pendingResponse) (text any, differs bool) {
-	now := r.storedState.withPending(&r.program, r.memory, func(i int) bool { return !r.memory.hasPending(i, applied) })
+	now := r.stateWith(applied)
 	if maps.Equal(now, r.storedState) {
 		return nil, false
 	}
@@ -129,23 +129,22 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 	if !d.checkVersion || !r.written {
 		return nil
 	}
-	stored, known := r.watchedDigestsOf(r.stored), r.currentState()
-	as := func(o *pendingResponse) bool {
-		return known[r.program.Handlers[o.call.handler].Name].Digest == stored[o.call.handler]
-	}
-	if !slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.changesObject() && !as(o) }) {
-		return nil
-	}
-	want, err := r.desiredDigests(d, patch)
-	if err != nil {
-		return err
-	}
-	for _, one := range applied {
-		i := one.call.handler
-		e := known[r.program.Handlers[i].Name]
-		if one.changesObject() && e.Digest == want[i] && stored[i] != want[i] {
-			m := &r.memory.handlers[i]
-			m.serverDigest.recorded, m.serverDigest.actual = want[i], stored[i]
+	var want []string
+	for i, stored := range r.watchedDigestsOf(r.stored) {
+		h := r.memory.handlers[i]
+		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
+		recorded := h.entry().Digest
+		if !changed || recorded == stored {
+			continue
+		}
+		if want == nil {
+			var err error
+			if want, err = r.desiredDigests(d, patch); err != nil {
+				return err
+			}
+		}
+		if recorded == want[i] {
+			h.serverDigest.recorded, h.serverDigest.actual = recorded, stored
 		}
 	}
 	return nil

@@ -39,32 +39,32 @@ func (o *pendingResponse) changesObject() bool {
 // recordResponse records a response: what to write, and the entry to store with it.
 func (r *run) recordResponse(o *pendingResponse) {
 	c, response := o.call, o.response
-	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
-	m.errorMessage = ""
+	h := c.handler
+	h.failed = nil
 	r.memory.pending = append(r.memory.pending, o)
-	e := r.currentState()[h.Name]
+	e := h.entry()
 	// A handler's own writes do not trigger it.
-	after := r.watchedDigests[c.handler]
-	m.afterResponse = nil
-	if made := h.afterResponse(r.stored, response); made != nil {
+	after := h.watched
+	h.afterResponse = nil
+	if made := h.withResponse(r.stored, response); made != nil {
 		after = digest(h.watchedFields(made))
 		if h.KeepPreviousState {
-			m.afterResponse = made
+			h.afterResponse = made
 		}
 	}
-	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && m.isHandled(e.Digest, r.watchedDigests[c.handler]) {
+	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && h.isHandled() {
 		e.Digest, e.HasRevision = after, false
 	}
 	if response.RetryAfter > 0 && c.reason != hook.ReasonEvent {
 		r.requeueCall(c, response, after)
 		if c.reason == hook.ReasonUpdate {
-			e.InProgress, e.InProgressSince = after, m.idle.since.Unix()
+			e.InProgress, e.InProgressSince = after, h.watchedSince.Unix()
 		}
 	} else {
 		r.recordDone(c, &e, after)
 	}
 	if e != (entry{}) {
-		m.pendingEntry, m.digestBefore = &e, r.watchedDigests[c.handler]
+		h.pendingEntry, h.digestBefore = &e, h.watched
 	}
 	if response.Conditions != nil {
 		r.memory.conditions = true
@@ -73,29 +73,29 @@ func (r *run) recordResponse(o *pendingResponse) {
 
 // recordDone records that a handler has handled its input.
 func (r *run) recordDone(c call, e *entry, after string) {
-	m := &r.memory.handlers[c.handler]
+	h := c.handler
 	if c.reason != hook.ReasonEvent {
-		m.attempt = attempt{}
+		h.attempt = attempt{}
 	}
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
 		*e = entry{Digest: after, OwnedDigest: e.OwnedDigest}
-		m.handled, m.resumed = c.object, true
+		h.handled, h.resumed = c.object, true
 	case hook.ReasonDelete:
 		*e = entry{Done: true}
 	case hook.ReasonResume:
 		e.Attempts, e.Since = 0, 0
-		m.resumed = true
+		h.resumed = true
 	case hook.ReasonDrift:
 		e.Attempts, e.Since, e.OwnedDigest = 0, 0, c.digest
 	case hook.ReasonTimer:
-		m.lastTick = r.program.Handlers[c.handler].intervalStart(c, r.tools.Now())
+		h.lastTick = h.intervalStart(c, r.tools.Now())
 	}
 }
 
 // requeueCall records that a handler requested another call.
 func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) {
-	h, former := &r.program.Handlers[c.handler], r.memory.handlers[c.handler].attempt
+	h, former := c.handler, c.handler.attempt
 	now, delay := r.tools.Now(), response.RetryAfter
 	again := attempt{reason: c.reason, digest: c.digest, since: now, requeued: true}
 	if delay == hook.Immediately {
@@ -112,12 +112,12 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 	case hook.ReasonDelete:
 		again.digest = deletionDigest(after)
 	}
-	r.memory.handlers[c.handler].attempt = again
+	h.attempt = again
 }
 
-// afterResponse returns an object with a response applied; nil if the response changes no
+// withResponse returns an object with a response applied; nil if the response changes no
 // watched field.
-func (h *Handler) afterResponse(o *object.Object, a *hook.HandlerResponse) *object.Object {
+func (h *Handler) withResponse(o *object.Object, a *hook.HandlerResponse) *object.Object {
 	patch := responsePatch(a, h.watchesStatus())
 	if patch == nil {
 		return nil
@@ -184,16 +184,16 @@ func (r *run) hasConflict(o *pendingResponse) bool {
 // object.
 func (r *run) callAgain(o *pendingResponse) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
-	m := &r.memory.handlers[o.call.handler]
-	m.progress = o.progressBefore
+	h := o.call.handler
+	h.progress = o.progressBefore
 	if o.call.reason == hook.ReasonEvent {
-		m.events = append([]cache.Event{o.call.event}, m.events...)
+		h.events = append([]cache.Event{o.call.event}, h.events...)
 	}
 	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.stored.Ref().String(),
-		"handler", r.program.Handlers[o.call.handler].Name)
+		"handler", h.Name)
 }
 
 // hasPending reports whether a handler has a pending response that is not among those given.
-func (m *memory) hasPending(handler int, but []*pendingResponse) bool {
-	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool { return o.call.handler == handler && !slices.Contains(but, o) })
+func (m *memory) hasPending(h *handlerMemory, but []*pendingResponse) bool {
+	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool { return o.call.handler == h && !slices.Contains(but, o) })
 }

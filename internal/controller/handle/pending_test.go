@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -29,14 +30,14 @@ func newRate(t *testing.T, word string) *object.Object {
 }
 
 func newDeletedRate(t *testing.T, word string) *object.Object {
-	return parse(t, strings.Replace(string(newRate(t, word).JSON()), `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-03-01T11:59:00Z",`, 1))
+	return parse(t, strings.Replace(string(newRate(t, word).JSON()), `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-03-01T11:59:00Z","finalizers":["f"],`, 1))
 }
 
 // summary returns the calls with their reasons, the new entries, and the next time.
-func (a pendingCalls) summary(p *Program) string {
+func (a pendingCalls) summary() string {
 	var parts []string
 	for _, c := range a.calls {
-		word := p.Handlers[c.handler].Name + " " + strings.ToLower(string(c.reason))
+		word := c.handler.Name + " " + strings.ToLower(string(c.reason))
 		if c.attempt > 0 {
 			word += fmt.Sprintf(" attempt %d", c.attempt)
 		}
@@ -45,8 +46,8 @@ func (a pendingCalls) summary(p *Program) string {
 		}
 		parts = append(parts, word)
 	}
-	for _, i := range a.firstSeen {
-		parts = append(parts, p.Handlers[i].Name+" first")
+	for _, h := range a.firstSeen {
+		parts = append(parts, h.Name+" first")
 	}
 	if !a.next.IsZero() {
 		parts = append(parts, "again in "+a.next.Sub(noon).String())
@@ -85,7 +86,7 @@ func TestPendingCalls(t *testing.T) {
 		object  *object.Object
 		entry   entry
 		memory  func(*handlerMemory)
-		change  func(*observation)
+		change  func(*run)
 		want    string
 	}{
 		"create":                           {handler: on(onCreate), want: "h create"},
@@ -112,10 +113,10 @@ func TestPendingCalls(t *testing.T) {
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
 		"update, failed long ago":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
 		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update"},
-		"update, failed, user asks":        {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: func(s *observation) { s.retryCalls = true }, want: "h update attempt 2"},
+		"update, failed, user asks":        {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: because(queue.HookChanged), want: "h update attempt 2"},
 		"gave up":                          {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}},
 		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: entry{Digest: b, Failed: true}, want: "h update"},
-		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}, change: func(s *observation) { s.retryCalls = true }, want: "h update"},
+		"gave up, user asks":               {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}, change: because(queue.HookChanged), want: "h update"},
 		"gave up on create, edited":        {handler: on(onCreate), entry: entry{Digest: b, Failed: true}, want: "h create"},
 		"limits, after a restart":          {handler: on(onCreate), entry: entry{Attempts: 2}, memory: func(m *handlerMemory) { m.attempt.count = 2 }, want: "h create attempt 2"},
 		"resume":                           {handler: on(onResume), entry: entry{Digest: a}, memory: func(m *handlerMemory) { m.resumed = false }, want: "h resume"},
@@ -132,44 +133,52 @@ func TestPendingCalls(t *testing.T) {
 		"drift and an update of no matter": {handler: on(onUpdate, onDrift).with(func(h *Handler) { h.When = func(old, _ *object.Object) bool { return old == nil } }), entry: entry{Digest: b, OwnedDigest: "other"}, memory: func(m *handlerMemory) { m.handled = newRate(t, "b") }, want: ""},
 		"event":                            {handler: on(hook.ReasonEvent)},
 		"delete":                           {handler: on(onDelete), object: newDeletedRate(t, "a"), want: "h delete"},
-		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }},
-		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(s *observation) { s.hasFinalizer = false }, want: "h delete"},
+		"delete, without finalizer":        {handler: on(onDelete), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }},
+		"delete, optional":                 {handler: on(onDelete).with(func(h *Handler) { h.Optional = true }), object: newDeletedRate(t, "a"), change: func(r *run) { r.program.Finalizer = "" }, want: "h delete"},
 		"delete, done":                     {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Done: true}},
 		"delete, gave up":                  {handler: on(onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: "-" + a, Failed: true}},
 		"delete, gave up, edited":          {handler: on(onDelete), object: newDeletedRate(t, "b"), entry: entry{Digest: "-" + a, Failed: true}, want: "h delete"},
 		"delete, gave up on an update":     {handler: on(onUpdate, onDelete), object: newDeletedRate(t, "a"), entry: entry{Digest: a, Failed: true}, want: "h delete"},
 		"delete, not deleted":              {handler: on(onDelete)},
 		"update of what is deleted":        {handler: on(onCreate, onUpdate, onResume, onDrift), object: newDeletedRate(t, "b"), entry: entry{Digest: a}},
-		"timer, not yet":                   {handler: every(time.Hour), change: func(s *observation) { s.now = noon.Add(-time.Minute) }, memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
+		"timer, not yet":                   {handler: every(time.Hour), change: func(r *run) { r.tools.Now = func() time.Time { return noon.Add(-time.Minute) } }, memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "again in 0s"},
 		"timer":                            {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }, want: "h timer"},
-		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(time.Minute) }, change: func(s *observation) { s.requested = true }, want: "h timer"},
+		"timer, user asks":                 {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(time.Minute) }, change: because(queue.ReconcileRequested), want: "h timer"},
 		"timer, while deleted":             {handler: every(time.Hour), object: newDeletedRate(t, "a"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
 		// Fault H7.
 		"timer, late a moment ago":    {handler: every(time.Hour), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Minute) }, want: "again in 59m0s"},
-		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.idle.since = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
-		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.idle.since = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
+		"timer, held back":            {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Minute) }, want: "again in 9m0s"},
+		"timer, idle for long enough": {handler: every(time.Hour).with(func(h *Handler) { h.Idle = 10 * time.Minute }), memory: func(m *handlerMemory) { m.lastTick, m.watchedSince = noon.Add(-time.Hour), noon.Add(-time.Hour) }, want: "h timer"},
 		"timer, failed":               {handler: every(time.Hour), memory: failedOn(hook.ReasonTimer, "", time.Minute), want: "again in 1m0s"},
 		"timer, of no interest":       {handler: every(time.Hour).with(func(h *Handler) { h.When = isA }), object: newRate(t, "b"), memory: func(m *handlerMemory) { m.lastTick = noon.Add(-time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
-			p := &Program{Handlers: []Handler{c.handler}}
 			if c.object == nil {
 				c.object = newRate(t, "a")
 			}
-			m := &memory{firstSeen: noon.Add(-24 * time.Hour), handlers: []handlerMemory{{progress: progress{resumed: true}}}}
+			m := &handlerMemory{Handler: &c.handler, progress: progress{resumed: true}, storedEntry: c.entry}
+			m.watched = digest(m.watchedFields(c.object))
 			if c.memory != nil {
-				c.memory(&m.handlers[0])
+				c.memory(m)
 			}
-			s := &observation{program: p, object: c.object, hasFinalizer: true, state: handledState{"h": c.entry}, watchedDigests: p.watchedDigests(c.object), ownedDigest: "owned", memory: m, now: noon}
+			r := &run{
+				Controller: &Controller{program: Program{Finalizer: "f"}, tools: Tools{Now: func() time.Time { return noon }}},
+				stored:     c.object, ownedDigest: "owned",
+				memory: &memory{firstSeen: noon.Add(-24 * time.Hour), handlers: []*handlerMemory{m}},
+			}
 			if c.change != nil {
-				c.change(s)
+				c.change(r)
 			}
-			if got := s.pendingCalls().summary(p); got != c.want {
+			if got := r.pendingCalls().summary(); got != c.want {
 				t.Errorf("due for %q, want %q", got, c.want)
 			}
 		})
 	}
+}
+
+func because(kind queue.CauseKind) func(*run) {
+	return func(r *run) { r.causes = queue.NewCauses(queue.Cause{Kind: kind}) }
 }
 
 func every(interval time.Duration) Handler { return Handler{Every: interval} }

@@ -3,6 +3,7 @@ package handle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -17,14 +18,15 @@ func (r *run) loadPreviousStates(ctx context.Context) error {
 	if r.phase != phaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
 		return nil
 	}
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h := &r.program.Handlers[i]
-		if h.KeepPreviousState && known[h.Name].HasRevision && r.memory.handlers[i].handled == nil {
-			return r.previousStateError(r.listRevisions(ctx))
-		}
+	if slices.ContainsFunc(r.memory.handlers, (*handlerMemory).lacksPreviousState) {
+		return r.previousStateError(r.listRevisions(ctx))
 	}
 	return nil
+}
+
+// lacksPreviousState reports whether only a revision has the previous state.
+func (m *handlerMemory) lacksPreviousState() bool {
+	return m.KeepPreviousState && m.handled == nil && m.entry().HasRevision
 }
 
 // previousStateError returns the error of a failed list, or nil after reporting it: a rejected
@@ -82,15 +84,12 @@ func (r *run) hasRevisions() bool {
 
 // restorePreviousStates sets the handled states of handlers from revisions.
 func (r *run) restorePreviousStates(found []*object.Object) {
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
-		e := known[h.Name]
-		if !h.KeepPreviousState || !e.HasRevision || m.handled != nil {
+	for _, h := range r.memory.handlers {
+		if !h.lacksPreviousState() {
 			continue
 		}
 		var err error
-		if m.handled, err = r.previousStateIn(found, e.Digest); err != nil {
+		if h.handled, err = r.previousStateIn(found, h.entry().Digest); err != nil {
 			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Name, err))
 		}
 	}

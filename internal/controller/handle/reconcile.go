@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,10 +22,10 @@ type run struct {
 	phase  phase
 	// stored is the object as it is stored, as far as known.
 	stored *object.Object
-	// storedState is the record on the object, watchedDigests are the digests of the watched
-	// fields.
-	storedState    handledState
-	watchedDigests []string
+	// causes are those of the item, as long as they can bring about a call.
+	causes queue.Causes
+	// storedState is the record on the object.
+	storedState handledState
 	// owned are the objects that the object controls, by kind in the order of the program, and
 	// ownedDigest is their digest.
 	owned       [][]*object.Object
@@ -108,72 +109,48 @@ func (r *run) prepare(ctx context.Context) error {
 
 // decide is the step that finds the pending calls.
 func (r *run) decide() {
-	r.pending = r.observation(r.item.Causes).pendingCalls()
+	r.pending = r.pendingCalls()
 	r.recordFirstSeen()
 	r.clearFailures()
 }
 
-// observation returns the input that decides which calls are pending.
-func (r *run) observation(causes queue.Causes) *observation {
-	requested := causes.Has(queue.ReconcileRequested)
-	return &observation{
-		program:        &r.program,
-		object:         r.stored,
-		hasFinalizer:   r.program.hasFinalizer(r.stored),
-		state:          r.currentState(),
-		watchedDigests: r.watchedDigests,
-		ownedDigest:    r.ownedDigest,
-		memory:         r.memory,
-		requested:      requested,
-		retryCalls:     requested || causes.Has(queue.HookChanged),
-		throttled:      r.throttled(),
-		now:            r.tools.Now(),
-	}
-}
-
 // retriesCalls reports whether failed calls are retried at once, for a user or a changed hook.
 func (r *run) retriesCalls() bool {
-	return r.item.Causes.Has(queue.ReconcileRequested) || r.item.Causes.Has(queue.HookChanged)
+	return r.causes.Has(queue.ReconcileRequested) || r.causes.Has(queue.HookChanged)
 }
 
 // retriesWrites reports whether failed writes are retried at once.
-func (r *run) retriesWrites() bool { return r.retriesCalls() || r.item.Causes.Has(queue.Retrying) }
+func (r *run) retriesWrites() bool { return r.retriesCalls() || r.causes.Has(queue.Retrying) }
 
 // recordFirstSeen adds the entries that need no call.
 func (r *run) recordFirstSeen() {
-	known := r.currentState()
-	for _, i := range r.pending.firstSeen {
-		e := known[r.program.Handlers[i].Name]
-		if e.Digest == "" {
-			e.Digest = r.watchedDigests[i]
-		}
-		if r.program.Handlers[i].handles(hook.ReasonDrift) {
+	for _, h := range r.pending.firstSeen {
+		e := h.entry()
+		e.Digest = cmp.Or(e.Digest, h.watched)
+		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = r.ownedDigest
 		}
-		m := &r.memory.handlers[i]
-		m.pendingEntry, m.digestBefore, m.resumed = &e, "", true
+		h.pendingEntry, h.digestBefore, h.resumed = &e, "", true
 	}
 }
 
 // clearFailures clears the errors of handlers without a pending call: the failing change was
 // reverted.
 func (r *run) clearFailures() {
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
-		e := known[h.Name]
-		if h.Do == nil || m.attempt.count+e.Attempts == 0 || r.pending.includes(i) || r.memory.hasPending(i, nil) {
+	for _, h := range r.memory.handlers {
+		e := h.entry()
+		if h.Do == nil || h.attempt.count+e.Attempts == 0 || r.pending.includes(h) || r.memory.hasPending(h, nil) {
 			continue
 		}
-		m.attempt, m.errorMessage = attempt{}, ""
+		h.succeed()
 		if e.Attempts > 0 {
 			e.Attempts, e.Since = 0, 0
-			m.pendingEntry = &e
+			h.pendingEntry = &e
 		}
 	}
 }
 
 // includes reports whether a handler is to be called, now or later.
-func (a *pendingCalls) includes(handler int) bool {
-	return slices.Contains(a.waiting, handler) || a.calls.includes(handler)
+func (a *pendingCalls) includes(h *handlerMemory) bool {
+	return slices.Contains(a.waiting, h) || a.calls.includes(h)
 }

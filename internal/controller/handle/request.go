@@ -9,18 +9,17 @@ import (
 
 // request returns the request of a call, without copying an object.
 func (r *run) request(c call) *hook.HandlerRequest {
-	h := &r.program.Handlers[c.handler]
 	o := c.object
-	if r.isDryRun && !c.deleted {
+	if r.isDryRun {
 		o = r.withPendingResponses(o)
 	}
-	n := r.newRequest(h, o)
-	n.Since = r.memory.handlers[c.handler].idle.since
-	n.Reason, n.Attempt, n.Deleted, n.DryRun = c.reason, c.attempt, c.deleted, r.isDryRun
+	n := r.newRequest(c.handler.Handler, o)
+	n.Since = c.handler.watchedSince
+	n.Reason, n.Attempt, n.DryRun = c.reason, c.attempt, r.isDryRun
 	n.Owned = r.program.ownedGroups(r.owned)
 	if c.previous != nil {
 		n.PreviousState = c.previous.JSON()
-		n.Changes = h.Changes(c.previous, cmp.Or(c.event.New, o))
+		n.Changes = c.handler.Changes(c.previous, cmp.Or(c.event.New, o))
 	}
 	return n
 }

@@ -11,14 +11,14 @@ const removalsResetAfter = time.Minute
 // the object would cause a loop.
 func (r *run) restoreState() {
 	lost := false
-	for i := range r.memory.handlers {
-		m, e := &r.memory.handlers[i], r.storedState[r.program.Handlers[i].Name]
+	for _, h := range r.memory.handlers {
+		e := r.storedState[h.Name]
 		switch {
 		case e != entry{}:
-			m.storedEntry = e
-		case m.storedEntry != entry{} && m.pendingEntry == nil:
-			kept := m.storedEntry
-			m.pendingEntry, m.digestBefore, lost = &kept, "", true
+			h.storedEntry = e
+		case h.storedEntry != entry{} && h.pendingEntry == nil:
+			kept := h.storedEntry
+			h.pendingEntry, h.digestBefore, lost = &kept, "", true
 		}
 	}
 	if lost {

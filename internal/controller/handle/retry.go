@@ -13,17 +13,17 @@ import (
 
 // handlerFailed records a failed call and schedules the retry, if any.
 func (r *run) handlerFailed(c call, err error) {
-	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	h := c.handler
 	err = fmt.Errorf("handler %s: %w", h.Name, err)
 	if c.reason == hook.ReasonEvent {
 		r.giveUp(c, err)
 		return
 	}
 	now := r.tools.Now()
-	if !m.attempt.matches(c) {
-		m.attempt = attempt{since: now}
+	if !h.attempt.matches(c) {
+		h.attempt = attempt{since: now}
 	}
-	a := &m.attempt
+	a := &h.attempt
 	a.reason, a.digest, a.requeued = c.reason, c.digest, false
 	a.count++
 	delay := h.delay(err, a.count)
@@ -33,11 +33,11 @@ func (r *run) handlerFailed(c call, err error) {
 		return
 	}
 	if h.hasRetryLimit() && c.reason != hook.ReasonTimer {
-		e := r.currentState()[h.Name]
+		e := h.entry()
 		e.Attempts, e.Since = a.count, a.since.Unix()
-		m.pendingEntry = &e
+		h.pendingEntry = &e
 	}
-	r.recordError(c.handler, failure.WithReason(handlerFailureReason(err), err))
+	r.recordError(h, failure.WithReason(handlerFailureReason(err), err))
 }
 
 // handlerFailureReason returns the reason of a handler's failure.
@@ -65,40 +65,38 @@ func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time
 
 // giveUp records that a handler is not called again until its input changes.
 func (r *run) giveUp(c call, err error) {
-	h, m := &r.program.Handlers[c.handler], &r.memory.handlers[c.handler]
+	h := c.handler
 	if c.reason == hook.ReasonEvent {
 		r.handlerFailing = true
 		r.record.Failed(err)
 		r.reportFailure(failure.WithReason(handlerFailureReason(err), err))
 		return
 	}
-	m.attempt = attempt{}
-	e := r.currentState()[h.Name]
+	h.attempt = attempt{}
+	e := h.entry()
 	e.Attempts, e.Since = 0, 0
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
 		e = entry{Digest: c.digest, Failed: true, OwnedDigest: e.OwnedDigest}
-		m.handled, m.resumed = c.object, true
+		h.handled, h.resumed = c.object, true
 	case hook.ReasonDelete:
 		e.Digest, e.Failed, e.Done = c.digest, !h.Optional, h.Optional
 	case hook.ReasonResume:
-		m.resumed = true
+		h.resumed = true
 	case hook.ReasonDrift:
 		e.OwnedDigest = c.digest
 	case hook.ReasonTimer:
-		m.lastTick = h.intervalStart(c, r.tools.Now())
+		h.lastTick = h.intervalStart(c, r.tools.Now())
 	}
 	if e != (entry{}) {
-		m.pendingEntry, m.digestBefore = &e, ""
+		h.pendingEntry, h.digestBefore = &e, ""
 	}
-	r.recordError(c.handler, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
+	r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }
 
 // recordError records the error of a handler and sends an event.
-func (r *run) recordError(handler int, err error) {
-	m := &r.memory.handlers[handler]
-	m.errorMessage, m.errorReason = failure.OneLine(err), controller.ReasonOf(err)
-	m.fault, m.refusedLocations = record.FaultOf(err), r.record.Refused()
+func (r *run) recordError(h *handlerMemory, err error) {
+	h.failed = &handlerError{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.record.Refused()}
 	r.record.Failed(err)
 	r.handlerFailing = true
 	r.reportFailure(err)

@@ -30,31 +30,29 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 	if r.phase != phaseManaged || r.stored.Deleting() || !r.program.KeepsPreviousState() {
 		return nil
 	}
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
-		e := known[h.Name]
-		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || m.unstorableDigest == e.Digest || r.memory.hasPending(i, applied) {
+	for _, h := range r.memory.handlers {
+		e := h.entry()
+		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
 			continue
 		}
-		part := r.watchedState(i, e.Digest)
+		part := r.watchedState(h, e.Digest)
 		if part == nil {
 			continue // The handled state is not known any more.
 		}
 		err := r.storeRevision(ctx, e.Digest, part)
 		switch {
 		case err == nil:
-			e.HasRevision, m.unstorableDigest = true, ""
-			m.pendingEntry = &e
+			e.HasRevision, h.unstorableDigest = true, ""
+			h.pendingEntry = &e
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
 			return fmt.Errorf("store the previous state of handler %s: %w", h.Name, err)
 		default:
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
-			if m.unstorableDigest == "" && !isNamespaceTerminating(err) {
+			if h.unstorableDigest == "" && !isNamespaceTerminating(err) {
 				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Name, err))
 			}
-			m.unstorableDigest = e.Digest
+			h.unstorableDigest = e.Digest
 		}
 	}
 	return nil
@@ -62,9 +60,8 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 
 // watchedState returns the watched fields of the object for a digest: of the response, the
 // current, or the previous object; nil if none has it.
-func (r *run) watchedState(handler int, seen string) map[string]any {
-	h, m := &r.program.Handlers[handler], &r.memory.handlers[handler]
-	for _, o := range []*object.Object{m.afterResponse, r.stored, m.handled} {
+func (r *run) watchedState(h *handlerMemory, seen string) map[string]any {
+	for _, o := range []*object.Object{h.afterResponse, r.stored, h.handled} {
 		if o == nil {
 			continue
 		}

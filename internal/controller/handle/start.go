@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -17,7 +18,7 @@ func (c *Controller) startRun(item queue.Item, events []cache.Event) (*run, bool
 		c.memories.Drop(item.Key)
 		return nil, false
 	}
-	r := &run{Controller: c, item: item, stored: o, phase: c.program.phaseOf(o)}
+	r := &run{Controller: c, item: item, causes: item.Causes, stored: o, phase: c.program.phaseOf(o)}
 	r.loadMemory()
 	r.observe()
 	r.takeEvents(events)
@@ -32,22 +33,9 @@ func (r *run) loadMemory() {
 	for _, o := range memory.pending {
 		o.fresh = false
 	}
-	if !fresh {
-		return
-	}
-	memory.firstSeen = r.tools.Now()
-	memory.handlers = make([]handlerMemory, len(r.program.Handlers))
-	recorded := r.program.handledStateOf(r.stored)
-	for i := range memory.handlers {
-		h, one := &r.program.Handlers[i], &memory.handlers[i]
-		e := recorded[h.Name]
-		one.resumed = e.Digest == ""
-		if e.Attempts > 0 {
-			one.attempt.count, one.attempt.since = e.Attempts, time.Unix(e.Since, 0)
-		}
-		if e.InProgress != "" {
-			one.idle.watched, one.idle.since = e.InProgress, time.Unix(e.InProgressSince, 0)
-		}
+	if fresh {
+		memory.firstSeen = r.tools.Now()
+		memory.handlers = r.program.newHandlers(r.program.handledStateOf(r.stored))
 	}
 }
 
@@ -55,51 +43,33 @@ func (r *run) loadMemory() {
 func (r *run) observe() {
 	r.storedState = r.program.handledStateOf(r.stored)
 	r.restoreState()
-	r.watchedDigests = r.watchedDigestsOf(r.stored)
 	r.owned = r.ownedBy(r.stored)
-	r.ownedNow = flatten(r.owned)
+	r.ownedNow = slices.Concat(r.owned...)
 	r.ownedDigest = ""
 	if r.program.handles(hook.ReasonDrift) {
-		r.ownedDigest = r.digests.owned(flatten(r.owned))
+		r.ownedDigest = r.digests.owned(r.ownedNow)
 	}
-	known, now := r.currentState(), r.tools.Now()
-	for i := range r.memory.handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
-		e := known[h.Name]
-		m.observe(e, r.watchedDigests[i], r.stored, now)
-		if e.Digest == "" && m.firstDigest == "" && h.When != nil && h.handles(hook.ReasonUpdate) && !h.handles(hook.ReasonCreate) {
-			m.firstDigest, m.handled = r.watchedDigests[i], r.stored
-		}
+	digests, now := r.watchedDigestsOf(r.stored), r.tools.Now()
+	for i, h := range r.memory.handlers {
+		h.observe(digests[i], r.stored, now)
 	}
 }
 
-// currentState returns the record, with all pending entries.
-func (r *run) currentState() handledState {
-	return r.storedState.withPending(&r.program, r.memory, func(int) bool { return true })
-}
-
-// observe updates since when the watched fields are unchanged, and drops a previous object
+// observe updates since when the watched fields are unchanged, and replaces a previous object
 // that equals the current one.
-func (m *handlerMemory) observe(e entry, watched string, o *object.Object, now time.Time) {
-	if m.idle.watched != watched {
-		m.idle.watched, m.idle.since = watched, now
+func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time) {
+	if m.watched != watched {
+		m.watched, m.watchedSince = watched, now
 	}
-	if e.Digest != "" && m.isHandled(e.Digest, watched) {
+	seen := m.entry().Digest
+	changesOnly := m.When != nil && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
+	switch {
+	case seen != "" && m.isHandled():
 		m.handled = o
+	case seen == "" && m.firstDigest == "" && changesOnly:
+		m.firstDigest, m.handled = watched, o
 	}
 }
 
 // stillExists reports whether the same object still exists.
-func (r *run) stillExists() bool {
-	now := r.Get(r.item.Key)
-	return now != nil && now.UID() == r.stored.UID()
-}
-
-// flatten returns the objects of all kinds in one list.
-func flatten(groups [][]*object.Object) []*object.Object {
-	var all []*object.Object
-	for _, group := range groups {
-		all = append(all, group...)
-	}
-	return all
-}
+func (r *run) stillExists() bool { return r.StillExists(r.stored) }

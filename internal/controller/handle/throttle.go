@@ -129,11 +129,10 @@ func (r *run) updateThrottle() {
 
 // conflictMessage describes which changes keep calling handlers.
 func (r *run) conflictMessage(c *call) string {
-	h := &r.program.Handlers[c.handler]
 	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s on %s",
-		maxInterval, h.Name, c.reason)
+		maxInterval, c.handler.Name, c.reason)
 	var paths []string
-	for _, change := range h.Changes(c.previous, c.changed()) {
+	for _, change := range c.handler.Changes(c.previous, c.changed()) {
 		paths = append(paths, change.Path)
 	}
 	const most = 3

@@ -9,8 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func (h *Handler) hasTimer() bool { return h.Every > 0 || h.Schedule != nil }
-
 // nextTime returns the first time of a timer after a time; zero if none. The times of an
 // interval start at the object's creation, until a call is late: see intervalStart.
 func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {

@@ -59,7 +59,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		return r.refresh(ctx)
 	case o.changesObject() && isRejection(err):
 		o.attempt.failed(r.tools.Now())
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", r.program.Handlers[o.call.handler].Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.Name, err)))
 		return r.refresh(ctx)
 	}
 	return r.writeError(ctx, err)
@@ -163,17 +163,17 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	r.memory.writeAttempt = attempt{}
 	defer r.pruneRevisions(ctx)
 	for _, o := range applied {
-		if m := &r.memory.handlers[o.call.handler]; o.attempt.count > 0 {
-			o.attempt, m.errorMessage = attempt{}, ""
+		if o.attempt.count > 0 {
+			o.attempt, o.call.handler.failed = attempt{}, nil
 		}
 		for _, event := range o.response.Events {
 			r.sendEvent(event)
 		}
 	}
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(o *pendingResponse) bool { return slices.Contains(applied, o) })
-	for i := range r.memory.handlers {
-		if m := &r.memory.handlers[i]; m.pendingEntry != nil && !r.memory.hasPending(i, nil) {
-			m.storedEntry, m.pendingEntry, m.afterResponse = *m.pendingEntry, nil, nil
+	for _, h := range r.memory.handlers {
+		if h.pendingEntry != nil && !r.memory.hasPending(h, nil) {
+			h.storedEntry, h.pendingEntry, h.afterResponse = *h.pendingEntry, nil, nil
 		}
 	}
 }
@@ -186,18 +186,16 @@ func (r *run) updateOwnedDigests(applied []*pendingResponse) {
 	}
 	before := r.ownedDigest
 	r.ownedDigest = r.digests.owned(r.ownedNow)
-	known := r.currentState()
-	for i := range r.program.Handlers {
-		h, m := &r.program.Handlers[i], &r.memory.handlers[i]
-		e := known[h.Name]
-		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == i && o.call.reason != hook.ReasonEvent })
+	for _, h := range r.memory.handlers {
+		e := h.entry()
+		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.call.reason != hook.ReasonEvent })
 		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !called && e.OwnedDigest != before {
 			continue
 		}
 		e.OwnedDigest = r.ownedDigest
-		m.pendingEntry = &e
-		if m.attempt.requeued && m.attempt.reason == hook.ReasonDrift {
-			m.attempt.digest = r.ownedDigest
+		h.pendingEntry = &e
+		if h.attempt.requeued && h.attempt.reason == hook.ReasonDrift {
+			h.attempt.digest = r.ownedDigest
 		}
 	}
 }
