@@ -63,7 +63,7 @@ func newObjectContext(c *controller, by string, o any, data json.RawMessage) (ob
 
 // ref names the object in logs.
 func (s *objectContext) ref() string {
-	return object.Ref{Kind: s.controller.kind.kind, Namespace: s.metadata.Namespace, Name: s.metadata.Name}.String()
+	return object.Ref{Kind: object.Kind{Kind: s.controller.kind.kind}, Namespace: s.metadata.Namespace, Name: s.metadata.Name}.String()
 }
 
 func (s *objectContext) logger() *slog.Logger {

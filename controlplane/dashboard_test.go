@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // TestDashboard tests package userclient with a real API server.
@@ -136,7 +137,7 @@ func newDashboardTest(c cluster) *dashboardTest {
 	if w.api, err = userclient.New(config); err != nil {
 		c.t.Fatal(err)
 	}
-	w.api.OnWrite = func(user, verb string, ref model.Ref, err error, took time.Duration) {
+	w.api.OnWrite = func(user, verb string, ref object.Ref, err error, took time.Duration) {
 		*w.wrote = append(*w.wrote, fmt.Sprintf("%s %s %s/%s %v", user, verb, ref.Plural, ref.Name, err == nil && took > 0))
 	}
 	return w
@@ -162,7 +163,7 @@ func (w *dashboardTest) admin() *userclient.Client {
 	return w.as(userclient.User{Name: "dev", OwnCredentials: true})
 }
 
-func (w *dashboardTest) kind(name string) model.Kind {
+func (w *dashboardTest) kind(name string) object.Kind {
 	w.t.Helper()
 	kind, err := w.admin().Kind(w.ctx(), name)
 	if err != nil {
@@ -188,14 +189,14 @@ func guitar(name, spec string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"kool.example.org/v1","kind":"Guitar","metadata":{"name":%q},"spec":%s}`, name, spec)
 }
 
-func (w *dashboardTest) makeGuitar(name, spec string) model.Ref {
+func (w *dashboardTest) makeGuitar(name, spec string) object.Ref {
 	w.t.Helper()
 	kind := w.kind("guitars")
 	stored, err := w.admin().Create(w.ctx(), kind, "default", guitar(name, spec))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ref := model.Ref{Kind: kind, Namespace: "default", Name: name, UID: w.meta(stored).UID}
+	ref := object.Ref{Kind: kind, Namespace: "default", Name: name, UID: w.meta(stored).UID}
 	w.t.Cleanup(func() {
 		_ = w.admin().Delete(context.Background(), kind, "default", name, userclient.DeleteOptions{UID: ref.UID})
 	})
@@ -254,7 +255,7 @@ func findsKinds(w *dashboardTest) {
 		w.equal(name, fmt.Sprintf("%s/%s/%s/%s/%v %v", kind.Group, kind.Version, kind.Plural, kind.Kind, kind.Namespaced, err), want+" <nil>")
 	}
 	kinds, err := w.admin().Kinds(w.ctx())
-	if err != nil || !slices.Contains(kinds, w.kind("guitars")) || slices.ContainsFunc(kinds, func(k model.Kind) bool { return strings.HasSuffix(k.Plural, "reviews") }) {
+	if err != nil || !slices.Contains(kinds, w.kind("guitars")) || slices.ContainsFunc(kinds, func(k object.Kind) bool { return strings.HasSuffix(k.Plural, "reviews") }) {
 		w.t.Errorf("kinds that can be listed: %v, %v", kinds, err)
 	}
 	namespaces, err := w.admin().Namespaces(w.ctx())
@@ -444,14 +445,14 @@ func (w *dashboardTest) watches(client *userclient.Client) error {
 const pollInterval = 100 * time.Millisecond
 
 // touch changes an object.
-func (w *dashboardTest) touch(ref model.Ref) {
+func (w *dashboardTest) touch(ref object.Ref) {
 	w.t.Helper()
 	if err := w.tryTouch(ref); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *dashboardTest) tryTouch(ref model.Ref) error {
+func (w *dashboardTest) tryTouch(ref object.Ref) error {
 	_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()))
 	return err
 }
@@ -495,7 +496,7 @@ func readsSchemas(w *dashboardTest) {
 	}
 	name := strings.TrimPrefix(of.Ref.String(), "#/components/schemas/")
 	w.equal(name+" is defined", definitions[name] != nil, true)
-	_, _, err = w.admin().Schema(w.ctx(), model.Kind{Group: "kool.example.org", Version: "v1", Plural: "x", Kind: "X"})
+	_, _, err = w.admin().Schema(w.ctx(), object.Kind{Group: "kool.example.org", Version: "v1", Plural: "x", Kind: "X"})
 	w.equal("no schema", errors.Is(err, model.ErrNotFound), true)
 
 	w.kubectl("patch", "crd", "guitars.kool.example.org", "--type=json", "-p",
@@ -535,7 +536,7 @@ source: {component: band}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	events, err = w.admin().Events(w.ctx(), model.Ref{Kind: w.kind("amps"), Name: "loud", UID: w.meta(amp).UID})
+	events, err = w.admin().Events(w.ctx(), object.Ref{Kind: w.kind("amps"), Name: "loud", UID: w.meta(amp).UID})
 	w.equal("none", fmt.Sprint(len(events), err), "0 <nil>")
 }
 
@@ -562,7 +563,7 @@ kind: ConfigMap
 metadata: {name: alien}
 `, owner, owner))
 	w.await("condition=Available", "deployment/band")
-	kinds := []model.Kind{w.kind("configmaps"), w.kind("deployments")}
+	kinds := []object.Kind{w.kind("configmaps"), w.kind("deployments")}
 	found, err := w.admin().Dependents(w.ctx(), ref, kinds)
 	if err != nil {
 		w.t.Fatal(err)
@@ -585,7 +586,7 @@ func watchesChanges(w *dashboardTest) {
 
 // watched is a running watch.
 type watched struct {
-	ref     model.Ref
+	ref     object.Ref
 	changes atomic.Int32
 	cancel  func()
 	done    chan error

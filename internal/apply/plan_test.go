@@ -181,7 +181,7 @@ func TestApplyPlanSkipsMissingNamespaces(t *testing.T) {
 	w := s.writer(t, apply.Options{}, taken)
 	namespaces := object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	home := action(t, plan.Update, "any").Ref.Namespace
-	namespace := plan.Action{Verb: plan.Create, Resource: namespaces, Ref: object.Ref{Kind: "Namespace", Name: home},
+	namespace := plan.Action{Verb: plan.Create, Resource: namespaces, Ref: object.Ref{Kind: object.Kind{Kind: "Namespace"}, Name: home},
 		After: parse(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, home))}
 	elsewhere := action(t, plan.Create, "elsewhere")
 	elsewhere.Ref.Namespace = "elsewhere"
@@ -192,7 +192,7 @@ func TestApplyPlanSkipsMissingNamespaces(t *testing.T) {
 	for _, result := range results {
 		_, waits := errors.AsType[*apply.MissingNamespaceError](result.Err)
 		ref := result.Action.Ref
-		if want := ref.Name == "new" || ref.Name == "mine"; waits != want || !waits && (result.Err != nil) != (ref.Kind == "Namespace") {
+		if want := ref.Name == "new" || ref.Name == "mine"; waits != want || !waits && (result.Err != nil) != (ref.Kind.Kind == "Namespace") {
 			t.Errorf("%s: %v", result.Action, result.Err)
 		}
 	}

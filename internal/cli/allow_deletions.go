@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func (p *program) allowDeletionsCommand() *cobra.Command {
@@ -93,7 +93,7 @@ func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader
 }
 
 // annotate sets an annotation on an object, with the user's permissions.
-func (r *reader) annotate(ctx context.Context, ref model.Ref, key, value string) error {
+func (r *reader) annotate(ctx context.Context, ref object.Ref, key, value string) error {
 	metadata := map[string]any{"annotations": map[string]string{key: value}}
 	if ref.UID != "" {
 		metadata["uid"] = ref.UID

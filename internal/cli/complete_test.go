@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // apiServer serves discovery and lists of names by their paths. It refuses to list Secrets.
@@ -139,7 +140,7 @@ func (*objectSource) Objects(context.Context, string, model.Query) (model.Page, 
 // Fault U12: get names what runs, allow-deletions what holds deletions.
 func TestCompletionOfRunningControllers(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []model.Kind{team().Kind}
+	kinds := []object.Kind{team().Kind}
 	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds, HeldDeletions: 3}, {Name: "compositecontroller.setpoint.dev/other", Kinds: kinds},
 	}}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // getFlags are the flags of `setpoint get`.
@@ -366,7 +367,7 @@ func failureLine(f *model.Failure) string {
 }
 
 // kindNames returns kinds as command-line arguments.
-func kindNames(kinds []model.Kind) string {
+func kindNames(kinds []object.Kind) string {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.Resource())

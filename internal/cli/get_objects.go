@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // objectGetter lists the objects of a controller.
@@ -107,7 +108,7 @@ func (g *objectGetter) query() model.Query {
 			q.State = state
 		}
 	}
-	anyNamespaced := slices.ContainsFunc(g.selected.Kinds, func(k model.Kind) bool { return k.Namespaced })
+	anyNamespaced := slices.ContainsFunc(g.selected.Kinds, func(k object.Kind) bool { return k.Namespaced })
 	if !g.everywhere && anyNamespaced {
 		q.Namespace = g.target.Namespace
 	}
@@ -145,8 +146,8 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 }
 
 // warn warns once about kinds that are left out.
-func (g *objectGetter) warn(listable []model.Kind) {
-	left := slices.DeleteFunc(slices.Clone(g.selected.Kinds), func(k model.Kind) bool { return containsKind(listable, k) })
+func (g *objectGetter) warn(listable []object.Kind) {
+	left := slices.DeleteFunc(slices.Clone(g.selected.Kinds), func(k object.Kind) bool { return containsKind(listable, k) })
 	if len(left) == 0 || g.warnedHidden {
 		return
 	}
@@ -164,7 +165,7 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	}
 	for _, ref := range refs {
 		if !g.permissions.can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
-			refused = errorWithHint{fmt.Errorf("you may not see %s", nameOf(ref)), "you need permission to get " + clean(kindNames([]model.Kind{ref.Kind}))}
+			refused = errorWithHint{fmt.Errorf("you may not see %s", nameOf(ref)), "you need permission to get " + clean(kindNames([]object.Kind{ref.Kind}))}
 			continue
 		}
 		states, err := g.source.States(ctx, ref)
@@ -190,21 +191,21 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 func (g *objectGetter) objectName() string { return g.name[strings.Index(g.name, "/")+1:] }
 
 // refs returns the objects that the name can refer to.
-func (g *objectGetter) refs(ctx context.Context) ([]model.Ref, error) {
+func (g *objectGetter) refs(ctx context.Context) ([]object.Ref, error) {
 	name := g.objectName()
-	var only model.Kind
+	var only object.Kind
 	if word, _, split := strings.Cut(g.name, "/"); split {
 		var err error
 		if only, err = (&reader{g.permissions.api}).kind(ctx, word); err != nil {
 			return nil, err
 		}
 	}
-	var all []model.Ref
+	var all []object.Ref
 	for _, k := range g.selected.Kinds {
 		if only.Kind != "" && (only.Group != k.Group || only.Kind != k.Kind) {
 			continue
 		}
-		ref := model.Ref{Kind: k, Name: name}
+		ref := object.Ref{Kind: k, Name: name}
 		if k.Namespaced {
 			ref.Namespace = g.target.Namespace
 		}

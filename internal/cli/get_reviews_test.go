@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // reviewSource plays a process with one controller of admission.
@@ -36,7 +37,7 @@ func (r *reviewSource) Objects(_ context.Context, _ string, q model.Query) (mode
 func TestGetReviews(t *testing.T) {
 	other := pod("b")
 	other.Namespace = "other"
-	secret := model.Ref{Kind: model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
+	secret := object.Ref{Kind: object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
 	source := &reviewSource{fakeProcess: newFakeProcess("setpoint"), page: model.Page{Objects: []model.ObjectState{
 		{Ref: pod("a"), ReviewOutcome: "denied", Error: "no digest", Reviews: 2, Ran: time.Now().Add(-5 * time.Second)},
 		{Ref: other, ReviewOutcome: "allowed", Reviews: 1, Ran: time.Now().Add(-6 * time.Second)},
@@ -80,7 +81,7 @@ func TestGetNone(t *testing.T) {
 	var stderr strings.Builder
 	flags := newGetFlags()
 	g := objectGetter{session: &session{program: &program{stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: "shop"}}, getFlags: flags}
-	g.selected = model.Controller{Name: "teams", Kinds: []model.Kind{team().Kind}}
+	g.selected = model.Controller{Name: "teams", Kinds: []object.Kind{team().Kind}}
 	g.warnNone(8)
 	g.everywhere = true
 	g.warnNone(8)

@@ -9,11 +9,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // kind resolves a kind as kubectl does, by discovery. A word that several groups serve is
 // rejected.
-func (r *reader) kind(ctx context.Context, word string) (model.Kind, error) {
+func (r *reader) kind(ctx context.Context, word string) (object.Kind, error) {
 	kind, err := r.api.Kind(ctx, word)
 	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, usageError{err}
@@ -35,7 +36,7 @@ func (e *unknownKindError) Error() string {
 func (e *unknownKindError) Unwrap() error { return model.ErrNotFound }
 
 // controllerKind returns the kind of controllers that kind is, if it is one.
-func controllerKind(kind model.Kind) (compile.Kind, bool) {
+func controllerKind(kind object.Kind) (compile.Kind, bool) {
 	for _, each := range compile.Kinds() {
 		if each.Resource.Group == kind.Group && each.Resource.Kind == kind.Kind {
 			return each, true

@@ -11,13 +11,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault G5: all commands take the same words for a kind, those of kubectl, and refuse a word
 // that several groups serve.
 func TestCommandsAgreeOnWords(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
-	kinds := []model.Kind{team().Kind}
+	kinds := []object.Kind{team().Kind}
 	source := &objectSource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{
 		{Name: "compositecontroller.setpoint.dev/both", Kinds: kinds}, {Name: "compositecontroller.metacontroller.k8s.io/both", Kinds: kinds},
 		{Name: "compositecontroller.setpoint.dev/teams", Kinds: kinds},

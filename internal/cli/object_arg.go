@@ -23,15 +23,15 @@ unlike kubectl, Setpoint does not pick one.
 type reader struct{ api *userclient.Client }
 
 // openObject opens the session of a command about one object.
-func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, *reader, model.Ref, error) {
+func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, *reader, object.Ref, error) {
 	r, err := f.open(ctx, p)
 	if err != nil {
-		return nil, nil, model.Ref{}, err
+		return nil, nil, object.Ref{}, err
 	}
 	reader := &reader{r.permissions.api}
 	kind, name, err := parseObject(args)
 	if err != nil {
-		return nil, nil, model.Ref{}, err
+		return nil, nil, object.Ref{}, err
 	}
 	ref, err := reader.find(ctx, kind, name, r.target.Namespace)
 	return r, reader, ref, err
@@ -51,12 +51,12 @@ func parseObject(args []string) (kind, name string, err error) {
 }
 
 // find resolves KIND/NAME to an object.
-func (r *reader) find(ctx context.Context, word, name, namespace string) (model.Ref, error) {
+func (r *reader) find(ctx context.Context, word, name, namespace string) (object.Ref, error) {
 	kind, err := r.kind(ctx, word)
 	if err != nil {
-		return model.Ref{}, err
+		return object.Ref{}, err
 	}
-	ref := model.Ref{Kind: kind, Name: name}
+	ref := object.Ref{Kind: kind, Name: name}
 	if ref.Namespaced {
 		ref.Namespace = namespace
 	}
@@ -64,7 +64,7 @@ func (r *reader) find(ctx context.Context, word, name, namespace string) (model.
 }
 
 // read returns an object, or nil if it does not exist.
-func (r *reader) read(ctx context.Context, ref model.Ref) (*object.Object, error) {
+func (r *reader) read(ctx context.Context, ref object.Ref) (*object.Object, error) {
 	stored, err := r.api.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
@@ -78,7 +78,7 @@ func (r *reader) read(ctx context.Context, ref model.Ref) (*object.Object, error
 }
 
 // nameOf returns an object for messages, such as "Pod shop/web".
-func nameOf(ref model.Ref) string {
+func nameOf(ref object.Ref) string {
 	name := ref.Name
 	if ref.Namespace != "" {
 		name = ref.Namespace + "/" + ref.Name
@@ -87,7 +87,7 @@ func nameOf(ref model.Ref) string {
 }
 
 // nameArg returns an object without its namespace, as kubectl's -o name prints it.
-func nameArg(ref model.Ref) string {
+func nameArg(ref object.Ref) string {
 	arg := strings.ToLower(ref.Kind.Kind)
 	if ref.Group != "" {
 		arg += "." + ref.Group
@@ -96,7 +96,7 @@ func nameArg(ref model.Ref) string {
 }
 
 // argOf returns an object as arguments of a command.
-func argOf(ref model.Ref) string {
+func argOf(ref object.Ref) string {
 	arg := nameArg(ref)
 	if ref.Namespace != "" {
 		arg += " -n " + ref.Namespace

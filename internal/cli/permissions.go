@@ -11,12 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // accessReviewer checks permissions and resolves kinds; userclient.Client implements it.
 type accessReviewer interface {
-	CanI(ctx context.Context, verb string, kind model.Kind, namespace, name string) (bool, error)
-	Kind(ctx context.Context, name string) (model.Kind, error)
+	CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error)
+	Kind(ctx context.Context, name string) (object.Kind, error)
 }
 
 // permissions are those of the user. A process returns everything it knows to every
@@ -47,7 +48,7 @@ func newPermissions(of manager.Cluster) (*permissions, error) {
 
 // can reports whether the user has a permission. It returns false for unknown kinds and
 // after a failed review, which takeErr returns.
-func (r *permissions) can(ctx context.Context, verb string, kind model.Kind, namespace, name string) bool {
+func (r *permissions) can(ctx context.Context, verb string, kind object.Kind, namespace, name string) bool {
 	if kind.Plural == "" {
 		word := strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, ".")
 		served, err := r.Kind(ctx, word)
@@ -97,13 +98,13 @@ func (r *permissions) redact(ctx context.Context, run model.Run) model.Run {
 
 // canRead returns a function that checks permission to get objects of a kind in a
 // namespace.
-func (r *permissions) canRead(ctx context.Context) func(model.Kind, string) bool {
-	return func(kind model.Kind, namespace string) bool { return r.can(ctx, "get", kind, namespace, "") }
+func (r *permissions) canRead(ctx context.Context) func(object.Kind, string) bool {
+	return func(kind object.Kind, namespace string) bool { return r.can(ctx, "get", kind, namespace, "") }
 }
 
 // accessCheck returns the permission check for package model.
 func (r *permissions) accessCheck(ctx context.Context) model.AccessCheck {
-	return func(verb string, kind model.Kind, namespace, name string) bool {
+	return func(verb string, kind object.Kind, namespace, name string) bool {
 		return r.can(ctx, verb, kind, namespace, name)
 	}
 }
@@ -152,8 +153,8 @@ func (r *permissions) controllers(ctx context.Context, all []model.Controller) (
 
 // canSeeAny reports whether the user may list one of the kinds in a namespace or, if name
 // is not "", get the object of that name.
-func (r *permissions) canSeeAny(ctx context.Context, kinds []model.Kind, namespace, name string) bool {
-	return slices.ContainsFunc(kinds, func(k model.Kind) bool {
+func (r *permissions) canSeeAny(ctx context.Context, kinds []object.Kind, namespace, name string) bool {
+	return slices.ContainsFunc(kinds, func(k object.Kind) bool {
 		where := ""
 		if k.Namespaced {
 			where = namespace
@@ -164,7 +165,7 @@ func (r *permissions) canSeeAny(ctx context.Context, kinds []model.Kind, namespa
 
 // listable returns the kinds that the user may list in a namespace, or in all if it is "".
 // It is an error if there are none.
-func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespace string) (found []model.Kind, err error) {
+func (r *permissions) listable(ctx context.Context, kinds []object.Kind, namespace string) (found []object.Kind, err error) {
 	var missing []string
 	for _, kind := range kinds {
 		where := ""
@@ -188,6 +189,6 @@ func (r *permissions) listable(ctx context.Context, kinds []model.Kind, namespac
 }
 
 // containsKind reports whether kinds contains the kind.
-func containsKind(kinds []model.Kind, of model.Kind) bool {
-	return slices.ContainsFunc(kinds, func(k model.Kind) bool { return k.Group == of.Group && k.Kind == of.Kind })
+func containsKind(kinds []object.Kind, of object.Kind) bool {
+	return slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.Group == of.Group && k.Kind == of.Kind })
 }

@@ -7,23 +7,24 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // unreachableReviewer is an API server that does not respond.
 type unreachableReviewer struct{}
 
-func (unreachableReviewer) CanI(context.Context, string, model.Kind, string, string) (bool, error) {
+func (unreachableReviewer) CanI(context.Context, string, object.Kind, string, string) (bool, error) {
 	return false, userclient.ErrUnreachable
 }
 
-func (unreachableReviewer) Kind(context.Context, string) (model.Kind, error) {
-	return model.Kind{}, userclient.ErrUnreachable
+func (unreachableReviewer) Kind(context.Context, string) (object.Kind, error) {
+	return object.Kind{}, userclient.ErrUnreachable
 }
 
 // If an access review fails, the output says what it leaves out.
 func TestOutageIsNotForbidden(t *testing.T) {
 	perms := &permissions{accessReviewer: unreachableReviewer{}}
-	said := model.Controller{Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}
+	said := model.Controller{Kinds: []object.Kind{team().Kind}, Last: &model.Failure{Message: "no"}}
 	if got, _ := perms.controllers(t.Context(), []model.Controller{said}); len(got) != 0 {
 		t.Error("shown without permission")
 	}
@@ -36,7 +37,7 @@ func TestOutageIsNotForbidden(t *testing.T) {
 	if _, err := perms.listable(t.Context(), said.Kinds, "shop"); !errors.Is(err, userclient.ErrUnreachable) {
 		t.Errorf("a list: %v", err)
 	}
-	perms.can(t.Context(), "get", model.Kind{Version: "v1", Kind: "Pod"}, "shop", "")
+	perms.can(t.Context(), "get", object.Kind{Version: "v1", Kind: "Pod"}, "shop", "")
 	if perms.takeErr() == nil {
 		t.Error("an unknown kind")
 	}

@@ -11,20 +11,21 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // allowedVerbs are rights, such as "get teams in shop"; of all namespaces "list teams in ".
 type allowedVerbs []string
 
-func (a allowedVerbs) CanI(_ context.Context, verb string, kind model.Kind, namespace, _ string) (bool, error) {
+func (a allowedVerbs) CanI(_ context.Context, verb string, kind object.Kind, namespace, _ string) (bool, error) {
 	return slices.Contains(a, verb+" "+kind.Plural+" in "+namespace), nil
 }
 
-func (allowedVerbs) Kind(_ context.Context, name string) (model.Kind, error) {
+func (allowedVerbs) Kind(_ context.Context, name string) (object.Kind, error) {
 	if name == "pod" {
 		return pod("").Kind, nil
 	}
-	return model.Kind{}, model.ErrNotFound
+	return object.Kind{}, model.ErrNotFound
 }
 
 func TestOnlyReadableIsShown(t *testing.T) {
@@ -59,9 +60,9 @@ func TestOnlyReadableIsShown(t *testing.T) {
 }
 
 func TestLastErrorNeedsAccess(t *testing.T) {
-	declared := model.Ref{Kind: model.Kind{Plural: "compositecontrollers"}, Name: "teams"}
+	declared := object.Ref{Kind: object.Kind{Plural: "compositecontrollers"}, Name: "teams"}
 	said := model.Controller{
-		Declared: &declared, Kinds: []model.Kind{team().Kind}, Last: &model.Failure{Message: "no"},
+		Declared: &declared, Kinds: []object.Kind{team().Kind}, Last: &model.Failure{Message: "no"},
 		Conditions: []model.Condition{{Type: "Ready", Reason: "HookFailing", Message: "no"}},
 	}
 	for right, want := range map[string][2]bool{
@@ -90,7 +91,7 @@ func TestWriteErrorsNeedAccess(t *testing.T) {
 }
 
 func TestListNeedsAccess(t *testing.T) {
-	both := []model.Kind{team().Kind, pod("").Kind}
+	both := []object.Kind{team().Kind, pod("").Kind}
 	for _, test := range []struct {
 		of        allowedVerbs
 		namespace string
@@ -115,7 +116,7 @@ func TestListNeedsAccess(t *testing.T) {
 func TestPluralsAreFound(t *testing.T) {
 	perms := &permissions{accessReviewer: allowedVerbs{"get pods in shop"}}
 	for kind, want := range map[string]bool{"Pod": true, "Other": false} {
-		if got := perms.can(t.Context(), "get", model.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
+		if got := perms.can(t.Context(), "get", object.Kind{Version: "v1", Kind: kind}, "shop", ""); got != want {
 			t.Errorf("%s: %v", kind, got)
 		}
 	}
@@ -134,7 +135,7 @@ func (c *controllerSource) Controllers(context.Context) ([]model.Controller, err
 // A controller of which the user may not know is not found by its name either.
 func TestHiddenControllersAreNotFound(t *testing.T) {
 	source := &controllerSource{newFakeProcess("a"), []model.Controller{
-		{Name: "example/teams", Kinds: []model.Kind{team().Kind}}, {Name: "example/secrets", Kinds: []model.Kind{pod("").Kind}},
+		{Name: "example/teams", Kinds: []object.Kind{team().Kind}}, {Name: "example/secrets", Kinds: []object.Kind{pod("").Kind}},
 	}}
 	for _, test := range []struct {
 		of           allowedVerbs

@@ -83,7 +83,7 @@ const (
 )
 
 // buildTree returns the owner tree of an object.
-func (r *session) buildTree(ctx context.Context, reader *reader, ref model.Ref) (*ownertree.Node, error) {
+func (r *session) buildTree(ctx context.Context, reader *reader, ref object.Ref) (*ownertree.Node, error) {
 	stored, err := reader.read(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (r *session) buildTree(ctx context.Context, reader *reader, ref model.Ref) 
 	return root, r.warnMissing(missing)
 }
 
-func rootOf(ref model.Ref, stored *object.Object) *ownertree.Node {
+func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 	ref.UID = stored.UID()
 	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: createdAt(stored)}}
 	n.Health, n.Message = model.HealthOf(stored)
@@ -127,7 +127,7 @@ func createdAt(o *object.Object) time.Time {
 }
 
 // states returns the states of an object that the user may read.
-func (r *session) states(ctx context.Context, ref model.Ref) (all []model.ObjectState, err error) {
+func (r *session) states(ctx context.Context, ref object.Ref) (all []model.ObjectState, err error) {
 	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
 	for _, a := range results {
 		for _, state := range a.Value {

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault U6: the ControllerRevisions in which handlers store the state of an object are in its
@@ -29,10 +30,10 @@ func TestTreeHasControllerRevisions(t *testing.T) {
 			apiServer(w, r)
 		}
 	}))
-	revisions := model.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
-	teams := model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
-	for _, keeps := range [][]model.Kind{{revisions}, nil} {
-		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{{Name: "x/teams", Kinds: []model.Kind{teams}, RevisionKinds: keeps}}}}
+	revisions := object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+	teams := object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}
+	for _, keeps := range [][]object.Kind{{revisions}, nil} {
+		source := &historySource{&controllerSource{newFakeProcess("setpoint"), []model.Controller{{Name: "x/teams", Kinds: []object.Kind{teams}, RevisionKinds: keeps}}}}
 		door := httptest.NewServer(wire.Handler(source, wire.Token("token")))
 		folder := t.TempDir()
 		withdraw, err := discovery.Publish(folder, discovery.ProcessEntry{Name: "setpoint", PID: os.Getpid(), Address: door.Listener.Addr().String(), Token: "token"})

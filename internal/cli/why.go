@@ -73,7 +73,7 @@ func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
 type explainer struct {
 	*session
 	*reader
-	ref  model.Ref
+	ref  object.Ref
 	runs int
 	full bool
 	// shown are the runs already printed, shownDeletion the deletion already printed.
@@ -83,7 +83,7 @@ type explainer struct {
 
 // explanation is everything known about an object.
 type explanation struct {
-	Object model.Ref      `json:"object"`
+	Object object.Ref     `json:"object"`
 	States []visibleState `json:"states"`
 	// Runs are the latest runs, newest last.
 	Runs []runDetails `json:"runs"`
@@ -344,7 +344,7 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 }
 
 // declaredBy returns the controller that an object declares, or nil.
-func declaredBy(all []model.Controller, ref model.Ref) *model.Controller {
+func declaredBy(all []model.Controller, ref object.Ref) *model.Controller {
 	for _, c := range all {
 		if d := c.Declared; d != nil && d.Group == ref.Group && d.Kind.Kind == ref.Kind.Kind && d.Name == ref.Name {
 			return &c
@@ -355,7 +355,7 @@ func declaredBy(all []model.Controller, ref model.Ref) *model.Controller {
 
 // managerHint returns the command that is likely to help.
 func (w *explainer) managerHint(ctx context.Context, all []model.Controller, stored *object.Object) string {
-	is := func(k model.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
+	is := func(k object.Kind) bool { return k.Group == w.ref.Group && k.Kind == w.ref.Kind.Kind }
 	for _, c := range all {
 		if slices.ContainsFunc(c.Kinds, is) {
 			return fmt.Sprintf("%s manages other objects of this kind; `setpoint get %[1]s -A` lists them", clean(c.Name))
@@ -372,8 +372,8 @@ const maxOwners = 10
 
 // managedOwner returns the nearest owner that a controller manages, or else the direct
 // owner; nil if there is none.
-func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *model.Ref {
-	var nearest *model.Ref
+func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *object.Ref {
+	var nearest *object.Ref
 	for range maxOwners {
 		owner, owned := stored.Controller()
 		if !owned {

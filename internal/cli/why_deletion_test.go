@@ -13,16 +13,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // historySource is a process that has seen every object.
 type historySource struct{ *controllerSource }
 
-func (*historySource) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+func (*historySource) States(context.Context, object.Ref) ([]model.ObjectState, error) {
 	return nil, nil
 }
 
-func (*historySource) Runs(_ context.Context, ref model.Ref, _ int) ([]model.Run, error) {
+func (*historySource) Runs(_ context.Context, ref object.Ref, _ int) ([]model.Run, error) {
 	if ref.Name == "green" {
 		began := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
 		return []model.Run{

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // maxLines is the most lines of one kind printed without --full.
@@ -304,7 +305,7 @@ func changeText(c model.Change) string {
 }
 
 // writeKey identifies a write, to find the action it executes.
-func writeKey(verb string, of model.Ref) string {
+func writeKey(verb string, of object.Ref) string {
 	return verb + " " + nameOf(of)
 }
 

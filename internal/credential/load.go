@@ -119,9 +119,9 @@ func (a *Authorization) header(from *Source) (string, error) {
 	token := strings.TrimSpace(string(value))
 	switch {
 	case token == "":
-		return "", fmt.Errorf("%s: key %s is blank", k.objectRef, k.name)
+		return "", fmt.Errorf("%s: key %s is blank", k.Ref, k.name)
 	case strings.ContainsFunc(token, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-		return "", fmt.Errorf("%s: key %s: has more than one line; a header cannot", k.objectRef, k.name)
+		return "", fmt.Errorf("%s: key %s: has more than one line; a header cannot", k.Ref, k.name)
 	}
 	return cmp.Or(a.Type, "Bearer") + " " + token, nil
 }
@@ -133,7 +133,7 @@ func (b *BasicAuth) header(from *Source) (string, error) {
 		return "", err
 	}
 	if bytes.IndexByte(username, ':') >= 0 {
-		return "", fmt.Errorf("%s: key %s: a user name cannot contain a colon", u.objectRef, u.name)
+		return "", fmt.Errorf("%s: key %s: a user name cannot contain a colon", u.Ref, u.name)
 	}
 	userPassword := append(append(bytes.Clone(username), ':'), password...)
 	return "Basic " + base64.StdEncoding.EncodeToString(userPassword), nil
@@ -152,7 +152,7 @@ func (s Spec) tlsConfig(m secretData) (*tls.Config, error) {
 		pair, err := tls.X509KeyPair(m.cert, m.privateKey)
 		if err != nil {
 			cert, privateKey := s.ClientTLS.keys()
-			return nil, fmt.Errorf("%s: keys %s and %s: %w", cert.objectRef, cert.name, privateKey.name, err)
+			return nil, fmt.Errorf("%s: keys %s and %s: %w", cert.Ref, cert.name, privateKey.name, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
@@ -74,7 +76,7 @@ func TestRotation(t *testing.T) {
 
 	spec := token("token")
 	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
-	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Namespace: "ops", Name: "ca"}}}
+	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "ca"}}}
 	o := open(t, a, spec)
 	w, err := webhook.New(webhook.Config{URL: h.url, Credentials: o.Current})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -25,7 +27,7 @@ type Source struct {
 	// mu guards the creation of views, whose handlers may run at once, and reads from
 	// them.
 	mu    sync.Mutex
-	views map[objectRef]*cache.View
+	views map[object.Ref]*cache.View
 
 	current atomic.Pointer[loaded]
 	// served reports whether Current has returned a result.
@@ -39,12 +41,12 @@ func Open(s *cache.Cache, spec Spec, changed func()) *Source {
 	if changed == nil {
 		changed = func() {}
 	}
-	source := &Source{spec: spec, changed: changed, views: map[objectRef]*cache.View{}}
+	source := &Source{spec: spec, changed: changed, views: map[object.Ref]*cache.View{}}
 	source.mu.Lock()
 	defer source.mu.Unlock()
 	for _, h := range spec.objects() {
 		if source.views[h] == nil {
-			source.views[h] = s.Watch(h.selection(), func(cache.Event) { source.objectChanged() })
+			source.views[h] = s.Watch(selection(h), func(cache.Event) { source.objectChanged() })
 		}
 	}
 	source.current.Store(spec.load(source, nil))
@@ -107,40 +109,36 @@ func (s *Source) refresh() bool {
 
 // value returns the value of a key.
 func (s *Source) value(k valueKey) ([]byte, error) {
-	o := s.views[k.objectRef].Get(k.Namespace, k.Name)
+	o := s.views[k.Ref].Get(k.Namespace, k.Name)
 	if o == nil {
-		return nil, fmt.Errorf("%s not found; create it or set another name in %s", k.objectRef, k.field)
+		return nil, fmt.Errorf("%s not found; create it or set another name in %s", k.Ref, k.field)
 	}
 	value, err := k.valueIn(o)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: key %s: %w", k.objectRef, k.name, err)
+		return nil, fmt.Errorf("%s: key %s: %w", k.Ref, k.name, err)
 	case value == nil:
-		return nil, fmt.Errorf("%s has no key %s; add it or set another key in %s", k.objectRef, k.name, k.field)
+		return nil, fmt.Errorf("%s has no key %s; add it or set another key in %s", k.Ref, k.name, k.field)
 	case len(value) == 0:
-		return nil, fmt.Errorf("%s: key %s is empty", k.objectRef, k.name)
+		return nil, fmt.Errorf("%s: key %s is empty", k.Ref, k.name)
 	}
 	return value, nil
 }
 
-// objectRef identifies a Secret or ConfigMap.
-type objectRef struct {
-	kind string
-	Ref
-}
+// secretRef and configMapRef return references with their kind.
+func secretRef(at types.NamespacedName) object.Ref    { return secrets.Ref(at.Namespace, at.Name) }
+func configMapRef(at types.NamespacedName) object.Ref { return configMaps.Ref(at.Namespace, at.Name) }
 
-const (
-	secret    = "Secret"
-	configMap = "ConfigMap"
+var (
+	secrets    = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 )
 
-// String returns kind, namespace and name, such as "Secret ops/hook-ca".
-func (h objectRef) String() string { return h.kind + " " + h.Namespace + "/" + h.Name }
-
-func (h objectRef) selection() cache.Selection {
-	resource := object.Resource{Version: "v1", Plural: "secrets", Kind: secret, Namespaced: true}
-	if h.kind == configMap {
-		resource.Plural, resource.Kind = "configmaps", configMap
+// selection selects the object of a reference.
+func selection(ref object.Ref) cache.Selection {
+	resource := secrets
+	if ref.Kind == object.KindOf(configMaps) {
+		resource = configMaps
 	}
-	return cache.Selection{Resource: resource, Namespace: h.Namespace, Name: h.Name}
+	return cache.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -8,14 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
 
-var opsHook = credential.Ref{Namespace: "ops", Name: "hook"}
+var opsHook = types.NamespacedName{Namespace: "ops", Name: "hook"}
 
 func token(key string) credential.Spec {
-	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{Ref: opsHook, Key: key}}}
+	return credential.Spec{Authorization: &credential.Authorization{SecretRef: credential.KeyRef{NamespacedName: opsHook, Key: key}}}
 }
 
 // testSource is a Source that records its changes.
@@ -151,7 +153,7 @@ func TestTLSConfigIsReused(t *testing.T) {
 	ca, other := newTestCA(t), newTestCA(t)
 	a.secret("ops/hook", map[string]string{"token": "a", "ca.crt": ca.pem})
 	spec := token("token")
-	spec.CABundle = &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook}}
+	spec.CABundle = &credential.CABundle{SecretRef: &credential.KeyRef{NamespacedName: opsHook}}
 	o := open(t, a, spec)
 	first := o.mustCurrent()
 	a.secret("ops/hook", map[string]string{"token": "b", "ca.crt": ca.pem})
@@ -170,7 +172,7 @@ func TestBrokenCertificates(t *testing.T) {
 	ca := newTestCA(t)
 	cert, key := ca.issue("client")
 	_, foreign := ca.issue("other")
-	inSecret := credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{Ref: opsHook, Key: "bundle"}}}
+	inSecret := credential.Spec{CABundle: &credential.CABundle{SecretRef: &credential.KeyRef{NamespacedName: opsHook, Key: "bundle"}}}
 	client := credential.Spec{ClientTLS: &credential.ClientTLS{SecretRef: opsHook}}
 	for _, c := range []struct {
 		name string
@@ -202,7 +204,7 @@ func TestConfigMap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
 			a.put("configmaps/ops/hook", fields)
-			o := open(t, a, credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: opsHook}}})
+			o := open(t, a, credential.Spec{CABundle: &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: opsHook}}})
 			if o.mustCurrent().TLS.RootCAs == nil {
 				t.Error("no certificates")
 			}
@@ -247,7 +249,7 @@ func TestOnlyReferencedObjectsAreWatched(t *testing.T) {
 	a.put("configmaps/kube-system/ca", map[string]any{"data": map[string]string{"root": ca.pem}})
 	spec := token("token")
 	spec.ClientTLS = &credential.ClientTLS{SecretRef: opsHook}
-	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{Ref: credential.Ref{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
+	spec.CABundle = &credential.CABundle{ConfigMapRef: &credential.KeyRef{NamespacedName: types.NamespacedName{Namespace: "kube-system", Name: "ca"}, Key: "root"}}
 	o := open(t, a, spec)
 	o.mustCurrent()
 	got := a.watched()

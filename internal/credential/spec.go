@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Spec is the connection settings of a webhook or host. The zero value needs no
@@ -27,7 +29,7 @@ type CABundle struct {
 
 // ClientTLS locates the client certificate and its private key, in PEM form.
 type ClientTLS struct {
-	SecretRef Ref
+	SecretRef types.NamespacedName
 	// CertKey defaults to "tls.crt", PrivateKeyKey to "tls.key".
 	CertKey, PrivateKeyKey string
 }
@@ -42,17 +44,14 @@ type Authorization struct {
 
 // BasicAuth locates a user name and password.
 type BasicAuth struct {
-	SecretRef Ref
+	SecretRef types.NamespacedName
 	// UsernameKey defaults to "username", PasswordKey to "password".
 	UsernameKey, PasswordKey string
 }
 
-// Ref refers to a Secret or ConfigMap.
-type Ref struct{ Namespace, Name string }
-
 // KeyRef refers to a key of a Secret or ConfigMap.
 type KeyRef struct {
-	Ref
+	types.NamespacedName
 
 	Key string
 }
@@ -79,9 +78,9 @@ func (c *CABundle) validate() error {
 		_, err := parseCABundle([]byte(*c.Inline))
 		return withField("caBundle.inline", err)
 	case c.SecretRef != nil:
-		return c.SecretRef.validate("caBundle.secretRef")
+		return validate(c.SecretRef.NamespacedName, "caBundle.secretRef")
 	}
-	return c.ConfigMapRef.validate("caBundle.configMapRef")
+	return validate(c.ConfigMapRef.NamespacedName, "caBundle.configMapRef")
 }
 
 func (c *CABundle) sources() (n int) {
@@ -97,7 +96,7 @@ func (c *ClientTLS) validate() error {
 	if c == nil {
 		return nil
 	}
-	return c.SecretRef.validate("clientTLS.secretRef")
+	return validate(c.SecretRef, "clientTLS.secretRef")
 }
 
 func (a *Authorization) validate() error {
@@ -111,17 +110,17 @@ func (a *Authorization) validate() error {
 	case a.SecretRef.Key == "":
 		return errors.New("authorization.secretRef.key: required")
 	}
-	return a.SecretRef.validate("authorization.secretRef")
+	return validate(a.SecretRef.NamespacedName, "authorization.secretRef")
 }
 
 func (b *BasicAuth) validate() error {
 	if b == nil {
 		return nil
 	}
-	return b.SecretRef.validate("basicAuth.secretRef")
+	return validate(b.SecretRef, "basicAuth.secretRef")
 }
 
-func (r Ref) validate(field string) error {
+func validate(r types.NamespacedName, field string) error {
 	switch {
 	case r.Name == "":
 		return errors.New(field + ".name: required")

@@ -9,7 +9,7 @@ import (
 
 // valueKey is a reference to one value, with the spec field that contains it.
 type valueKey struct {
-	objectRef
+	object.Ref
 
 	name, field string
 }
@@ -18,50 +18,50 @@ type valueKey struct {
 func (c *CABundle) key() (valueKey, bool) {
 	switch {
 	case c.SecretRef != nil:
-		return valueKey{objectRef{secret, c.SecretRef.Ref}, cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef"}, true
+		return valueKey{secretRef(c.SecretRef.NamespacedName), cmp.Or(c.SecretRef.Key, "ca.crt"), "caBundle.secretRef"}, true
 	case c.ConfigMapRef != nil:
-		return valueKey{objectRef{configMap, c.ConfigMapRef.Ref}, cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef"}, true
+		return valueKey{configMapRef(c.ConfigMapRef.NamespacedName), cmp.Or(c.ConfigMapRef.Key, "ca.crt"), "caBundle.configMapRef"}, true
 	}
 	return valueKey{}, false
 }
 
 func (c *ClientTLS) keys() (cert, privateKey valueKey) {
-	in := objectRef{secret, c.SecretRef}
+	in := secretRef(c.SecretRef)
 	return valueKey{in, cmp.Or(c.CertKey, "tls.crt"), "clientTLS"}, valueKey{in, cmp.Or(c.PrivateKeyKey, "tls.key"), "clientTLS"}
 }
 
 func (a *Authorization) key() valueKey {
-	return valueKey{objectRef{secret, a.SecretRef.Ref}, a.SecretRef.Key, "authorization.secretRef"}
+	return valueKey{secretRef(a.SecretRef.NamespacedName), a.SecretRef.Key, "authorization.secretRef"}
 }
 
 func (b *BasicAuth) keys() (username, password valueKey) {
-	in := objectRef{secret, b.SecretRef}
+	in := secretRef(b.SecretRef)
 	return valueKey{in, cmp.Or(b.UsernameKey, "username"), "basicAuth"}, valueKey{in, cmp.Or(b.PasswordKey, "password"), "basicAuth"}
 }
 
 // objects lists the objects that the spec refers to.
-func (s Spec) objects() []objectRef {
-	var all []objectRef
+func (s Spec) objects() []object.Ref {
+	var all []object.Ref
 	if s.CABundle != nil {
 		if k, named := s.CABundle.key(); named {
-			all = append(all, k.objectRef)
+			all = append(all, k.Ref)
 		}
 	}
 	if s.ClientTLS != nil {
-		all = append(all, objectRef{secret, s.ClientTLS.SecretRef})
+		all = append(all, secretRef(s.ClientTLS.SecretRef))
 	}
 	if s.Authorization != nil {
-		all = append(all, objectRef{secret, s.Authorization.SecretRef.Ref})
+		all = append(all, secretRef(s.Authorization.SecretRef.NamespacedName))
 	}
 	if s.BasicAuth != nil {
-		all = append(all, objectRef{secret, s.BasicAuth.SecretRef})
+		all = append(all, secretRef(s.BasicAuth.SecretRef))
 	}
 	return all
 }
 
 // valueIn returns the key's value in an object, nil if absent.
 func (k valueKey) valueIn(o *object.Object) ([]byte, error) {
-	if k.kind == configMap {
+	if k.Kind == object.KindOf(configMaps) {
 		if plain := o.Field("data", k.name); plain != nil {
 			var text string
 			err := json.Unmarshal(plain, &text)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // goProgramReason explains why a controller without a manifest cannot be suspended.
@@ -51,7 +52,7 @@ func (req *request) reconcileButton(c *model.Controller) formButton {
 }
 
 // enableIfPatchAllowed enables a button if the user may patch the object.
-func (req *request) enableIfPatchAllowed(a formButton, ref model.Ref) formButton {
+func (req *request) enableIfPatchAllowed(a formButton, ref object.Ref) formButton {
 	if a.Enabled = req.can("patch", ref.Kind, ref.Namespace, ref.Name); !a.Enabled {
 		a.DisabledReason = "You do not have permission to patch " + ref.Resource() + "."
 	}
@@ -131,7 +132,7 @@ func (req *request) patchController(done string, change func(*model.Controller) 
 }
 
 // patch merges a change into an object as the user.
-func (req *request) patch(ctx context.Context, ref model.Ref, change map[string]any) error {
+func (req *request) patch(ctx context.Context, ref object.Ref, change map[string]any) error {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return err

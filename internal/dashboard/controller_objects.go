@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // pageSize is the number of objects on a page.
@@ -26,7 +27,7 @@ type objectList struct {
 	// CanReconcile reports whether the user may patch the objects.
 	CanReconcile bool
 	// Kinds are the kinds to filter by.
-	Kinds []model.Kind
+	Kinds []object.Kind
 }
 
 // listObjects returns the objects that the URL selects and the user may list. If the kinds of a
@@ -47,7 +48,7 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	case len(list.Kinds) == 0:
 		list.MissingPermission = describePermission("list", c.Kinds[0], list.Query.Namespace)
 		return list, nil
-	case list.Partial && !list.hasKind(model.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
+	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
 	list.Query.ReadableKinds = model.Readable(c.Children, list.Query.Namespace, req.canRead)
@@ -57,7 +58,7 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	// Processes of older versions ignore the group.
 	list.Objects = slices.DeleteFunc(list.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
 	list.Objects = req.redactStates(list.Objects)
-	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k model.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
+	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k object.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
 	return list, nil
 }
 
@@ -82,8 +83,8 @@ func (req *request) fetchReviews(list *objectList, source model.Source, c *model
 }
 
 // hasKind reports whether the list can be filtered by a kind.
-func (l *objectList) hasKind(kind model.Kind) bool {
-	return slices.ContainsFunc(l.Kinds, func(k model.Kind) bool { return sameKind(k, kind) })
+func (l *objectList) hasKind(kind object.Kind) bool {
+	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return sameKind(k, kind) })
 }
 
 // kindOption is a kind to filter by.
@@ -97,8 +98,8 @@ func (l *objectList) KindOptions() []kindOption {
 	var choices []kindOption
 	for _, kind := range l.Kinds {
 		choice := kindOption{Name: kind.Kind, Value: kindValue(kind.Group, kind.Kind)}
-		choice.Current = sameKind(kind, model.Kind{Group: l.Query.Group, Kind: l.Query.Kind})
-		if slices.ContainsFunc(l.Kinds, func(k model.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
+		choice.Current = sameKind(kind, object.Kind{Group: l.Query.Group, Kind: l.Query.Kind})
+		if slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
 			choice.Name = choice.Value
 		}
 		choices = append(choices, choice)
@@ -115,7 +116,7 @@ func kindValue(group, kind string) string {
 }
 
 // describePermission describes a permission, such as "list pods in all namespaces".
-func describePermission(verb string, kind model.Kind, namespace string) string {
+func describePermission(verb string, kind object.Kind, namespace string) string {
 	switch {
 	case !kind.Namespaced:
 		return verb + " " + kind.Resource()

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func newTestRequest(t *testing.T, path string) *request {
@@ -17,12 +18,12 @@ func newTestRequest(t *testing.T, path string) *request {
 	return &request{Server: newServer(t), r: r, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
 }
 
-func deployment(group string) model.Kind {
-	return model.Kind{Group: group, Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
+func deployment(group string) object.Kind {
+	return object.Kind{Group: group, Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}
 }
 
-func newState(kind model.Kind) model.ObjectState {
-	return model.ObjectState{Ref: model.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
+func newState(kind object.Kind) model.ObjectState {
+	return model.ObjectState{Ref: object.Ref{Kind: kind, Namespace: "shop", Name: "a"}}
 }
 
 // Kinds with the same name are distinguished by group. Without known kinds, nothing is listed.
@@ -30,11 +31,11 @@ func TestObjectsByKind(t *testing.T) {
 	source := &fakeSource{name: "setpoint", page: model.Page{Objects: []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}}}
 	for _, c := range []struct {
 		name    string
-		kinds   []model.Kind
+		kinds   []object.Kind
 		objects int
 	}{
-		{"both", []model.Kind{deployment("apps"), deployment("test")}, 2},
-		{"one of them", []model.Kind{deployment("apps")}, 1},
+		{"both", []object.Kind{deployment("apps"), deployment("test")}, 2},
+		{"one of them", []object.Kind{deployment("apps")}, 1},
 		{"none is known", nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestFilterAllowed(t *testing.T) {
 }
 
 func TestStateFilters(t *testing.T) {
-	kinds := []model.Kind{webKind(), podRef("a").Kind}
+	kinds := []object.Kind{webKind(), podRef("a").Kind}
 	for _, test := range []struct {
 		list     objectList
 		has, not string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Objects of a controller without a manifest are annotated one by one: at most
@@ -25,8 +26,8 @@ const (
 
 // reconcilableKinds returns the kinds of a controller whose objects the user may list and
 // patch.
-func (req *request) reconcilableKinds(c *model.Controller) []model.Kind {
-	var kinds []model.Kind
+func (req *request) reconcilableKinds(c *model.Controller) []object.Kind {
+	var kinds []object.Kind
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, "", "") && req.can("patch", kind, "", "") {
 			kinds = append(kinds, kind)

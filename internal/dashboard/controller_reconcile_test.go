@@ -29,7 +29,7 @@ func goProgram(names ...string) *fakeSource {
 	c.Name, c.Process = "shop/team", "shop"
 	page := model.Page{Total: len(names), Matching: len(names), States: map[model.State]int{}}
 	for _, name := range names {
-		page.Objects = append(page.Objects, model.ObjectState{Ref: model.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: model.StateSynced})
+		page.Objects = append(page.Objects, model.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "town", Name: name}, State: model.StateSynced})
 	}
 	return &fakeSource{name: "shop", controllers: []model.Controller{c}, page: page}
 }
@@ -83,10 +83,10 @@ type fakeCluster struct {
 func newFakeCluster(t *testing.T, teamsIn, playersIn int, annotated map[string]string) *fakeCluster {
 	t.Helper()
 	s := &fakeCluster{fakeSource: goProgram(), t: t, objects: map[string]*object.Object{}, statusCodes: map[string]int{}, requested: map[string]int{}}
-	players := model.Kind{Group: "example.org", Version: "v1", Plural: "players", Kind: "Player", Namespaced: true}
+	players := object.Kind{Group: "example.org", Version: "v1", Plural: "players", Kind: "Player", Namespaced: true}
 	c := &s.controllers[0]
 	c.Kinds = append(c.Kinds, players)
-	for kind, n := range map[model.Kind]int{c.Kinds[0]: teamsIn, players: playersIn} {
+	for kind, n := range map[object.Kind]int{c.Kinds[0]: teamsIn, players: playersIn} {
 		for i := range n {
 			name := fmt.Sprintf("%s-%03d", kind.Plural, i)
 			o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"example.org/v1","kind":%q,"metadata":{"name":%q,"namespace":"town","annotations":{%s}}}`, kind.Kind, name, annotated[name]))

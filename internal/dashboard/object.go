@@ -12,11 +12,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // pageObject is the object of a page as the user may see it.
 type pageObject struct {
-	model.Ref
+	object.Ref
 	// Deleted reports that the object no longer exists. Only its history is known.
 	Deleted bool
 	Meta    metav1.ObjectMeta
@@ -185,7 +186,7 @@ func (s *pageObject) parse(raw json.RawMessage) error {
 
 // owner is an owner of the object.
 type owner struct {
-	model.Ref
+	object.Ref
 	Controller bool
 }
 
@@ -202,7 +203,7 @@ func (req *request) owners(s *pageObject) []owner {
 		if err != nil {
 			continue
 		}
-		ref := model.Ref{Kind: kind, Name: o.Name, UID: string(o.UID)}
+		ref := object.Ref{Kind: kind, Name: o.Name, UID: string(o.UID)}
 		if kind.Namespaced {
 			ref.Namespace = s.Namespace
 		}
@@ -213,7 +214,7 @@ func (req *request) owners(s *pageObject) []owner {
 
 // canRead reports whether the user may get objects of a kind. The plural of the kind may be
 // empty.
-func (req *request) canRead(kind model.Kind, namespace string) bool {
+func (req *request) canRead(kind object.Kind, namespace string) bool {
 	if req.usesOwnCredentials() {
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // action is something that the user can do with an object, or could do with more permissions.
@@ -192,7 +193,7 @@ func (req *request) loadPlan(p *planPage, source model.Source) error {
 }
 
 // setPlan sets the plan if the user may read all objects in it.
-func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, string) bool) {
+func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(object.Kind, string) bool) {
 	if !own {
 		p.MissingPermission = forbiddenRef(plan.Refs, p.Ref, reads)
 	}
@@ -204,7 +205,7 @@ func (p *planPage) setPlan(plan *model.Plan, own bool, reads func(model.Kind, st
 }
 
 // forbiddenRef returns a message if the user may not read an object of the plan.
-func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, string) bool) string {
+func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, string) bool) string {
 	if len(refs) == 0 {
 		return "This process runs a version that does not list the objects of a plan, so only users who can read everything can see it."
 	}
@@ -218,7 +219,7 @@ func forbiddenRef(refs []model.Ref, itself model.Ref, reads func(model.Kind, str
 }
 
 // forbiddenKind returns a message if the user may not read a child kind.
-func (req *request) forbiddenKind(kinds []model.Kind, namespace string) string {
+func (req *request) forbiddenKind(kinds []object.Kind, namespace string) string {
 	for _, kind := range kinds {
 		in := namespace
 		if !kind.Namespaced {

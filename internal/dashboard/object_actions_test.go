@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Users see a plan only if they may read all objects in it, in all namespaces.
@@ -13,17 +14,17 @@ func TestPlanPermissions(t *testing.T) {
 	web := webSubject("a", "b")
 	elsewhere := podRef("p")
 	elsewhere.Namespace = "bank"
-	all := []model.Ref{web.Ref, podRef("p"), elsewhere}
+	all := []object.Ref{web.Ref, podRef("p"), elsewhere}
 	for _, c := range []struct {
 		name  string
-		refs  []model.Ref
+		refs  []object.Ref
 		own   bool
 		may   []string
 		lacks string
 	}{
 		{"all may be read", all, false, []string{"Pod in shop", "Pod in bank"}, ""},
-		{"the object itself was read", []model.Ref{web.Ref}, false, nil, ""},
-		{"another of its kind was not", []model.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in namespace shop"},
+		{"the object itself was read", []object.Ref{web.Ref}, false, nil, ""},
+		{"another of its kind was not", []object.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in namespace shop"},
 		{"a kind may not", all, false, nil, "get pods in namespace shop"},
 		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in namespace bank"},
 		{"the process itself", all, true, nil, ""},
@@ -32,7 +33,7 @@ func TestPlanPermissions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planPage{pageObject: web}
-			p.setPlan(&model.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind model.Kind, namespace string) bool {
+			p.setPlan(&model.Plan{Text: "Web shop/a\n", Report: json.RawMessage(`{}`), Refs: c.refs}, c.own, func(kind object.Kind, namespace string) bool {
 				return strings.Contains(strings.Join(c.may, ","), kind.Kind+" in "+namespace)
 			})
 			shown := len(p.Lines) > 0 && p.Report != ""

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // blockingPlanner is a process whose plans block until released.
@@ -20,7 +21,7 @@ type blockingPlanner struct {
 	started, release chan struct{}
 }
 
-func (p *blockingPlanner) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+func (p *blockingPlanner) Plan(context.Context, string, object.Ref) (model.Plan, error) {
 	p.started <- struct{}{}
 	<-p.release
 	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, nil

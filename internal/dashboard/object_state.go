@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // stateView is the state of an object according to one controller.
 type stateView struct {
 	model.ObjectState
 	// Declared is the manifest of the controller, if it has one.
-	Declared *model.Ref
+	Declared *object.Ref
 	Fault    *fault
 	// Since is when the first of the consecutive failures happened.
 	Since time.Time

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -26,17 +27,17 @@ const hostile = "<script>alert(1)</script>\" onmouseover=\"x\u202e\u0007"
 
 var noon = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func webKind() model.Kind {
-	return model.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
+func webKind() object.Kind {
+	return object.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
 }
 
-func podRef(name string) model.Ref {
-	return model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+func podRef(name string) object.Ref {
+	return object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
 }
 
 func webSubject(name, label string) *pageObject {
 	return &pageObject{
-		Ref: model.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: "u1"},
+		Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name, UID: "u1"},
 		Meta: metav1.ObjectMeta{
 			Labels: map[string]string{"app": label}, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Generation: 3,
 			Finalizers: []string{label},
@@ -120,10 +121,10 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 		state.State, state.Error, state.Attempts, state.Next = model.StateFailing, runs[0].Error, 3, noon.Add(5*time.Second)
 		state.Fault, state.FailingSince = runs[0].Fault, runs[len(p.Entries[0].Earlier)].Began
 	}
-	declared := model.Ref{Kind: model.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
+	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []model.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
 	p.States = stateViews([]model.ObjectState{state}, []processInfo{by}, p.Entries)
-	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(model.Kind, string) bool { return true }})
+	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
@@ -201,7 +202,7 @@ func TestPlanPage(t *testing.T) {
 
 func TestYAMLPage(t *testing.T) {
 	s := webSubject("a", "b")
-	s.Kind = model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	s.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
 	p := yamlPage{pageObject: s, Tab: "yaml"}
 	if err := p.setText(s); err != nil {
@@ -255,9 +256,9 @@ func TestTimingBar(t *testing.T) {
 
 func TestTreeOmitsForbiddenKinds(t *testing.T) {
 	secret := podRef("s")
-	secret.Kind = model.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	secret.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	state := model.ObjectState{ChildStates: []model.Child{{Ref: podRef("a"), Health: "Current"}, {Ref: secret}, {Ref: podRef("b"), Health: "Failed"}}}
-	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []model.ObjectState{state, state}, &ownertree.Builder{May: func(k model.Kind, _ string) bool { return k.Kind == "Pod" }})
+	got, err := buildTree(t.Context(), webSubject("a", "").Ref, []model.ObjectState{state, state}, &ownertree.Builder{May: func(k object.Kind, _ string) bool { return k.Kind == "Pod" }})
 	if err != nil || len(got.Children) != 2 || got.Children[0].Name != "b" || got.Hidden != 1 || got.Current != 1 || got.Total != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -265,7 +266,7 @@ func TestTreeOmitsForbiddenKinds(t *testing.T) {
 
 func TestHeadlines(t *testing.T) {
 	self := webSubject("a", "b").Ref
-	write := func(verb, part string, of model.Ref) model.Step {
+	write := func(verb, part string, of object.Ref) model.Step {
 		return model.Step{Write: &model.Write{Verb: verb, Part: part, Object: of}}
 	}
 	for _, c := range []struct {

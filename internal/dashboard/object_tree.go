@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // tree is an object and the resources that it owns.
@@ -41,7 +42,7 @@ func (req *request) tree(s *pageObject, states []model.ObjectState) (tree, error
 
 // addSuspendedChildren lists the children of suspended controllers from the API server, since
 // such controllers watch nothing.
-func (req *request) addSuspendedChildren(ref model.Ref, states []model.ObjectState) (all []model.ObjectState, err error) {
+func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectState) (all []model.ObjectState, err error) {
 	if !slices.ContainsFunc(states, func(c model.ObjectState) bool { return c.Suspended }) {
 		return states, nil
 	}
@@ -69,7 +70,7 @@ func (req *request) listControllers() []model.Result[[]model.Controller] {
 }
 
 // buildTree builds a tree with unhealthy children first.
-func buildTree(ctx context.Context, ref model.Ref, states []model.ObjectState, g *ownertree.Builder) (tree, error) {
+func buildTree(ctx context.Context, ref object.Ref, states []model.ObjectState, g *ownertree.Builder) (tree, error) {
 	g.Nodes, g.Queries, g.Reads = maxNodes, maxCalls, maxReads
 	g.Order = func(a, b *ownertree.Node) int { return cmp.Compare(severity(a.Health), severity(b.Health)) }
 	t := tree{Node: &ownertree.Node{Child: model.Child{Ref: ref}}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault U6: children of a suspended controller, whose health is unknown, were counted as not
@@ -33,7 +34,7 @@ type childrenSource struct {
 	calls atomic.Int32
 }
 
-func (c *childrenSource) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+func (c *childrenSource) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
 	c.calls.Add(1)
 	family, is := c.children[ref.Name]
 	if !is {
@@ -43,13 +44,13 @@ func (c *childrenSource) States(_ context.Context, ref model.Ref) ([]model.Objec
 }
 
 func newChild(group, kind, name string) model.Child {
-	ref := model.Ref{Kind: model.Kind{Group: group, Version: "v1", Plural: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name, UID: name}
+	ref := object.Ref{Kind: object.Kind{Group: group, Version: "v1", Plural: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name, UID: name}
 	return model.Child{Ref: ref, Health: "Current"}
 }
 
 func newChildrenSource(families map[string][]model.Child) *childrenSource {
 	c := teamsController()
-	c.Kinds = []model.Kind{webKind()}
+	c.Kinds = []object.Kind{webKind()}
 	return &childrenSource{fakeSource: &fakeSource{name: "setpoint", controllers: []model.Controller{c}}, children: families}
 }
 
@@ -85,7 +86,7 @@ func TestTreeLimits(t *testing.T) {
 	})
 	states, _ := source.States(t.Context(), newChild("example.org", "Web", "a").Ref)
 	got, err := buildTree(t.Context(), newChild("example.org", "Web", "a").Ref, states, &ownertree.Builder{
-		Processes: panel, May: func(model.Kind, string) bool { return true },
+		Processes: panel, May: func(object.Kind, string) bool { return true },
 	})
 	if err != nil || len(got.Children) != maxNodes || got.More != 7 || got.Children[0].Name != "loop" || len(got.Children[0].Children) != 0 {
 		t.Errorf("%d children and %d more, the first %+v; %v", len(got.Children), got.More, got.Children[0], err)

@@ -10,6 +10,7 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Users see a watch only if they may list its objects.
@@ -23,7 +24,7 @@ func TestWatchesRequireListPermission(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	defer api.Close()
-	teams, vaults := teamsController().Kinds[0], model.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
+	teams, vaults := teamsController().Kinds[0], object.Kind{Group: "example.org", Version: "v1", Plural: "vaults", Kind: "Vault", Namespaced: true}
 	process := &fakeSource{name: "setpoint"}
 	process.process.Watches = []model.Watch{
 		{Selection: "teams.v1.example.org in shop", Kind: teams, Namespace: "shop", Objects: 3, Bytes: 1},

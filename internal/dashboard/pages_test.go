@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hostileScript is text that an attacker wants to run.
@@ -30,7 +31,7 @@ func newHostileSource() *fakeSource {
 	c.Failing = 1
 	c.Series = model.Series{Every: time.Second, Points: []model.Point{{Runs: 1}, {Runs: 2, Failed: 1}}}
 	state := model.ObjectState{
-		Ref: model.Ref{Kind: c.Kinds[0], Namespace: hostileScript, Name: hostileScript}, State: model.StateFailing, Error: hostileScript, Attempts: 1,
+		Ref: object.Ref{Kind: c.Kinds[0], Namespace: hostileScript, Name: hostileScript}, State: model.StateFailing, Error: hostileScript, Attempts: 1,
 	}
 	return &fakeSource{
 		name: "setpoint", controllers: []model.Controller{c},

@@ -9,12 +9,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
 func TestAdmissionControllersListReviews(t *testing.T) {
 	policy := model.Controller{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}
-	pod := model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}
+	pod := object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}
 	denied := model.ObjectState{Ref: pod, State: model.StateUnknown, Controller: policy.Name, ReviewOutcome: "denied", Error: "image :latest is not pinned", Reviews: 9}
 	for name, test := range map[string]struct {
 		page  model.Page
@@ -36,7 +37,7 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 // Fault U4: users who may not list events saw a raw error and the empty state.
 func TestForbiddenEvents(t *testing.T) {
 	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
-	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Kind: model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
+	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "ann does not have permission to list events in namespace shop.", "kubectl create role events-list --verb=list --resource=events -n shop")
 	if strings.Contains(body, "No events") {
@@ -46,7 +47,7 @@ func TestForbiddenEvents(t *testing.T) {
 
 // Fault U6: "Nothing was done about it yet" stood beside "last run 20m ago".
 func TestRunsWithoutHistory(t *testing.T) {
-	p := objectPage{pageObject: &pageObject{Ref: model.Ref{Name: "web"}}, States: []stateView{{ObjectState: model.ObjectState{State: model.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
+	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Name: "web"}}, States: []stateView{{ObjectState: model.ObjectState{State: model.StateSynced, Ran: time.Now().Add(-20 * time.Minute)}}}}
 	body := renderPage(t, "object", p)
 	wantTexts(t, body, "History is no longer in memory")
 	if strings.Contains(body, "Not reconciled yet") {
@@ -76,7 +77,7 @@ func TestUnlistedNamespaceIsSelected(t *testing.T) {
 func TestKindHeadings(t *testing.T) {
 	for plural, want := range map[string]string{"networkpolicies": "NetworkPolicies", "configmaps": "ConfigMaps", "endpoints": "Endpoints", "sheep": "sheep"} {
 		kind := map[string]string{"networkpolicies": "NetworkPolicy", "configmaps": "ConfigMap", "endpoints": "Endpoints", "sheep": "Animal"}[plural]
-		if got := (&kindPage{Kind: model.Kind{Kind: kind, Plural: plural}}).Heading(); got != want {
+		if got := (&kindPage{Kind: object.Kind{Kind: kind, Plural: plural}}).Heading(); got != want {
 			t.Errorf("%s is headed %q", plural, got)
 		}
 	}
@@ -87,9 +88,9 @@ func TestSuspendedControllerObjects(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u"}}`
 	a.responses["/api/v1/namespaces/shop/configmaps"] = `{"items":[{"metadata":{"name":"made","namespace":"shop","uid":"c","ownerReferences":[{"uid":"u"}]}}]}`
-	web := model.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
-	c := model.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []model.Kind{web}, Children: []model.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
-	state := model.ObjectState{Ref: model.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: model.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
+	web := object.Kind{Group: "example.org", Version: "v1", Plural: "webs", Kind: "Web", Namespaced: true}
+	c := model.Controller{Name: "c/webs", Process: "setpoint", Suspended: true, Kinds: []object.Kind{web}, Children: []object.Kind{{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	state := model.ObjectState{Ref: object.Ref{Kind: web, Namespace: "shop", Name: "a"}, State: model.StateUnknown, Suspended: true, Controller: c.Name, Process: "setpoint"}
 	body := get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}, states: []model.ObjectState{state}}), "/resources/webs.example.org/shop/a").Body.String()
 	wantTexts(t, body, "Suspended", "Suspended by spec", "/resources/configmaps/shop/made", "Reconcile now", "Edit")
 }

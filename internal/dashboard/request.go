@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // request is one request and its response.
@@ -118,7 +118,7 @@ func (req *request) usesOwnCredentials() bool {
 
 // can reports whether the user may do something. If that is unknown it records the error, so
 // that no page is shown, and returns false.
-func (req *request) can(verb string, kind model.Kind, namespace, name string) bool {
+func (req *request) can(verb string, kind object.Kind, namespace, name string) bool {
 	if req.usesOwnCredentials() {
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // resourcesPage is the data of the page of all kinds: managed kinds and child kinds.
@@ -21,7 +22,7 @@ type resourcesPage struct {
 
 // kindRow is a kind and its controllers.
 type kindRow struct {
-	model.Kind
+	object.Kind
 	Controllers []model.Controller
 	// Count is how many objects the user sees, Problem why that is unknown.
 	Count   int64
@@ -55,7 +56,7 @@ func showResources(req *request) error {
 }
 
 // addKinds adds a controller to the rows of its kinds.
-func addKinds(all []*kindRow, c model.Controller, kinds []model.Kind) []*kindRow {
+func addKinds(all []*kindRow, c model.Controller, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return sameKind(h.Kind, kind) })
 		if i < 0 {
@@ -67,7 +68,7 @@ func addKinds(all []*kindRow, c model.Controller, kinds []model.Kind) []*kindRow
 }
 
 // sameKind compares kinds without their versions.
-func sameKind(a, b model.Kind) bool { return a.Group == b.Group && a.Kind == b.Kind }
+func sameKind(a, b object.Kind) bool { return a.Group == b.Group && a.Kind == b.Kind }
 
 func sortKinds(all []*kindRow) {
 	slices.SortFunc(all, func(a, b *kindRow) int {

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // showCreate shows the form for a new object.
@@ -23,7 +23,7 @@ func showCreate(req *request) error {
 	if forbidden != nil && !kind.Namespaced {
 		return forbidden
 	}
-	d := req.newDraft(kind, model.Ref{})
+	d := req.newDraft(kind, object.Ref{})
 	if forbidden != nil {
 		d.warnForbidden(forbidden)
 	}
@@ -79,22 +79,22 @@ func createObject(req *request) error {
 	if err := req.requireCreate(kind); err != nil {
 		return err
 	}
-	d := req.newDraft(kind, model.Ref{})
+	d := req.newDraft(kind, object.Ref{})
 	if err := d.readForm(req); err != nil {
 		return err
 	}
 	if req.applyButton(d) {
 		return req.renderDraft(d, 0)
 	}
-	object, err := d.parse()
+	parsed, err := d.parse()
 	if errors.Is(err, errInvalidInput) {
 		return req.renderDraft(d, http.StatusUnprocessableEntity)
 	}
-	stored, err := req.create(kind, object)
+	stored, err := req.create(kind, parsed)
 	if err != nil {
 		return req.renderRejected(d, err)
 	}
-	var made struct{ Metadata model.Ref }
+	var made struct{ Metadata object.Ref }
 	if err := json.Unmarshal(stored, &made); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func createObject(req *request) error {
 }
 
 // create creates an object in its namespace.
-func (req *request) create(kind model.Kind, object map[string]any) (json.RawMessage, error) {
+func (req *request) create(kind object.Kind, object map[string]any) (json.RawMessage, error) {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	namespace = targetNamespace(kind, namespace)

@@ -14,11 +14,12 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // deletePage is the data of the delete page.
 type deletePage struct {
-	model.Ref
+	object.Ref
 	UID string
 	// Finalizers delay the deletion. Deleting reports that it was requested before.
 	Finalizers []string
@@ -44,12 +45,12 @@ type deletePage struct {
 
 // dependent is an object that is deleted too, and its depth below the object.
 type dependent struct {
-	model.Ref
+	object.Ref
 	Depth int
 }
 
 // revisionKind is where controllers store revisions.
-var revisionKind = model.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
+var revisionKind = object.Kind{Group: "apps", Version: "v1", Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}
 
 // confirmThreshold is the number of dependents above which the user must type the name.
 const confirmThreshold = 10
@@ -108,7 +109,7 @@ func (req *request) addContents(data *deletePage, stored json.RawMessage) (err e
 		data.Contents, err = req.api.Contents(req.context(), data.Name)
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		data.HasContents = true
-		var kind model.Kind
+		var kind object.Kind
 		if kind, err = req.definedKind(stored); err == nil {
 			data.Contents = []userclient.KindCount{req.api.Count(req.context(), kind, "")}
 		}
@@ -117,7 +118,7 @@ func (req *request) addContents(data *deletePage, stored json.RawMessage) (err e
 }
 
 // definedKind returns the kind of a CRD.
-func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
+func (req *request) definedKind(stored json.RawMessage) (object.Kind, error) {
 	var o struct {
 		Spec struct {
 			Group    string
@@ -130,9 +131,9 @@ func (req *request) definedKind(stored json.RawMessage) (model.Kind, error) {
 		}
 	}
 	if err := json.Unmarshal(stored, &o); err != nil {
-		return model.Kind{}, fmt.Errorf("decode CRD: %w", err)
+		return object.Kind{}, fmt.Errorf("decode CRD: %w", err)
 	}
-	kind := model.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
+	kind := object.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
 	for _, version := range o.Spec.Versions {
 		if version.Served {
 			kind.Version = version.Name
@@ -154,7 +155,7 @@ func (data *deletePage) Uncounted() []userclient.KindCount {
 }
 
 // ContentsURL returns the page that lists the contents of a kind.
-func (data *deletePage) ContentsURL(kind model.Kind) string {
+func (data *deletePage) ContentsURL(kind object.Kind) string {
 	if data.Kind.Kind != "Namespace" {
 		return resourceURL(kind)
 	}
@@ -165,7 +166,7 @@ func (data *deletePage) ContentsURL(kind model.Kind) string {
 // references.
 func (req *request) findDependents(data *deletePage) {
 	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
-	var kinds []model.Kind
+	var kinds []object.Kind
 	for _, c := range managingControllers(req.fetchProcesses(), data.Kind) {
 		for _, kind := range c.Children {
 			if !slices.Contains(kinds, kind) {
@@ -252,7 +253,7 @@ func (req *request) alreadyDeleted() error {
 }
 
 // listURL returns the list of an object's kind: in all namespaces if the user may list them.
-func (req *request) listURL(ref model.Ref) string {
+func (req *request) listURL(ref object.Ref) string {
 	if ref.Namespace == "" || req.can("list", ref.Kind, "", "") {
 		return resourceURL(ref.Kind)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fakeAPI responds by path and records requests. Unknown paths are not found, and "forbidden"
@@ -131,7 +132,7 @@ func TestDeleteListsSearchedKinds(t *testing.T) {
 	a.responses["/api/v1/namespaces/shop/pods"] = `{"items":[]}`
 	wantTexts(t, get(t, a.newServer(t), "/resources/webs.example.org/shop/a/delete").Body.String(), "No kinds were searched.", "Objects of other kinds that it owns are deleted too.")
 	c := teamsController()
-	c.Kinds, c.Children = []model.Kind{webKind()}, []model.Kind{podRef("").Kind}
+	c.Kinds, c.Children = []object.Kind{webKind()}, []object.Kind{podRef("").Kind}
 	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
 		"None found.", "Searched kinds: pods.")
 }

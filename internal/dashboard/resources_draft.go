@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The input modes.
@@ -22,8 +23,8 @@ const (
 // draft is an object in the editor. Its page carries the loaded object, the object that the
 // form is based on, and the input.
 type draft struct {
-	model.Kind
-	Ref model.Ref
+	object.Kind
+	Ref object.Ref
 	// Mode is the input mode. Without a schema there is no form, and NoFormReason says why.
 	Mode, NoFormReason string
 	// Version is the resource version of the loaded object; "" for a new one.
@@ -70,7 +71,7 @@ func (d *draft) FormBase() string {
 }
 
 // newDraft returns a draft of a kind. It has a form if the kind has a schema.
-func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
+func (req *request) newDraft(kind object.Kind, ref object.Ref) *draft {
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
 	schema, known, err := req.api.Schema(req.context(), kind)
 	if err != nil {
@@ -93,7 +94,7 @@ func (req *request) newDraft(kind model.Kind, ref model.Ref) *draft {
 
 const newKindHint = " The schema of a new kind takes a moment: reload the page."
 
-func apiVersion(kind model.Kind) string {
+func apiVersion(kind object.Kind) string {
 	return strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
 }
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Permissions are checked before drafts are read. The API server would reject the object too,
@@ -21,7 +21,7 @@ func checkEditAccess(req *request) error {
 }
 
 // editableRef returns the object in the URL if the user may patch it.
-func (req *request) editableRef() (model.Ref, error) {
+func (req *request) editableRef() (object.Ref, error) {
 	ref, err := req.refFromURL()
 	if err != nil {
 		return ref, err
@@ -40,7 +40,7 @@ func checkCreateAccess(req *request) error {
 }
 
 // requireCreate rejects users who may not create the object in its namespace.
-func (req *request) requireCreate(kind model.Kind) error {
+func (req *request) requireCreate(kind object.Kind) error {
 	namespace := req.field(".metadata.namespace")
 	if req.field("as") == modeYAML {
 		namespace = namespaceOf(req.field("text"))
@@ -61,7 +61,7 @@ func namespaceOf(text string) string {
 }
 
 // targetNamespace returns where an object is created.
-func targetNamespace(kind model.Kind, named string) string {
+func targetNamespace(kind object.Kind, named string) string {
 	switch {
 	case !kind.Namespaced:
 		return ""
@@ -73,7 +73,7 @@ func targetNamespace(kind model.Kind, named string) string {
 
 // requireAccess returns an error for users without a permission. The error keeps the form, to
 // be sent again later.
-func (req *request) requireAccess(verb string, kind model.Kind, namespace, name string) error {
+func (req *request) requireAccess(verb string, kind object.Kind, namespace, name string) error {
 	if req.can(verb, kind, namespace, name) {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // newTestDraft returns a draft of a kind with a few fields, of a stored object if given.
@@ -31,7 +32,7 @@ func newTestDraft(t *testing.T, stored string) *draft {
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "")), schema); err != nil {
 		t.Fatal(err)
 	}
-	d := &draft{Kind: model.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, Mode: modeForm, values: url.Values{}}
+	d := &draft{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, Mode: modeForm, values: url.Values{}}
 	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop", Existing: stored != ""}
 	d.form, d.digester = form.New(schema, nil, options), newSecretDigester()
 	if stored != "" {
@@ -182,7 +183,7 @@ func TestYAMLErrors(t *testing.T) {
 func TestSecretValuesAreNotSent(t *testing.T) {
 	stored := `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{data: c2VjcmV0}"}}, data: {a: c2VjcmV0}}`
 	d := newTestDraft(t, stored)
-	d.Kind = model.Kind{Version: "v1", Kind: "Secret"}
+	d.Kind = object.Kind{Version: "v1", Kind: "Secret"}
 	if shown := d.Text + compactJSON(d.base) + d.values.Encode(); strings.Contains(shown, "c2VjcmV0") {
 		t.Errorf("the page has %s", shown)
 	}

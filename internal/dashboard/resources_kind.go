@@ -11,11 +11,12 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // kindPage is the data of the page of a kind.
 type kindPage struct {
-	model.Kind
+	object.Kind
 	// Namespace, Name and Labels are the filters.
 	Namespace, Name, Labels string
 	Namespaces              []string
@@ -41,7 +42,7 @@ type kindPage struct {
 // objectRow is one object.
 type objectRow struct {
 	userclient.Row
-	Ref model.Ref
+	Ref object.Ref
 	// Cells are the cells of the visible columns.
 	Cells  []string
 	States []model.ObjectState
@@ -119,7 +120,7 @@ func showKind(req *request) error {
 
 // namespaceMissing reports whether a namespace does not exist and the user may know that.
 func (req *request) namespaceMissing(name string) bool {
-	namespaces := model.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	namespaces := object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	if name == "" || !req.can("get", namespaces, "", name) {
 		return false
 	}
@@ -186,7 +187,7 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 		}
 	}
 	for _, row := range rows {
-		each := objectRow{Row: row, Ref: model.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}}
+		each := objectRow{Row: row, Ref: object.Ref{Kind: p.Kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}}
 		for _, i := range shown {
 			each.Cells = append(each.Cells, row.Cells[i])
 		}
@@ -206,11 +207,11 @@ func (req *request) pageURL(next string) string {
 }
 
 // managingControllers returns the controllers that manage a kind.
-func managingControllers(all []processInfo, kind model.Kind) []model.Controller {
+func managingControllers(all []processInfo, kind object.Kind) []model.Controller {
 	var found []model.Controller
 	for _, t := range all {
 		for _, c := range t.Controllers {
-			if slices.ContainsFunc(c.Kinds, func(k model.Kind) bool { return sameKind(k, kind) }) {
+			if slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return sameKind(k, kind) }) {
 				found = append(found, c)
 			}
 		}
@@ -300,12 +301,12 @@ func (p *kindPage) joinStates(states []model.ObjectState) {
 }
 
 // refFromURL returns the object in the URL.
-func (req *request) refFromURL() (model.Ref, error) {
+func (req *request) refFromURL() (object.Ref, error) {
 	kind, err := req.api.Kind(req.context(), req.path("resource"))
 	if err != nil {
-		return model.Ref{}, err
+		return object.Ref{}, err
 	}
-	ref := model.Ref{Kind: kind, Namespace: req.path("namespace"), Name: req.path("name")}
+	ref := object.Ref{Kind: kind, Namespace: req.path("namespace"), Name: req.path("name")}
 	if ref.Namespace == noNamespace {
 		ref.Namespace = ""
 	}

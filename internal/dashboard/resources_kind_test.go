@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestFiltersSurviveNamespaceChange(t *testing.T) {
@@ -76,7 +77,7 @@ func (c *largeSource) Objects(_ context.Context, _ string, q model.Query) (model
 		}
 		page.Matching++
 		if len(page.Objects) < q.Limit {
-			page.Objects = append(page.Objects, model.ObjectState{Ref: model.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: model.StateSynced})
+			page.Objects = append(page.Objects, model.ObjectState{Ref: object.Ref{Kind: webKind(), Namespace: "shop", Name: name}, State: model.StateSynced})
 		}
 	}
 	return page, nil
@@ -88,7 +89,7 @@ func tableRowJSON(name string) string {
 
 func TestSearchUsesControllerNames(t *testing.T) {
 	controller := teamsController()
-	controller.Kinds = []model.Kind{webKind()}
+	controller.Kinds = []object.Kind{webKind()}
 	source := &largeSource{fakeSource: &fakeSource{name: "setpoint", controllers: []model.Controller{controller}}}
 	for i := range 5000 {
 		source.names = append(source.names, fmt.Sprintf("web-%04d", i))

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fakeSource is a process with fixed data.
@@ -40,11 +41,13 @@ func (s *fakeSource) Objects(context.Context, string, model.Query) (model.Page, 
 	return s.page, s.err
 }
 
-func (s *fakeSource) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+func (s *fakeSource) States(context.Context, object.Ref) ([]model.ObjectState, error) {
 	return s.states, s.err
 }
 
-func (s *fakeSource) Runs(context.Context, model.Ref, int) ([]model.Run, error) { return s.runs, s.err }
+func (s *fakeSource) Runs(context.Context, object.Ref, int) ([]model.Run, error) {
+	return s.runs, s.err
+}
 
 func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	for _, run := range s.runs {
@@ -55,7 +58,7 @@ func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	return model.Run{}, model.ErrNotFound
 }
 
-func (s *fakeSource) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+func (s *fakeSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {
 	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
 }
 
@@ -72,7 +75,7 @@ func (s *fakeSource) Await(ctx context.Context, _ uint64) (uint64, error) {
 func teamsController() model.Controller {
 	return model.Controller{
 		Name: "compositecontroller.setpoint.dev/teams", Process: "setpoint",
-		Kinds:       []model.Kind{{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}},
+		Kinds:       []object.Kind{{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}},
 		Description: []string{"For each Team it makes Namespaces."},
 		Conditions:  []model.Condition{{Type: "Ready", Status: "True", Reason: "Serving"}},
 		Objects:     3,

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // tokenServer is an API server that accepts one token until it is revoked, and allows nothing.
@@ -183,7 +184,7 @@ func (b *browser) getForbidden(path string) *httptest.ResponseRecorder {
 	}
 	w := httptest.NewRecorder()
 	b.server.serve(route{handle: func(req *request) error {
-		_, err := req.api.Get(req.context(), model.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
+		_, err := req.api.Get(req.context(), object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, "shop", "a")
 		return err
 	}}, w, r)
 	for _, c := range w.Result().Cookies() {

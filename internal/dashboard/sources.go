@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Timeouts of processes. Plans take longer, since they call hooks.
@@ -100,7 +101,7 @@ func (req *request) controllersOf(source model.Source) ([]model.Controller, erro
 
 // objectStates returns the states of an object as far as the user may read them, and messages
 // for unavailable processes.
-func (req *request) objectStates(ref model.Ref) (states []model.ObjectState, missing []string) {
+func (req *request) objectStates(ref object.Ref) (states []model.ObjectState, missing []string) {
 	found, missing := fetchAll(req, func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) })
 	for _, state := range slices.Concat(found...) {
 		states = append(states, model.RedactState(state, req.canRead))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hungSource accepts calls and never responds.
@@ -27,12 +28,12 @@ func (*hungSource) Controllers(ctx context.Context) ([]model.Controller, error) 
 	return nil, ctx.Err()
 }
 
-func (*hungSource) States(ctx context.Context, _ model.Ref) ([]model.ObjectState, error) {
+func (*hungSource) States(ctx context.Context, _ object.Ref) ([]model.ObjectState, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (*hungSource) Runs(ctx context.Context, _ model.Ref, _ int) ([]model.Run, error) {
+func (*hungSource) Runs(ctx context.Context, _ object.Ref, _ int) ([]model.Run, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -129,7 +130,7 @@ type effect struct {
 	// Sign is "+", "~", "−" or "!". Tone is the CSS class.
 	Sign, Tone string
 	Verb       string
-	Object     model.Ref
+	Object     object.Ref
 	// Text is the reason, or the event.
 	Text, Error string
 }
@@ -137,15 +138,15 @@ type effect struct {
 // newEffects returns the writes, with their planned reasons, and the events of a run.
 func newEffects(steps []model.Step) []effect {
 	var effects []effect
-	reasons := map[model.Ref]string{}
+	reasons := map[object.Ref]string{}
 	for _, step := range steps {
 		switch {
 		case step.Plan != nil:
 			for _, a := range step.Plan.Actions {
-				reasons[refKey(a.Object)] = a.Reason
+				reasons[a.Object.Identity()] = a.Reason
 			}
 		case step.Write != nil:
-			effects = append(effects, writeEffect(step.Write, reasons[refKey(step.Write.Object)]))
+			effects = append(effects, writeEffect(step.Write, reasons[step.Write.Object.Identity()]))
 		case step.Event != nil:
 			effects = append(effects, effect{
 				Sign: "!", Tone: tone(step.Event.Type), Verb: "event", Text: step.Event.Reason + ": " + step.Event.Message,
@@ -160,11 +161,6 @@ func distinctEffects(effects []effect, failure string) []effect {
 	return slices.DeleteFunc(effects, func(d effect) bool {
 		return d.Sign == "!" && failure != "" && strings.Contains(d.Text, failure[:min(len(failure), 200)])
 	})
-}
-
-// refKey returns the part of a reference that identifies the object.
-func refKey(ref model.Ref) model.Ref {
-	return model.Ref{Kind: model.Kind{Group: ref.Group, Kind: ref.Kind.Kind}, Namespace: ref.Namespace, Name: ref.Name}
 }
 
 func writeEffect(w *model.Write, reason string) effect {
@@ -264,8 +260,8 @@ func (d writeCount) timesText() string {
 const selfLabel = "the object itself"
 
 // writeTarget describes the object of a write.
-func writeTarget(w *model.Write, self *model.Ref) string {
-	switch own := refKey(w.Object) == refKey(*self); {
+func writeTarget(w *model.Write, self *object.Ref) string {
+	switch own := w.Object.Identity() == self.Identity(); {
 	case own && w.Part != "":
 		return "its " + w.Part
 	case own:

@@ -113,7 +113,7 @@ func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, err
 			continue
 		}
 		run, err := loader.load(source.Name(), id)
-		if err == nil && refKey(run.Object) == refKey(s.Ref) {
+		if err == nil && run.Object.Identity() == s.Ref.Identity() {
 			return run, nil
 		}
 		if err != nil && !errors.Is(err, model.ErrNotFound) {

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // noNamespace replaces the namespace of cluster-scoped objects in URLs.
@@ -23,10 +23,10 @@ func slug(name string) string { return strings.ReplaceAll(name, "/", "~") }
 func unslug(text string) string { return strings.ReplaceAll(text, "~", "/") }
 
 // resourceURL returns the page of a kind.
-func resourceURL(k model.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
+func resourceURL(k object.Kind) string { return "/resources/" + url.PathEscape(k.Resource()) }
 
 // objectURL returns the page of an object, or a page below it.
-func objectURL(ref model.Ref, below ...string) string {
+func objectURL(ref object.Ref, below ...string) string {
 	parts := []string{resourceURL(ref.Kind)}
 	for _, part := range append([]string{cmp.Or(ref.Namespace, noNamespace), ref.Name}, below...) {
 		parts = append(parts, url.PathEscape(part))

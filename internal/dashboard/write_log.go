@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // NewForConfig is New with a client of a cluster that logs what users change.
@@ -30,7 +30,7 @@ func NewForConfig(config *rest.Config, o Options) (*Server, error) {
 type writeLog struct{ logger *slog.Logger }
 
 // log logs what a user changed, or why it was refused.
-func (l writeLog) log(user, verb string, ref model.Ref, err error, took time.Duration) {
+func (l writeLog) log(user, verb string, ref object.Ref, err error, took time.Duration) {
 	resource := schema.GroupResource{Group: ref.Group, Resource: ref.Plural}
 	l.logger.Info("dashboard write", "user", user, "verb", verb, "resource", resource.String(),
 		"namespace", ref.Namespace, "name", ref.Name, "took", took.String(), "refusal", redactedError(resource, err))

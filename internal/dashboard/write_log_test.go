@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestWritesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	l := writeLog{slog.New(slog.NewTextHandler(&log, nil))}
-	ingress := model.Ref{Kind: model.Kind{Group: "networking.k8s.io", Plural: "ingresses", Kind: "Ingress"}, Namespace: "shop", Name: "a"}
-	secret := model.Ref{Kind: model.Kind{Plural: "secrets", Kind: "Secret"}, Namespace: "shop", Name: "a"}
+	ingress := object.Ref{Kind: object.Kind{Group: "networking.k8s.io", Plural: "ingresses", Kind: "Ingress"}, Namespace: "shop", Name: "a"}
+	secret := object.Ref{Kind: object.Kind{Plural: "secrets", Kind: "Secret"}, Namespace: "shop", Name: "a"}
 	refusal := errors.New(`Secret "a" is invalid: data[pass]: Invalid value: "hunt\"er2": no, nor "hunter2`)
 	l.log("ann", "update", ingress, nil, time.Second)
 	l.log("ann", "update", secret, refusal, time.Second)

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // applyAll applies the manifests of all projects for the first time. Errors are shown and
@@ -109,7 +110,7 @@ func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 
 // recordChanges updates the list of applied objects.
 func (w *workspace) recordChanges(changes manifest.Changes) {
-	w.applied = slices.DeleteFunc(w.applied, func(key manifest.Key) bool {
+	w.applied = slices.DeleteFunc(w.applied, func(key object.Ref) bool {
 		return slices.Contains(changes.Deleted, key)
 	})
 	w.applied = append(w.applied, changes.Applied...)

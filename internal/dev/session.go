@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 const (
@@ -60,7 +61,7 @@ type workspace struct {
 	// compilers are the compilers of its processes, by name.
 	compilers map[string]*compiler
 	manifests *manifest.Set
-	applied   []manifest.Key
+	applied   []object.Ref
 }
 
 // run executes the steps of a session, then waits for its end.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // controllerGroups are the API groups of controllers.
@@ -91,8 +91,8 @@ func (l *localProcess) describeService() string {
 }
 
 // controllers returns the applied controller objects.
-func (s *session) controllers() []manifest.Key {
-	var keys []manifest.Key
+func (s *session) controllers() []object.Ref {
+	var keys []object.Ref
 	for _, w := range s.projects {
 		for _, key := range w.applied {
 			if slices.Contains(controllerGroups, key.Kind.Group) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -33,7 +32,7 @@ const (
 type ObjectChange struct {
 	// Role is "object" for the parent or handled object, "child", "related" or "controller".
 	Role   string
-	Object model.Ref
+	Object object.Ref
 	Type   ChangeType
 	// Changes are the changed fields, unless the object was added or deleted.
 	Changes []model.Change
@@ -156,15 +155,11 @@ func changeTypeOf(before, after *object.Object) ChangeType {
 	return Modified
 }
 
-func refOf(o *object.Object) (ref model.Ref) {
+func refOf(o *object.Object) (ref object.Ref) {
 	if o == nil {
 		return ref
 	}
-	group, version, found := strings.Cut(o.APIVersion(), "/")
-	if !found {
-		group, version = "", o.APIVersion()
-	}
-	ref.Kind = model.Kind{Group: group, Version: version, Kind: o.Kind(), Namespaced: o.Namespace() != ""}
-	ref.Namespace, ref.Name, ref.UID = o.Namespace(), o.Name(), o.UID()
+	ref = o.Ref()
+	ref.UID = o.UID()
 	return ref
 }

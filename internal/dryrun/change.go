@@ -68,7 +68,7 @@ func createdNamespaces(p plan.Plan) map[string]bool {
 func changeOf(a plan.Action) Change {
 	return Change{
 		Action: verb(a), Reason: a.Reason,
-		Ref: Ref{APIVersion: a.Resource.APIVersion(), Kind: a.Ref.Kind, Namespace: a.Ref.Namespace, Name: a.Ref.Name},
+		Ref: refOf(a.Resource.Ref(a.Ref.Namespace, a.Ref.Name)),
 	}
 }
 

@@ -140,7 +140,7 @@ type target struct {
 // plan runs the controller for the object.
 func (s target) plan(ctx context.Context, r *manager.DryRun) Object {
 	resource := r.Kinds()[s.program]
-	seen := Object{Ref: Ref{APIVersion: resource.APIVersion(), Kind: resource.Kind, Namespace: s.key.Namespace, Name: s.key.Name}, Notes: s.notes}
+	seen := Object{Ref: refOf(resource.Ref(s.key.Namespace, s.key.Name)), Notes: s.notes}
 	if s.err != nil {
 		seen.Error = newProblem(s.err)
 		return seen

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -16,7 +15,7 @@ import (
 
 // ForObject returns what a controller of a running process would do to an object now. It is the
 // Plan of manager.Options.
-func ForObject(ctx context.Context, h *manager.Manager, controller string, ref model.Ref) (model.Plan, error) {
+func ForObject(ctx context.Context, h *manager.Manager, controller string, ref object.Ref) (model.Plan, error) {
 	r, err := h.DryRunNamed(ctx, controller)
 	if err != nil {
 		return model.Plan{}, err
@@ -40,7 +39,7 @@ func ForObject(ctx context.Context, h *manager.Manager, controller string, ref m
 }
 
 // programFor returns the program for an object; less than 0 for none.
-func programFor(r *manager.DryRun, ref model.Ref) int {
+func programFor(r *manager.DryRun, ref object.Ref) int {
 	for i, resource := range r.Kinds() {
 		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.IncludesNamespace(i, ref.Namespace) {
 			return i
@@ -60,13 +59,13 @@ func (r Report) model() (model.Plan, error) {
 }
 
 // refs returns all objects in the report without duplicates.
-func (r Report) refs() []model.Ref {
-	var all []model.Ref
+func (r Report) refs() []object.Ref {
+	var all []object.Ref
 	seen := map[Ref]bool{}
 	note := func(ref Ref) {
 		if !seen[ref] {
 			seen[ref] = true
-			all = append(all, ref.model())
+			all = append(all, ref.ref())
 		}
 	}
 	for _, c := range r.Controllers {
@@ -90,10 +89,4 @@ func (o *Object) visitRefs(note func(Ref)) {
 	for i := range changes {
 		note(changes[i].Ref)
 	}
-}
-
-func (r Ref) model() model.Ref {
-	group := object.GroupOf(r.APIVersion)
-	kind := model.Kind{Group: group, Version: strings.TrimPrefix(r.APIVersion, group+"/"), Kind: r.Kind, Namespaced: r.Namespace != ""}
-	return model.Ref{Kind: kind, Namespace: r.Namespace, Name: r.Name}
 }

@@ -79,7 +79,7 @@ type Object struct {
 	Error              *Problem `json:"error,omitempty"`
 }
 
-// Ref identifies an object.
+// Ref is an object.Ref as reports write it.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -87,13 +87,18 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
-// String returns "Pod default/web" or "Namespace web".
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
+func refOf(r object.Ref) Ref {
+	return Ref{APIVersion: r.APIVersion(), Kind: r.Kind.Kind, Namespace: r.Namespace, Name: r.Name}
 }
+
+func (r Ref) ref() object.Ref {
+	kind := object.NewKind(r.APIVersion, r.Kind)
+	kind.Namespaced = r.Namespace != ""
+	return object.Ref{Kind: kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// String returns "Pod default/web" or "Namespace web".
+func (r Ref) String() string { return r.ref().String() }
 
 // Change is one write.
 type Change struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -103,7 +104,7 @@ type Options struct {
 	History History
 	// Plan, if set, computes the plan of an object. The package that plans is in a layer
 	// above.
-	Plan func(ctx context.Context, m *Manager, controller string, ref model.Ref) (model.Plan, error)
+	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref) (model.Plan, error)
 	// Name is the name of the program in events and the user agent; Setpoint's if empty.
 	Name string
 	// Version is the version in the user agent; "dev" if empty.

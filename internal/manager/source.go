@@ -65,7 +65,7 @@ func (m *Manager) watches() []model.Watch {
 	all := []model.Watch{}
 	for _, w := range m.store.Stats() {
 		all = append(all, model.Watch{
-			Selection: w.Selection.String(), Kind: model.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
+			Selection: w.Selection.String(), Kind: object.KindOf(w.Selection.Resource), Namespace: w.Selection.Namespace,
 			Objects: w.Objects, Bytes: w.Bytes, Synced: w.Synced, Error: failure.Text(w.Err),
 		})
 	}
@@ -105,7 +105,7 @@ func (s *source) Objects(_ context.Context, controller string, q model.Query) (m
 }
 
 // States implements model.Source.
-func (s *source) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+func (s *source) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
 	all := []model.ObjectState{}
 	key := queue.Key{Namespace: ref.Namespace, Name: ref.Name}
 	for _, r := range s.manager.controllers.runningControllers() {
@@ -128,9 +128,9 @@ func (s *source) States(_ context.Context, ref model.Ref) ([]model.ObjectState, 
 }
 
 // suspended returns the suspended controllers of a kind.
-func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
+func (s *source) suspended(ref object.Ref) (all []model.ObjectState) {
 	for _, one := range s.manager.controllers.snapshots() {
-		of := func(k model.Kind) bool {
+		of := func(k object.Kind) bool {
 			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
 		}
 		if one.suspended && slices.ContainsFunc(one.kinds.managed, of) {
@@ -141,7 +141,7 @@ func (s *source) suspended(ref model.Ref) (all []model.ObjectState) {
 }
 
 // matchesKind reports whether a reference is of a resource, in any version.
-func matchesKind(ref model.Ref, resource object.Resource) bool {
+func matchesKind(ref object.Ref, resource object.Resource) bool {
 	return ref.Group == resource.Group && (ref.Kind.Kind == resource.Kind || ref.Kind.Kind == "" && ref.Plural == resource.Plural)
 }
 
@@ -154,7 +154,7 @@ func childrenOf(w objectWorker, o *object.Object) []model.Child {
 }
 
 // Runs implements model.Source.
-func (s *source) Runs(_ context.Context, ref model.Ref, limit int) ([]model.Run, error) {
+func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]model.Run, error) {
 	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
 }
 
@@ -176,7 +176,7 @@ func (s *source) withProcess(runs []model.Run) []model.Run {
 var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
 // Plan implements model.Source.
-func (s *source) Plan(ctx context.Context, controller string, ref model.Ref) (model.Plan, error) {
+func (s *source) Plan(ctx context.Context, controller string, ref object.Ref) (model.Plan, error) {
 	if s.manager.options.Plan == nil {
 		return model.Plan{}, errPlanUnsupported
 	}

@@ -91,7 +91,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		c.AllReplicas = len(r.Programs)+len(r.Handlers) == 0
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
-	c.Kinds, c.Children, c.RevisionKinds = append([]model.Kind{}, kinds.managed...), kinds.written, kinds.history
+	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
 	if !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || c.AllReplicas {
@@ -154,25 +154,25 @@ func modelConditions(all []metav1.Condition) []model.Condition {
 
 // controllerKinds are the kinds of a controller's objects, those of the children and other
 // objects that it may write, and those of owned objects in which it stores history.
-type controllerKinds struct{ managed, written, history []model.Kind }
+type controllerKinds struct{ managed, written, history []object.Kind }
 
 func kindsOf(c *compile.Compiled) controllerKinds {
 	managed, written, _ := c.Resources()
 	kinds := controllerKinds{managed: uniqueKinds(slices.Concat(managed, c.AdmissionKinds)), written: uniqueKinds(written)}
 	if slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Children.Rolling() }) ||
 		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return p.KeepsPreviousState() }) {
-		kinds.history = []model.Kind{model.KindOf(plan.ControllerRevisions)}
+		kinds.history = []object.Kind{object.KindOf(plan.ControllerRevisions)}
 	}
 	return kinds
 }
 
 // uniqueKinds returns sorted kinds without duplicates.
-func uniqueKinds(resources []object.Resource) []model.Kind {
-	kinds := []model.Kind{}
+func uniqueKinds(resources []object.Resource) []object.Kind {
+	kinds := []object.Kind{}
 	for _, resource := range resources {
-		kinds = append(kinds, model.KindOf(resource))
+		kinds = append(kinds, object.KindOf(resource))
 	}
-	slices.SortFunc(kinds, func(a, b model.Kind) int {
+	slices.SortFunc(kinds, func(a, b object.Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})
 	return slices.Compact(kinds)

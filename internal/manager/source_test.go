@@ -44,7 +44,7 @@ func TestInspect(t *testing.T) {
 	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("objects of an unknown controller: %v", err)
 	}
-	shop := model.Ref{Kind: model.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}
+	shop := object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}
 	if about, err := s.States(t.Context(), shop); err != nil || len(about) != 0 {
 		t.Errorf("states of an unknown object: %v, %v", about, err)
 	}

@@ -1,7 +1,7 @@
 // Package object holds a Kubernetes object as the JSON bytes that the API server sent, with
 // frequently used metadata parsed beside it.
 //
-// It contains parsing, edits of single fields, field paths, digests, labels and the
+// It contains parsing, edits of single fields, references, field paths, digests, labels and the
 // description of a served resource. It sends no requests and knows nothing of controllers.
 // All layers above use it.
 package object
@@ -134,19 +134,5 @@ func (o *Object) Digest() uint64 { return o.digest }
 // spec. It ignores the status.
 func (o *Object) IntentDigest() uint64 { return o.intent }
 
-// Ref returns a reference for messages and logs.
-func (o *Object) Ref() Ref { return Ref{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()} }
-
 // Size returns the memory of the object's bytes.
 func (o *Object) Size() int { return cap(o.raw) }
-
-// Ref names one object of a kind.
-type Ref struct{ Kind, Namespace, Name string }
-
-// String is "ConfigMap default/settings", or "Namespace kube-system".
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}

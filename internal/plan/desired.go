@@ -75,8 +75,7 @@ func (f *Planner) Desired(response []json.RawMessage) ([]Child, error) {
 		if err != nil {
 			return nil, err
 		}
-		ref := child.Object.Ref()
-		ref.Kind += "." + child.Rule.Resource.Group
+		ref := child.Object.Ref().Identity()
 		if first, twice := seen[ref]; twice {
 			return nil, invalid(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.childrenField(), first)
 		}

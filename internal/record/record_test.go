@@ -53,7 +53,7 @@ func TestSummary(t *testing.T) {
 // A summary too records distinct locations of refused writes, and none of accepted ones.
 func TestRefused(t *testing.T) {
 	pods, no := object.Resource{Version: "v1", Kind: "Pod"}, errors.New("no")
-	refused := plan.Action{Resource: pods, Ref: object.Ref{Kind: "Pod", Namespace: "a", Name: "p"}}
+	refused := plan.Action{Resource: pods, Ref: pods.Ref("a", "p")}
 	for name, begin := range map[string]func(Run, func() time.Time) *Record{"whole": New, "brief": NewSummary} {
 		record := begin(Run{}, time.Now)
 		record.Applied(time.Time{}, []apply.Result{{Action: refused, Err: no}, {Action: plan.Action{Resource: object.Resource{Kind: "Node"}}}})

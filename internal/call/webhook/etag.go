@@ -47,8 +47,7 @@ type responseCache struct {
 
 // cacheKey identifies the parent of a request.
 type cacheKey struct {
-	hookType  HookType
-	groupKind object.GroupKind
+	hookType HookType
 	object.Ref
 }
 
@@ -164,5 +163,5 @@ func (q request) cacheKey() *cacheKey {
 	if err != nil {
 		return nil
 	}
-	return &cacheKey{hookType: q.hookType, groupKind: parent.GroupKind(), Ref: parent.Ref()}
+	return &cacheKey{hookType: q.hookType, Ref: parent.Ref().Identity()}
 }

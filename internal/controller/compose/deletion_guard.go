@@ -161,7 +161,7 @@ func (d *DeletionGuard) unconfirmed(deletions []plan.Action, since time.Time) *p
 		}
 		want.uids = append(want.uids, uid)
 		want.sum += uid
-		want.refs = append(want.refs, cloneRef(a.Ref))
+		want.refs = append(want.refs, a.Ref)
 	}
 	if len(want.uids) == 0 {
 		return nil
@@ -336,9 +336,4 @@ func stableDigest(uid string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid)) // Write never returns an error.
 	return h.Sum64()
-}
-
-// cloneRef copies a reference, so that it does not keep its object in memory.
-func cloneRef(ref object.Ref) object.Ref {
-	return object.Ref{Kind: strings.Clone(ref.Kind), Namespace: strings.Clone(ref.Namespace), Name: strings.Clone(ref.Name)}
 }

@@ -70,7 +70,7 @@ func (r *run) conflict(err error) controller.Conflict {
 // locationsOf returns where a child may be: two kinds of children may have the same kind name.
 func (r *run) locationsOf(child object.Ref) (all []record.Location) {
 	for _, kind := range r.Controller.children {
-		if kind.rule.Resource.Kind == child.Kind {
+		if kind.rule.Resource.GroupKind() == child.GroupKind() {
 			all = append(all, record.Location{Resource: kind.rule.Resource, Namespace: strings.Clone(child.Namespace)})
 		}
 	}

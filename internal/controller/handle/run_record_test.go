@@ -46,7 +46,7 @@ func runLine(run *record.Run) string {
 		case s.Write != nil && s.Write.Err != nil:
 			words = append(words, "refused "+string(s.Write.Verb)+" "+s.Write.Ref.String())
 		case s.Write != nil:
-			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind+" "+s.Write.Part))
+			words = append(words, strings.TrimSpace(string(s.Write.Verb)+" "+s.Write.Ref.Kind.Kind+" "+s.Write.Part))
 		case s.Event != nil:
 			words = append(words, "event "+s.Event.Reason)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // crashedProcess is a process that stopped without removing its entry. It is listed until a
@@ -35,12 +36,12 @@ func (e *crashedProcess) Objects(context.Context, string, model.Query) (model.Pa
 }
 
 // States implements model.Source.
-func (e *crashedProcess) States(context.Context, model.Ref) ([]model.ObjectState, error) {
+func (e *crashedProcess) States(context.Context, object.Ref) ([]model.ObjectState, error) {
 	return nil, e.err()
 }
 
 // Runs implements model.Source.
-func (e *crashedProcess) Runs(context.Context, model.Ref, int) ([]model.Run, error) {
+func (e *crashedProcess) Runs(context.Context, object.Ref, int) ([]model.Run, error) {
 	return nil, e.err()
 }
 
@@ -48,7 +49,7 @@ func (e *crashedProcess) Runs(context.Context, model.Ref, int) ([]model.Run, err
 func (e *crashedProcess) Run(context.Context, uint64) (model.Run, error) { return model.Run{}, e.err() }
 
 // Plan implements model.Source.
-func (e *crashedProcess) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+func (e *crashedProcess) Plan(context.Context, string, object.Ref) (model.Plan, error) {
 	return model.Plan{}, e.err()
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -136,7 +137,7 @@ func (b *History) Drop(controller string) {
 
 // Runs returns the runs of an object, newest first, without requests and responses; all if
 // limit is 0.
-func (b *History) Runs(ref Ref, limit int) []Run {
+func (b *History) Runs(ref object.Ref, limit int) []Run {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var found []*entry

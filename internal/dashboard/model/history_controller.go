@@ -38,7 +38,7 @@ func objectKeyOf(run *record.Run) objectKey {
 }
 
 // matches reports whether a Ref, which may lack the kind or the plural, is that object.
-func (n objectKey) matches(ref Ref) bool {
+func (n objectKey) matches(ref object.Ref) bool {
 	named := ref.Kind.Kind == n.kind.Kind || ref.Kind.Kind == "" && ref.Plural == n.plural
 	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
 }

@@ -35,8 +35,8 @@ func testRun(controller, name string, bytes int) record.Run {
 	}
 }
 
-func rateRef(name string) Ref {
-	return Ref{Kind: Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town", Name: name}
+func rateRef(name string) object.Ref {
+	return object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town", Name: name}
 }
 
 func TestHistoryKeepsRuns(t *testing.T) {

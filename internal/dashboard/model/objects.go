@@ -25,14 +25,11 @@ type ManagedObject struct {
 	reconcileAt time.Time
 }
 
-// KindOf converts a resource.
-func KindOf(r object.Resource) Kind {
-	return Kind{Group: r.Group, Version: r.Version, Plural: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced}
-}
-
 // RefOf returns the reference of an object.
-func RefOf(r object.Resource, o *object.Object) Ref {
-	return Ref{Kind: KindOf(r), Namespace: o.Namespace(), Name: o.Name(), UID: strings.Clone(o.UID())}
+func RefOf(r object.Resource, o *object.Object) object.Ref {
+	ref := r.Ref(o.Namespace(), o.Name())
+	ref.UID = strings.Clone(o.UID())
+	return ref
 }
 
 // StateOf returns the state of an object.
@@ -108,7 +105,7 @@ func (q *Query) mayReadError(s *ManagedObject) bool {
 			return false
 		}
 		elsewhere := q.Namespace != "" && p.Resource.Namespaced && p.Namespace != q.Namespace
-		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k Kind) bool { return k.Group == p.Resource.Group && k.Kind == p.Resource.Kind })
+		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool { return k.Group == p.Resource.Group && k.Kind == p.Resource.Kind })
 	})
 }
 
@@ -249,7 +246,7 @@ func mentionsSecret(places []record.Location) bool {
 
 func locationsOf(places []record.Location) (all []Location) {
 	for _, p := range places {
-		all = append(all, Location{KindOf(p.Resource), p.Namespace})
+		all = append(all, Location{object.KindOf(p.Resource), p.Namespace})
 	}
 	return all
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // redacted replaces what the reader may not read.
@@ -16,7 +18,7 @@ const redacted = "you may not read these"
 //
 // may reports whether the reader may get objects of a kind in a namespace. The plural of
 // the kind is empty if the run does not know it.
-func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
+func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace, allowed: map[kindLocation]bool{}}
 	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
 	if !own && len(run.Causes) > 0 {
@@ -37,8 +39,8 @@ func Redact(run Run, may func(kind Kind, namespace string) bool) Run {
 
 // redactor redacts for one reader.
 type redactor struct {
-	may     func(Kind, string) bool
-	plurals map[groupKind]Kind
+	may     func(object.Kind, string) bool
+	plurals map[object.GroupKind]object.Kind
 	// namespace is the namespace of the run's object.
 	namespace string
 	// allowed caches the results of may.
@@ -68,15 +70,13 @@ func (r *redactor) repeatsHiddenError(text string) bool {
 	})
 }
 
-type groupKind struct{ group, kind string }
-
 type kindLocation struct {
-	groupKind
+	object.GroupKind
 	namespace string
 }
 
-func (r *redactor) mayRead(kind Kind, namespace string) bool {
-	at := kindLocation{groupKind{kind.Group, kind.Kind}, namespace}
+func (r *redactor) mayRead(kind object.Kind, namespace string) bool {
+	at := kindLocation{kind.GroupKind(), namespace}
 	known, is := r.allowed[at]
 	if !is {
 		known = r.may(kind, namespace)
@@ -86,9 +86,9 @@ func (r *redactor) mayRead(kind Kind, namespace string) bool {
 }
 
 // pluralsOf returns the kinds in a run that have a plural.
-func pluralsOf(run *Run) map[groupKind]Kind {
-	known := map[groupKind]Kind{}
-	note := func(ref *Ref) { known[groupKind{ref.Group, ref.Kind.Kind}] = ref.Kind }
+func pluralsOf(run *Run) map[object.GroupKind]object.Kind {
+	known := map[object.GroupKind]object.Kind{}
+	note := func(ref *object.Ref) { known[ref.GroupKind()] = ref.Kind }
 	note(&run.Object)
 	for i := range run.Steps {
 		if w := run.Steps[i].Write; w != nil {
@@ -191,13 +191,10 @@ func (r *redactor) object(value any) any {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": names, "hidden": redacted}
 }
 
-func (r *redactor) kindOf(apiVersion, kind string) Kind {
-	group, version, named := strings.Cut(apiVersion, "/")
-	if !named {
-		group, version = "", apiVersion
-	}
-	if known, is := r.plurals[groupKind{group, kind}]; is {
+func (r *redactor) kindOf(apiVersion, kind string) object.Kind {
+	of := object.NewKind(apiVersion, kind)
+	if known, is := r.plurals[of.GroupKind()]; is {
 		return known
 	}
-	return Kind{Group: group, Version: version, Kind: kind}
+	return of
 }

@@ -2,6 +2,8 @@ package model
 
 import (
 	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hiddenError replaces an error that may quote objects the reader may not read.
@@ -11,7 +13,7 @@ const hiddenError = "you may not read what it says, for that is about "
 // reader may read the object itself. Children are not redacted.
 //
 // may reports whether the reader may get objects of a kind in a namespace.
-func RedactState(objectState ObjectState, may func(kind Kind, namespace string) bool) ObjectState {
+func RedactState(objectState ObjectState, may func(kind object.Kind, namespace string) bool) ObjectState {
 	hidden := hiddenKinds(objectState.Mentions, objectState.Ref, may)
 	if hidden == "" {
 		return objectState
@@ -27,7 +29,7 @@ func RedactState(objectState ObjectState, may func(kind Kind, namespace string) 
 
 // hiddenKinds returns the kinds at locations that may not be read, as a list; "" if all
 // may.
-func hiddenKinds(places []Location, own Ref, may func(Kind, string) bool) string {
+func hiddenKinds(places []Location, own object.Ref, may func(object.Kind, string) bool) string {
 	var hidden []string
 	for _, p := range places {
 		itself := p.Group == own.Group && p.Kind.Kind == own.Kind.Kind && p.Namespace == own.Namespace
@@ -40,7 +42,7 @@ func hiddenKinds(places []Location, own Ref, may func(Kind, string) bool) string
 
 // AccessCheck reports whether the reader has a permission: a verb on a kind, in a namespace
 // or in all if it is "", or on one object.
-type AccessCheck func(verb string, kind Kind, namespace, name string) bool
+type AccessCheck func(verb string, kind object.Kind, namespace, name string) bool
 
 // CanView reports whether the reader may see a controller: if they may get the object that
 // declares it, or list one of its kinds. A controller of a Go program without known kinds
@@ -50,7 +52,7 @@ func CanView(c *Controller, may AccessCheck) bool {
 		return true
 	}
 	return c.Declared == nil && len(c.Kinds) == 0 ||
-		slices.ContainsFunc(c.Kinds, func(k Kind) bool { return may("list", k, "", "") })
+		slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return may("list", k, "", "") })
 }
 
 // RedactController hides the failures and conditions of a controller, unless the reader may
@@ -83,12 +85,12 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 		return true
 	}
 	all := slices.Concat(c.Kinds, c.Children)
-	return len(c.Kinds) > 0 && !slices.ContainsFunc(all, func(k Kind) bool { return !may("list", k, "", "") })
+	return len(c.Kinds) > 0 && !slices.ContainsFunc(all, func(k object.Kind) bool { return !may("list", k, "", "") })
 }
 
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.
-func Readable(kinds []Kind, namespace string, may func(kind Kind, namespace string) bool) []Kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool {
+func Readable(kinds []object.Kind, namespace string, may func(kind object.Kind, namespace string) bool) []object.Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k object.Kind) bool {
 		where := ""
 		if k.Namespaced {
 			where = namespace

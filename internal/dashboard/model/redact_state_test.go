@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -38,21 +39,21 @@ func TestRedactState(t *testing.T) {
 	one := testObject(t, "a", "eur", testDeniedState())
 	one.Conflict = "Secret a/s: data.x differs"
 	words := one.View()
-	all := RedactState(words, func(Kind, string) bool { return true })
+	all := RedactState(words, func(object.Kind, string) bool { return true })
 	if all.Error != words.Error || all.Fault != words.Fault || words.Fault == nil || all.Conflict != words.Conflict {
 		t.Errorf("got %q, %q", all.Error, all.Conflict)
 	}
-	none := RedactState(words, func(k Kind, namespace string) bool { return k.Plural != "secrets" || namespace != "a" })
+	none := RedactState(words, func(k object.Kind, namespace string) bool { return k.Plural != "secrets" || namespace != "a" })
 	if want := "you may not read what it says, for that is about Secret"; none.Error != want || none.Fault != nil || none.Conflict != want {
 		t.Errorf("got %q, %q", none.Error, none.Conflict)
 	}
 	well := testObject(t, "a", "eur", record.ObjectState{Locations: one.Locations})
-	if got := RedactState(well.View(), func(Kind, string) bool { return false }); got.Error+got.Conflict != "" {
+	if got := RedactState(well.View(), func(object.Kind, string) bool { return false }); got.Error+got.Conflict != "" {
 		t.Errorf("of one that is well: %q, %q", got.Error, got.Conflict)
 	}
 	// Who has the object may read what is said of it alone.
 	own := testObject(t, "a", "eur", record.ObjectState{Failing: true, Error: "no", Locations: []record.Location{{Resource: rates, Namespace: "a"}}})
-	if got := RedactState(own.View(), func(Kind, string) bool { return false }); got.Error != "no" {
+	if got := RedactState(own.View(), func(object.Kind, string) bool { return false }); got.Error != "no" {
 		t.Errorf("of itself: %q", got.Error)
 	}
 }
@@ -66,10 +67,10 @@ func TestFilterOnlyByReadable(t *testing.T) {
 		want int
 	}{
 		{"nothing is known", Query{Text: "webhook"}, 0},
-		{"it may be read", Query{Text: "webhook", ReadableKinds: []Kind{KindOf(secrets)}}, 1},
-		{"in that namespace", Query{Text: "webhook", Namespace: "a", ReadableKinds: []Kind{KindOf(secrets)}}, 1},
-		{"another may be read", Query{Text: "webhook", ReadableKinds: []Kind{KindOf(rates)}}, 0},
-		{"what is cut off", Query{Text: "b3bl", ReadableKinds: []Kind{KindOf(secrets)}}, 0},
+		{"it may be read", Query{Text: "webhook", ReadableKinds: []object.Kind{object.KindOf(secrets)}}, 1},
+		{"in that namespace", Query{Text: "webhook", Namespace: "a", ReadableKinds: []object.Kind{object.KindOf(secrets)}}, 1},
+		{"another may be read", Query{Text: "webhook", ReadableKinds: []object.Kind{object.KindOf(rates)}}, 0},
+		{"what is cut off", Query{Text: "b3bl", ReadableKinds: []object.Kind{object.KindOf(secrets)}}, 0},
 		{"by the name", Query{Text: "eur"}, 1},
 	} {
 		if got := NewPage(all, c.q).Matching; got != c.want {
@@ -77,20 +78,20 @@ func TestFilterOnlyByReadable(t *testing.T) {
 		}
 	}
 	all[0].Locations[0].Namespace = "b"
-	if NewPage(all, Query{Text: "webhook", Namespace: "a", ReadableKinds: []Kind{KindOf(secrets)}}).Matching != 0 {
+	if NewPage(all, Query{Text: "webhook", Namespace: "a", ReadableKinds: []object.Kind{object.KindOf(secrets)}}).Matching != 0 {
 		t.Error("the rights in one namespace say nothing of another")
 	}
 }
 
 func TestRedactController(t *testing.T) {
-	declared := Ref{Kind: Kind{Plural: "compositecontrollers"}, Name: "rates"}
+	declared := object.Ref{Kind: object.Kind{Plural: "compositecontrollers"}, Name: "rates"}
 	c := Controller{
-		Kinds: []Kind{KindOf(rates)}, Children: []Kind{KindOf(secrets)}, Last: &Failure{Message: "no", Object: "a/eur", Time: noon},
+		Kinds: []object.Kind{object.KindOf(rates)}, Children: []object.Kind{object.KindOf(secrets)}, Last: &Failure{Message: "no", Object: "a/eur", Time: noon},
 		Conditions: []Condition{{Type: "Ready", Status: "False", Reason: "HookFailing", Message: "no"}, {Type: "Accepted"}}, Notes: []string{"no"},
 	}
 	for _, test := range []struct {
 		name         string
-		declared     *Ref
+		declared     *object.Ref
 		may          string
 		sees, writes bool
 	}{
@@ -102,7 +103,7 @@ func TestRedactController(t *testing.T) {
 		{"nothing", &declared, "", false, false},
 	} {
 		c.Declared = test.declared
-		may := func(verb string, kind Kind, _, _ string) bool {
+		may := func(verb string, kind object.Kind, _, _ string) bool {
 			return strings.Contains(test.may, verb+" "+kind.Plural)
 		}
 		got := RedactController(c, may)
@@ -117,10 +118,10 @@ func TestRedactController(t *testing.T) {
 	if c.Last.Message != "no" || c.Conditions[0].Message != "no" || c.Notes[0] != "no" {
 		t.Error("the controller itself was changed")
 	}
-	if anonymous := func(string, Kind, string, string) bool { return false }; !CanView(&Controller{}, anonymous) {
+	if anonymous := func(string, object.Kind, string, string) bool { return false }; !CanView(&Controller{}, anonymous) {
 		t.Error("there is nothing to hide of one without kinds")
 	}
-	if got := Readable(c.Children, "a", func(_ Kind, namespace string) bool { return namespace == "a" }); len(got) != 1 {
+	if got := Readable(c.Children, "a", func(_ object.Kind, namespace string) bool { return namespace == "a" }); len(got) != 1 {
 		t.Errorf("readable are %v", got)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 func TestRedact(t *testing.T) {
 	run := Run{
-		Object: Ref{Kind: Kind{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
+		Object: object.Ref{Kind: object.Kind{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
 		Error:  "it failed with spec.secret",
 		Fault:  &Fault{Kind: record.Invalid, Path: "spec.secret"},
 		Steps: []Step{
@@ -20,9 +21,9 @@ func TestRedact(t *testing.T) {
 				Response: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]}`),
 			}},
 			{Plan: &Planned{Unchanged: 1, Actions: []Action{
-				{Verb: "update", Object: Ref{Kind: Kind{Version: "v1", Plural: "pods", Kind: "Pod"}, Namespace: "town", Name: "p"}, Reason: "spec differs", Changes: []Change{{Path: "spec"}}},
+				{Verb: "update", Object: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod"}, Namespace: "town", Name: "p"}, Reason: "spec differs", Changes: []Change{{Path: "spec"}}},
 			}}},
-			{Write: &Write{Verb: "update", Object: Ref{Kind: Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town"}, Changes: []Change{{Path: "status"}}}},
+			{Write: &Write{Verb: "update", Object: object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Rate"}, Namespace: "town"}, Changes: []Change{{Path: "status"}}}},
 			{Event: &Event{Reason: "R", Message: "m"}},
 		},
 	}
@@ -30,20 +31,20 @@ func TestRedact(t *testing.T) {
 	const pod = `{"apiVersion":"v1","hidden":"you may not read these","kind":"Pod","metadata":{"name":"p"`
 	for _, c := range []struct {
 		name string
-		may  func(Kind, string) bool
+		may  func(object.Kind, string) bool
 		want string
 	}{
-		{"all", func(Kind, string) bool { return true },
+		{"all", func(object.Kind, string) bool { return true },
 			`[{"request":{"children":{"Pod.v1":{"town/p":{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"p","namespace":"town"},"spec":{}}}},` +
 				`"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1}},` +
 				`"reply":{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]},"reason":"spec differs","changes":[{"path":"spec"}],"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
-		{"no pods", func(k Kind, _ string) bool { return k.Kind != "Pod" },
+		{"no pods", func(k object.Kind, _ string) bool { return k.Kind != "Pod" },
 			`[{"request":{"children":{"Pod.v1":{"town/p":` + pod + `,"namespace":"town"}}}},` +
 				`"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1}},` +
 				`"reply":{"children":[` + pod + `}},{"apiVersion":"v1","kind":"Node"}]},"reason":"you may not read these","changes":null,"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
-		{"no rates", func(k Kind, _ string) bool { return k.Kind != "Rate" },
+		{"no rates", func(k object.Kind, _ string) bool { return k.Kind != "Rate" },
 			`[{"request":{"hidden":"you may not read these"},"reply":{"hidden":"you may not read these"},"reason":"spec differs","changes":[{"path":"spec"}],"wrote":null,"event":"you may not read these","error":"you may not read these"}]`},
-		{"by the plural, in a namespace", func(k Kind, namespace string) bool {
+		{"by the plural, in a namespace", func(k object.Kind, namespace string) bool {
 			return k.Kind != "Pod" || k.Plural == "pods" && namespace != "town"
 		}, `[{"request":{"children":{"Pod.v1":{"town/p":` + pod + `,"namespace":"town"}}}},` +
 			`"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1}},` +
@@ -81,11 +82,11 @@ func TestRedact(t *testing.T) {
 // kind is known to be namespaced.
 func TestRedactWithoutNamespace(t *testing.T) {
 	run := Run{
-		Object: Ref{Kind: Kind{Kind: "Rate"}, Namespace: "town"},
-		Steps:  []Step{{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod", Namespaced: true}, Namespace: "town"}}}, {Call: &Call{Response: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`)}}},
+		Object: object.Ref{Kind: object.Kind{Kind: "Rate"}, Namespace: "town"},
+		Steps:  []Step{{Write: &Write{Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: "Pod", Namespaced: true}, Namespace: "town"}}}, {Call: &Call{Response: json.RawMessage(`{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`)}}},
 	}
 	var called []string
-	Redact(run, func(k Kind, namespace string) bool {
+	Redact(run, func(k object.Kind, namespace string) bool {
 		called = append(called, k.Kind+" in "+namespace)
 		return true
 	})
@@ -99,11 +100,11 @@ func TestRedactWithoutNamespace(t *testing.T) {
 func TestRedactWriteErrors(t *testing.T) {
 	const refusal = `Pod "p" is invalid: spec.containers[0].image: Invalid value: "hidden"`
 	run := Run{
-		Object: Ref{Kind: Kind{Group: "example.org", Version: "v1", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
+		Object: object.Ref{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
 		Causes: []string{"child Pod town/p changed"},
 		Error:  "apply Pod town/p: " + refusal,
 		Steps: []Step{
-			{Write: &Write{Object: Ref{Kind: Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{Kind: record.Invalid, Path: "spec.secret"}}},
+			{Write: &Write{Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{Kind: record.Invalid, Path: "spec.secret"}}},
 			{Event: &Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
 			{Event: &Event{Message: "another"}},
 		},
@@ -118,7 +119,7 @@ func TestRedactWriteErrors(t *testing.T) {
 		{"not the object", "Rate", redacted, redacted, redacted, redacted, redacted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Redact(run, func(k Kind, _ string) bool { return k.Kind != c.hidden })
+			got := Redact(run, func(k object.Kind, _ string) bool { return k.Kind != c.hidden })
 			said := [...]string{got.Causes[0], got.Error, got.Steps[0].Write.Error, got.Steps[1].Event.Message, got.Steps[2].Event.Message}
 			if want := [...]string{c.cause, c.err, c.write, c.retold, c.another}; said != want {
 				t.Errorf("got  %q\nwant %q", said, want)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -75,7 +76,7 @@ func TestDenialsAreKept(t *testing.T) {
 			t.Errorf("%+v of %+v", call.Review, call)
 		}
 	}
-	hidden := Redact(listed, func(Kind, string) bool { return false })
+	hidden := Redact(listed, func(object.Kind, string) bool { return false })
 	if r := hidden.Steps[0].Call.Review; r.Message != "" || !r.Denied {
 		t.Errorf("who may not read the object reads %+v", r)
 	}
@@ -88,7 +89,7 @@ func TestReviewsOfSecretsAreMasked(t *testing.T) {
 	run.Resource = secrets
 	b := NewHistory(HistoryOptions{}, noon)
 	b.Add(run)
-	ref := Ref{Kind: Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}
+	ref := object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}
 	whole, err := b.Run(b.Runs(ref, 0)[0].ID)
 	if err != nil {
 		t.Fatal(err)

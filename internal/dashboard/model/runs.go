@@ -18,7 +18,7 @@ func renderRun(e *entry, whole bool) Run {
 	run := &e.run
 	words := Run{
 		ID: e.id, Controller: run.Controller,
-		Object:  Ref{Kind: KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: string([]byte(run.UID))},
+		Object:  object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: string([]byte(run.UID))},
 		Causes:  describeCauses(run),
 		Attempt: run.Attempt, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
 		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun, Noops: e.noops,
@@ -173,7 +173,7 @@ func (w *renderer) plan(p *record.Planned) *Planned {
 }
 
 func (w *renderer) action(a *plan.Action) Action {
-	action := Action{Verb: string(a.Verb), Object: refOf(a.Resource, a.Ref), Reason: a.Reason}
+	action := Action{Verb: string(a.Verb), Object: a.Resource.Ref(a.Ref.Namespace, a.Ref.Name), Reason: a.Reason}
 	if !w.whole {
 		return action
 	}
@@ -184,7 +184,7 @@ func (w *renderer) action(a *plan.Action) Action {
 }
 
 func (w *renderer) write(t *record.Write) *Write {
-	write := &Write{Verb: string(t.Verb), Object: refOf(t.Resource, t.Ref), Part: t.Part, Unchanged: t.Unchanged}
+	write := &Write{Verb: string(t.Verb), Object: t.Resource.Ref(t.Ref.Namespace, t.Ref.Name), Part: t.Part, Unchanged: t.Unchanged}
 	write.Error, write.Fault = errorLine(t.Err), record.FaultOf(t.Err)
 	if t.Version != 0 {
 		write.Version = strconv.FormatUint(t.Version, 10)
@@ -201,11 +201,6 @@ func (w *renderer) write(t *record.Write) *Write {
 // unknownChange reports that the effect of a write is unknown: an applied object was not in
 // the cache.
 func unknownChange(t *record.Write) bool { return t.Verb == plan.Apply && t.Before == nil }
-
-// refOf returns the reference of an object.
-func refOf(r object.Resource, ref object.Ref) Ref {
-	return Ref{Kind: KindOf(r), Namespace: ref.Namespace, Name: ref.Name}
-}
 
 // maskChanges masks the values in changes of a Secret.
 func maskChanges(changes []Change, resource object.Resource) []Change {

@@ -9,10 +9,8 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -35,43 +33,16 @@ type Source interface {
 	Objects(ctx context.Context, controller string, q Query) (Page, error)
 	// States returns the states of one object, one for each controller that manages it. No
 	// state is not an error.
-	States(ctx context.Context, ref Ref) ([]ObjectState, error)
+	States(ctx context.Context, ref object.Ref) ([]ObjectState, error)
 	// Runs returns the runs for one object by any controller, newest first.
-	Runs(ctx context.Context, ref Ref, limit int) ([]Run, error)
+	Runs(ctx context.Context, ref object.Ref, limit int) ([]Run, error)
 	// Run returns one run with complete requests and responses.
 	Run(ctx context.Context, id uint64) (Run, error)
 	// Plan returns a dry run for an object.
-	Plan(ctx context.Context, controller string, ref Ref) (Plan, error)
+	Plan(ctx context.Context, controller string, ref object.Ref) (Plan, error)
 	// Await returns once the revision differs from since, or with the error of ctx when
 	// that ends.
 	Await(ctx context.Context, since uint64) (revision uint64, err error)
-}
-
-// Kind is a kind of object as the API server serves it.
-type Kind struct {
-	Group      string `json:"group,omitempty"`
-	Version    string `json:"version"`
-	Plural     string `json:"plural,omitempty"`
-	Kind       string `json:"kind"`
-	Namespaced bool   `json:"namespaced,omitempty"`
-}
-
-// Resource returns the full name of a kind for arguments and URLs: "plural.group". If the
-// plural is unknown it uses the kind in lower case, which kubectl accepts too.
-func (k Kind) Resource() string {
-	name := cmp.Or(k.Plural, strings.ToLower(k.Kind))
-	if k.Group != "" {
-		name += "." + k.Group
-	}
-	return name
-}
-
-// Ref identifies an object. Version and Plural may be empty.
-type Ref struct {
-	Kind
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	UID       string `json:"uid,omitempty"`
 }
 
 // Process is a process that runs controllers.
@@ -131,12 +102,12 @@ type Watch struct {
 	// Selection is the kind with its selectors, such as "pods.v1".
 	Selection string `json:"selection"`
 	// Kind and Namespace are what is watched; "" is all namespaces.
-	Kind      Kind   `json:"kind,omitzero"`
-	Namespace string `json:"namespace,omitempty"`
-	Objects   int    `json:"objects"`
-	Bytes     int    `json:"bytes"`
-	Synced    bool   `json:"synced"`
-	Error     string `json:"error,omitempty"`
+	Kind      object.Kind `json:"kind,omitzero"`
+	Namespace string      `json:"namespace,omitempty"`
+	Objects   int         `json:"objects"`
+	Bytes     int         `json:"bytes"`
+	Synced    bool        `json:"synced"`
+	Error     string      `json:"error,omitempty"`
 }
 
 // Queue is the state of a work queue.
@@ -166,14 +137,14 @@ type Controller struct {
 	Name    string `json:"name"`
 	Process string `json:"process"`
 	// Declared is the object that declares the controller; nil in Go programs.
-	Declared *Ref `json:"declared,omitempty"`
+	Declared *object.Ref `json:"declared,omitempty"`
 	// Kinds are the kinds it manages, Children the kinds of their children and of other
 	// objects it may write. Both are unknown if it does not run.
-	Kinds    []Kind `json:"kinds"`
-	Children []Kind `json:"children,omitempty"`
+	Kinds    []object.Kind `json:"kinds"`
+	Children []object.Kind `json:"children,omitempty"`
 	// RevisionKinds are the kinds of the history objects that its parents own, such as
 	// ControllerRevisions.
-	RevisionKinds []Kind `json:"revisionKinds,omitempty"`
+	RevisionKinds []object.Kind `json:"revisionKinds,omitempty"`
 	// Description has sentences about what the controller does.
 	Description []string `json:"description"`
 	// Notes are warnings about an accepted spec.
@@ -244,7 +215,7 @@ type Failure struct {
 
 // Location is all objects of a kind in a namespace.
 type Location struct {
-	Kind
+	object.Kind
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -309,7 +280,7 @@ type Query struct {
 	Text string `json:"text,omitempty"`
 	// ReadableKinds are the kinds, among those the controller writes, that the reader may
 	// read here: Text does not match errors that may quote other kinds.
-	ReadableKinds []Kind `json:"readableKinds,omitempty"`
+	ReadableKinds []object.Kind `json:"readableKinds,omitempty"`
 	// Group, Kind, Namespace and State filter if set. A Kind without Group is of the core
 	// group.
 	Group     string `json:"group,omitempty"`
@@ -339,7 +310,7 @@ type Page struct {
 
 // ObjectState is the state of an object under one controller.
 type ObjectState struct {
-	Ref
+	object.Ref
 	Controller string    `json:"controller"`
 	Process    string    `json:"process"`
 	State      State     `json:"state"`
@@ -382,7 +353,7 @@ type ObjectState struct {
 
 // Child is a child with its health.
 type Child struct {
-	Ref
+	object.Ref
 	// Health is the status of kstatus: "Current", "InProgress", "Failed", "Terminating" or
 	// "Unknown".
 	Health  string    `json:"health"`
@@ -392,10 +363,10 @@ type Child struct {
 
 // Run is one reconcile, handler call or review.
 type Run struct {
-	ID         uint64 `json:"id"`
-	Controller string `json:"controller"`
-	Process    string `json:"process"`
-	Object     Ref    `json:"object"`
+	ID         uint64     `json:"id"`
+	Controller string     `json:"controller"`
+	Process    string     `json:"process"`
+	Object     object.Ref `json:"object"`
 	// Causes are the triggers, such as "child Pod shop/a changed".
 	Causes []string `json:"causes"`
 	// Attempt is the number of consecutive failures before this run.
@@ -458,8 +429,8 @@ type Planned struct {
 // Action is a planned write.
 type Action struct {
 	// Verb is "create", "update", "apply", "delete", "adopt", "release" or "evict".
-	Verb   string `json:"verb"`
-	Object Ref    `json:"object"`
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
 	// Reason is why, such as "missing" or "spec.image differs".
 	Reason string `json:"reason,omitempty"`
 	// Changes are the changed fields; only set by Source.Run.
@@ -471,8 +442,8 @@ type Change = object.FieldChange
 
 // Write is a write and its result.
 type Write struct {
-	Verb   string `json:"verb"`
-	Object Ref    `json:"object"`
+	Verb   string     `json:"verb"`
+	Object object.Ref `json:"object"`
 	// Part is "status" for the subresource.
 	Part string `json:"part,omitempty"`
 	// Version is the resulting resource version. Unchanged reports that the write changed
@@ -500,5 +471,5 @@ type Plan struct {
 	Report json.RawMessage `json:"report"`
 	// Refs are all objects in the plan. Readers who may not read all of them must not see
 	// the plan. Plurals may be empty.
-	Refs []Ref `json:"objects"`
+	Refs []object.Ref `json:"objects"`
 }

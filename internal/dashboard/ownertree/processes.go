@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Processes are the processes to query for one tree. A process that fails is not queried
@@ -28,7 +29,7 @@ func NewProcesses(patience *model.Timeouts, controllers func() []model.Result[[]
 }
 
 // managing returns the processes that manage a kind and have not failed.
-func (p *Processes) managing(kind model.Kind) (found []model.Source) {
+func (p *Processes) managing(kind object.Kind) (found []model.Source) {
 	results := p.controllers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,17 +45,17 @@ func (p *Processes) managing(kind model.Kind) (found []model.Source) {
 }
 
 // handlesKind reports whether one of the controllers manages a kind.
-func handlesKind(all []model.Controller, kind model.Kind) bool {
+func handlesKind(all []model.Controller, kind object.Kind) bool {
 	return slices.ContainsFunc(all, func(c model.Controller) bool {
-		return slices.ContainsFunc(c.Kinds, func(k model.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
+		return slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
 	})
 }
 
 // manages reports whether a process manages a kind.
-func (p *Processes) manages(kind model.Kind) bool { return len(p.managing(kind)) > 0 }
+func (p *Processes) manages(kind object.Kind) bool { return len(p.managing(kind)) > 0 }
 
 // revisionKinds returns the kinds of history objects that controllers of a kind create.
-func (p *Processes) revisionKinds(kind model.Kind) (kinds []model.Kind) {
+func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
 	if p == nil {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (p *Processes) revisionKinds(kind model.Kind) (kinds []model.Kind) {
 }
 
 // states returns the states of an object in all processes.
-func (p *Processes) states(ctx context.Context, ref model.Ref) (states []model.ObjectState) {
+func (p *Processes) states(ctx context.Context, ref object.Ref) (states []model.ObjectState) {
 	call := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
 	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
 		if a.Err != nil && !errors.Is(a.Err, model.ErrNotFound) && ctx.Err() == nil {

@@ -41,7 +41,7 @@ type Builder struct {
 	Processes *Processes
 	// May reports whether the user may get objects of a kind in a namespace. The plural of
 	// the kind may be empty.
-	May func(kind model.Kind, namespace string) bool
+	May func(kind object.Kind, namespace string) bool
 	// Order sorts children; by kind and name if nil.
 	Order func(a, b *Node) int
 	// Nodes limits the nodes, Queries the queries to processes, and Reads the objects read
@@ -55,17 +55,12 @@ const (
 	maxConcurrentQueries = 8
 )
 
-// id identifies an object by what all references have in common.
-type id struct{ group, kind, namespace, name string }
-
-func idOf(r model.Ref) id { return id{r.Group, r.Kind.Kind, r.Namespace, r.Name} }
-
 // treeBuild is the construction of one tree.
 type treeBuild struct {
 	*Builder
 	dependents *userclient.OwnerIndex
 	// seen are the objects in the tree; owner references may be cyclic.
-	seen  map[id]bool
+	seen  map[object.Ref]bool
 	nodes int
 	// queried is the number of objects queried, skipped of those beyond the limit.
 	queried, skipped int
@@ -76,7 +71,7 @@ type treeBuild struct {
 // Build adds the owned objects to root, whose states are known. missing explains what the
 // tree may lack.
 func (g *Builder) Build(ctx context.Context, root *Node, states []model.ObjectState) (missing []error, err error) {
-	t := &treeBuild{Builder: g, dependents: g.API.NewOwnerIndex(g.Reads), seen: map[id]bool{idOf(root.Ref): true}}
+	t := &treeBuild{Builder: g, dependents: g.API.NewOwnerIndex(g.Reads), seen: map[object.Ref]bool{root.Identity(): true}}
 	t.addChildren(root, states)
 	level := []*Node{root}
 	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
@@ -163,9 +158,9 @@ func severity(s model.State) int {
 }
 
 // markSeen reports whether an object is new, and adds it to seen.
-func (t *treeBuild) markSeen(ref model.Ref) bool {
-	was := t.seen[idOf(ref)]
-	t.seen[idOf(ref)] = true
+func (t *treeBuild) markSeen(ref object.Ref) bool {
+	was := t.seen[ref.Identity()]
+	t.seen[ref.Identity()] = true
 	return !was
 }
 

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func refOf(kind, name string) model.Ref {
-	return model.Ref{Kind: model.Kind{Group: "example.org", Version: "v1", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name}
+func refOf(kind, name string) object.Ref {
+	return object.Ref{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: kind, Namespaced: true}, Namespace: "shop", Name: name}
 }
 
 func childOf(kind, name string) model.Child { return model.Child{Ref: refOf(kind, name)} }
@@ -65,7 +66,7 @@ func TestWorstKnownStateWins(t *testing.T) {
 type fakeProcess struct {
 	model.Source
 	name     string
-	kinds    []model.Kind
+	kinds    []object.Kind
 	children map[string][]model.Child
 	// hangs means that it does not respond to requests for objects.
 	hangs   bool
@@ -74,7 +75,7 @@ type fakeProcess struct {
 
 func (p *fakeProcess) Name() string { return p.name }
 
-func (p *fakeProcess) States(ctx context.Context, ref model.Ref) ([]model.ObjectState, error) {
+func (p *fakeProcess) States(ctx context.Context, ref object.Ref) ([]model.ObjectState, error) {
 	p.queries.Add(1)
 	if p.hangs {
 		<-ctx.Done()
@@ -94,7 +95,7 @@ func processesOf(all ...*fakeProcess) *Processes {
 
 // A process that hangs is waited for once, and the tree says so and has what others know.
 func TestHangingProcessIsQueriedOnce(t *testing.T) {
-	kinds := []model.Kind{refOf("Web", "").Kind}
+	kinds := []object.Kind{refOf("Web", "").Kind}
 	families := map[string][]model.Child{}
 	var first []model.Child
 	for i := range 50 {
@@ -103,8 +104,8 @@ func TestHangingProcessIsQueriedOnce(t *testing.T) {
 		families[name] = []model.Child{childOf("Web", name+"-child")}
 	}
 	hung, well := &fakeProcess{name: "hung", kinds: kinds, hangs: true}, &fakeProcess{name: "well", kinds: kinds, children: families}
-	other := &fakeProcess{name: "other", kinds: []model.Kind{refOf("Page", "").Kind}}
-	g := &Builder{Processes: processesOf(hung, well, other), May: func(model.Kind, string) bool { return true }, Nodes: 1000, Queries: 1000}
+	other := &fakeProcess{name: "other", kinds: []object.Kind{refOf("Page", "").Kind}}
+	g := &Builder{Processes: processesOf(hung, well, other), May: func(object.Kind, string) bool { return true }, Nodes: 1000, Queries: 1000}
 	root := &Node{Child: childOf("Web", "root")}
 	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "well", State: model.StateSynced, ChildStates: first}})
 	if err != nil || len(missing) != 1 || missing[0].Error() != "the process hung did not respond in time" {
@@ -121,13 +122,13 @@ func TestHangingProcessIsQueriedOnce(t *testing.T) {
 }
 
 func TestBuildTree(t *testing.T) {
-	web := &fakeProcess{name: "web", kinds: []model.Kind{refOf("Web", "").Kind}, children: map[string][]model.Child{
+	web := &fakeProcess{name: "web", kinds: []object.Kind{refOf("Web", "").Kind}, children: map[string][]model.Child{
 		"b": {childOf("Web", "c"), childOf("Web", "a"), childOf("Page", "z")}, // Back to the root, too.
 		"c": {childOf("Web", "d"), childOf("Vault", "v")},
 	}}
 	g := &Builder{
 		Processes: processesOf(web), Nodes: 100, Queries: 100,
-		May: func(kind model.Kind, _ string) bool { return kind.Kind != "Vault" },
+		May: func(kind object.Kind, _ string) bool { return kind.Kind != "Vault" },
 	}
 	root := &Node{Child: childOf("Web", "a")}
 	missing, err := g.Build(t.Context(), root, []model.ObjectState{{Controller: "webs", State: model.StateFailing, ChildStates: []model.Child{childOf("Web", "b")}}})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault U7: the deletion of an object ends its timeline.
@@ -36,7 +37,7 @@ func TestDeletions(t *testing.T) {
 func TestSortDeletions(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	run := func(outcome, uid, process string, second int) model.Run {
-		return model.Run{Outcome: outcome, Process: process, Object: model.Ref{UID: uid}, Began: at.Add(time.Duration(second) * time.Second)}
+		return model.Run{Outcome: outcome, Process: process, Object: object.Ref{UID: uid}, Began: at.Add(time.Duration(second) * time.Second)}
 	}
 	review := func(operation, user string, denied bool, second int) model.Run {
 		r := run("allowed", "", "a", second)

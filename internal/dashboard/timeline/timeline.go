@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -105,6 +106,6 @@ func wroteOthers(run *model.Run) bool {
 // Changed reports whether a write changed the stored object.
 func Changed(w *model.Write) bool { return !w.Unchanged && w.Error == "" }
 
-func sameObject(a, b *model.Ref) bool {
-	return a.Group == b.Group && a.Kind.Kind == b.Kind.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+func sameObject(a, b *object.Ref) bool {
+	return a.Identity() == b.Identity()
 }

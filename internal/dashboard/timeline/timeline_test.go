@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -26,8 +27,8 @@ func TestEqualRetriesAreGrouped(t *testing.T) {
 	broken := &model.Fault{Kind: record.HookDisconnected}
 	event := model.Step{Event: &model.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
 	status := model.Step{Write: &model.Write{Verb: "update", Part: "status"}}
-	created := model.Step{Write: &model.Write{Verb: "create", Object: model.Ref{Name: "a"}}}
-	refused := model.Step{Write: &model.Write{Verb: "create", Object: model.Ref{Name: "a"}, Error: "quota"}}
+	created := model.Step{Write: &model.Write{Verb: "create", Object: object.Ref{Name: "a"}}}
+	refused := model.Step{Write: &model.Write{Verb: "create", Object: object.Ref{Name: "a"}, Error: "quota"}}
 	first := failedAt(1, "no", nil)
 	first.Causes = []string{"hook changed"}
 	other := failedAt(4, "no", nil)

@@ -8,7 +8,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // How long results of access reviews are cached, also while the API server is unreachable; the
@@ -32,7 +32,7 @@ type accessCache struct {
 
 type accessKey struct {
 	verb            string
-	kind            model.Kind
+	kind            object.Kind
 	namespace, name string
 }
 
@@ -49,7 +49,7 @@ func newAccessCache() *accessCache { return &accessCache{entries: map[accessKey]
 //
 // An error means that the permission is unknown. While the API server is unreachable, cached
 // results are used; the error of a new one wraps ErrUnreachable.
-func (c *Client) CanI(ctx context.Context, verb string, kind model.Kind, namespace, name string) (bool, error) {
+func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error) {
 	wanted := accessKey{verb, kind, namespace, name}
 	known, stale := c.access.get(wanted, time.Now())
 	if !stale {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Cached permissions are used during an outage, for a while. Others are unknown.
@@ -29,7 +29,7 @@ func TestAccessCacheDuringOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	teams := model.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team"}
+	teams := object.Kind{Group: "example.org", Version: "v1", Plural: "teams", Kind: "Team"}
 	client.access.entries = map[accessKey]accessResult{
 		{"get", teams, "", "a"}: {true, time.Now().Add(-time.Minute)},
 		{"get", teams, "", "b"}: {false, time.Now().Add(-time.Minute)},

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // User is a user and how to authenticate.
@@ -45,7 +45,7 @@ type Cluster struct {
 	serials atomic.Uint64
 	// OnWrite, if set, is called after each write except dry runs. It must be set before the
 	// first use.
-	OnWrite func(user, verb string, ref model.Ref, err error, took time.Duration)
+	OnWrite func(user, verb string, ref object.Ref, err error, took time.Duration)
 }
 
 // New returns a Cluster. The credentials of config are those of the process.

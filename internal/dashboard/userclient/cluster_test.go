@@ -19,12 +19,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Requests to a real API server are tested with the control plane. These tests cover
 // unreachable, slow and inconsistent servers.
 
-var guitars = model.Kind{Group: "kool.example.org", Version: "v1", Plural: "guitars", Kind: "Guitar", Namespaced: true}
+var guitars = object.Kind{Group: "kool.example.org", Version: "v1", Plural: "guitars", Kind: "Guitar", Namespaced: true}
 
 // fakeAPI returns fixed responses and logs requests.
 type fakeAPI struct {
@@ -249,12 +250,12 @@ func TestInvalidPathSegments(t *testing.T) {
 	f := newFakeAPI(t)
 	client := as(t, connect(t, &rest.Config{Host: f.URL}), userclient.User{OwnCredentials: true})
 	for _, at := range []struct {
-		kind            model.Kind
+		kind            object.Kind
 		namespace, name string
 	}{
 		{guitars, "shop", "../../pods"}, {guitars, "..", "a"}, {guitars, "a/b", "c"}, {guitars, "shop", "."},
-		{model.Kind{Version: "v1", Plural: "pods/../secrets", Namespaced: true}, "shop", "a"},
-		{model.Kind{Group: "..", Version: "v1", Plural: "pods"}, "", "a"}, {model.Kind{}, "", ""},
+		{object.Kind{Version: "v1", Plural: "pods/../secrets", Namespaced: true}, "shop", "a"},
+		{object.Kind{Group: "..", Version: "v1", Plural: "pods"}, "", "a"}, {object.Kind{}, "", ""},
 	} {
 		if _, err := client.Get(t.Context(), at.kind, at.namespace, at.name); !errors.Is(err, model.ErrNotFound) {
 			t.Errorf("%+v: %v", at, err)

@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // KindCount is the number of objects of a kind.
 type KindCount struct {
-	model.Kind
+	object.Kind
 	Count int64
 	// More reports that there are more than Count.
 	More bool
@@ -69,10 +70,10 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 
 // namespacedKinds returns the kinds of stored objects in namespaces. It skips computed kinds
 // such as metrics, and the second API of events.
-func namespacedKinds(all []servedKind) []model.Kind {
-	var kinds []model.Kind
+func namespacedKinds(all []servedKind) []object.Kind {
+	var kinds []object.Kind
 	for _, s := range all {
-		is := func(k model.Kind) bool { return k.Group == s.Group && k.Plural == s.Plural }
+		is := func(k object.Kind) bool { return k.Group == s.Group && k.Plural == s.Plural }
 		if s.Namespaced && !strings.Contains(s.Plural, "/") && slices.Contains(s.verbs, "list") && slices.Contains(s.verbs, "delete") &&
 			s.Group != "events.k8s.io" && !slices.ContainsFunc(kinds, is) {
 			kinds = append(kinds, s.Kind)
@@ -83,7 +84,7 @@ func namespacedKinds(all []servedKind) []model.Kind {
 
 // Count counts the objects of a kind in a namespace, or in all. It lists one object and reads
 // the remaining count.
-func (c *Client) Count(ctx context.Context, kind model.Kind, namespace string) KindCount {
+func (c *Client) Count(ctx context.Context, kind object.Kind, namespace string) KindCount {
 	t := KindCount{Kind: kind}
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {

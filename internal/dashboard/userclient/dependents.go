@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Dependent is an object with an owner reference.
 type Dependent struct {
-	model.Ref
+	object.Ref
 	Created  time.Time
 	Deleting bool
 	// Object is its JSON, for workloads and pods only; nil if the user may not read it.
@@ -23,19 +24,19 @@ type Dependent struct {
 }
 
 // BuiltinChildKinds returns the kinds that the controllers of Kubernetes create for a kind.
-func BuiltinChildKinds(kind model.Kind) []model.Kind {
+func BuiltinChildKinds(kind object.Kind) []object.Kind {
 	switch kind.Kind + "." + kind.Group {
 	case "Deployment.apps":
-		return []model.Kind{{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}}
+		return []object.Kind{{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}}
 	case "CronJob.batch":
-		return []model.Kind{{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true}}
+		return []object.Kind{{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true}}
 	case "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "ReplicationController.":
-		return []model.Kind{podKind}
+		return []object.Kind{podKind}
 	}
 	return nil
 }
 
-var podKind = model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+var podKind = object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
 // Limits of one call: objects read in full, and levels of owners.
 const (
@@ -46,7 +47,7 @@ const (
 // Dependents returns the objects of some kinds that are owned by an object, and the objects of
 // owned workloads. Kinds that the user may not list are in the error; the others are still
 // returned.
-func (c *Client) Dependents(ctx context.Context, ref model.Ref, kinds []model.Kind) ([]Dependent, error) {
+func (c *Client) Dependents(ctx context.Context, ref object.Ref, kinds []object.Kind) ([]Dependent, error) {
 	if ref.UID == "" {
 		return nil, fmt.Errorf("find dependents of %s: unknown UID: %w", describe(ref.Kind, ref.Namespace, ref.Name), model.ErrNotFound)
 	}

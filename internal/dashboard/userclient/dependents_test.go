@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-var replicaSets = model.Kind{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}
+var replicaSets = object.Kind{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true}
 
 const replicaSetsPath = "/apis/apps/v1/namespaces/shop/replicasets"
 
@@ -61,8 +61,8 @@ func TestDependents(t *testing.T) {
 			api.responses["/api/v1/namespaces/shop/pods"] = listed()
 		})
 		c := as(t, connect(t, &rest.Config{Host: api.URL}), userclient.User{OwnCredentials: true})
-		root := model.Ref{Kind: guitars, Namespace: "shop", Name: "root", UID: "root"}
-		found, err := c.Dependents(t.Context(), root, []model.Kind{replicaSets})
+		root := object.Ref{Kind: guitars, Namespace: "shop", Name: "root", UID: "root"}
+		found, err := c.Dependents(t.Context(), root, []object.Kind{replicaSets})
 		if got := tree(found); err != nil || got != test.want {
 			t.Errorf("%s: %s, want %s; %v", name, got, test.want, err)
 		}

@@ -10,7 +10,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Event is an event of an object.
@@ -27,7 +27,7 @@ type Event struct {
 }
 
 // Events returns the events of an object, newest first.
-func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
+func (c *Client) Events(ctx context.Context, ref object.Ref) ([]Event, error) {
 	about := fields.Set{"involvedObject.kind": ref.Kind.Kind, "involvedObject.name": ref.Name}
 	if ref.UID != "" {
 		about["involvedObject.uid"] = ref.UID
@@ -36,7 +36,7 @@ func (c *Client) Events(ctx context.Context, ref model.Ref) ([]Event, error) {
 	if namespace == "" {
 		namespace = "default" // Events of cluster-scoped objects are here.
 	}
-	path, err := pathOf(model.Kind{Version: "v1", Plural: "events", Namespaced: true}, namespace, "")
+	path, err := pathOf(object.Kind{Version: "v1", Plural: "events", Namespaced: true}, namespace, "")
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-var pods = model.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+var pods = object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
 // newHungServer returns an API server that does not respond while it hangs, and is slow with
 // tables.

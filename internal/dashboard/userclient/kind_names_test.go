@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault G5: a name means the same as in kubectl, but ambiguous names are errors.
 func TestMatchKinds(t *testing.T) {
 	kind := func(group, version, plural, name string, short ...string) servedKind {
-		return servedKind{Kind: model.Kind{Group: group, Version: version, Plural: plural, Kind: name}, singular: strings.ToLower(name), shortNames: short, verbs: []string{"get", "list"}}
+		return servedKind{Kind: object.Kind{Group: group, Version: version, Plural: plural, Kind: name}, singular: strings.ToLower(name), shortNames: short, verbs: []string{"get", "list"}}
 	}
 	review := kind("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 	review.verbs = []string{"create"}

@@ -12,6 +12,7 @@ import (
 	discovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // mediaTypeDiscovery requests aggregated discovery.
@@ -36,7 +37,7 @@ type kindCache struct {
 
 // servedKind is a kind and its names.
 type servedKind struct {
-	model.Kind
+	object.Kind
 	singular   string
 	shortNames []string
 	verbs      []string
@@ -48,14 +49,14 @@ func newKindCache(r requester) *kindCache { return &kindCache{requester: r} }
 // "deployments.v1.apps", a singular, a kind or a short name. It prefers the version that the
 // API server prefers. If several groups serve the name, the error is an AmbiguousError; for an
 // unknown name it wraps model.ErrNotFound.
-func (c *Client) Kind(ctx context.Context, name string) (model.Kind, error) {
+func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
 	return c.cluster.kinds.find(ctx, name)
 }
 
 // Kinds returns all kinds that can be listed.
-func (c *Client) Kinds(ctx context.Context) ([]model.Kind, error) {
+func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
 	all, err := c.cluster.kinds.list(ctx, unknownKindMaxAge)
-	var found []model.Kind
+	var found []object.Kind
 	for _, s := range all {
 		if slices.Contains(s.verbs, "list") {
 			found = append(found, s.Kind)
@@ -64,20 +65,20 @@ func (c *Client) Kinds(ctx context.Context) ([]model.Kind, error) {
 	return found, err
 }
 
-func (k *kindCache) find(ctx context.Context, name string) (model.Kind, error) {
+func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) {
 	for _, limit := range []time.Duration{kindsMaxAge, unknownKindMaxAge} {
 		all, err := k.list(ctx, limit)
 		switch matches := matchKinds(all, name); {
 		case len(matches) > 1:
-			return model.Kind{}, &AmbiguousError{Word: name, Candidates: fullNames(matches)}
+			return object.Kind{}, &AmbiguousError{Word: name, Candidates: fullNames(matches)}
 		case len(matches) == 1:
 			return matches[0].Kind, matches[0].checkReadable()
 		}
 		if err != nil {
-			return model.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
+			return object.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
 		}
 	}
-	return model.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, model.ErrNotFound)
+	return object.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, model.ErrNotFound)
 }
 
 // list returns all kinds, at most limit old. If the API server is unreachable, it returns the

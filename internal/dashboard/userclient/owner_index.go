@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // OwnerIndex finds owned objects. It lists each kind once per namespace. It is for one
@@ -25,13 +25,13 @@ type OwnerIndex struct {
 
 // listScope is a kind in a namespace.
 type listScope struct {
-	model.Kind
+	object.Kind
 	namespace string
 }
 
 // ListError is a failed list.
 type ListError struct {
-	model.Kind
+	object.Kind
 	Namespace string
 	Err       error
 }
@@ -51,7 +51,7 @@ func (c *Client) NewOwnerIndex(reads int) *OwnerIndex {
 func (f *OwnerIndex) ListErrors() []*ListError { return f.listErrors }
 
 // Children returns the owned objects of the builtin child kinds and of more kinds, sorted.
-func (f *OwnerIndex) Children(ctx context.Context, owner model.Ref, more ...model.Kind) []Dependent {
+func (f *OwnerIndex) Children(ctx context.Context, owner object.Ref, more ...object.Kind) []Dependent {
 	for _, kind := range slices.Concat(BuiltinChildKinds(owner.Kind), more) {
 		f.list(ctx, kind, owner.Namespace)
 	}
@@ -69,7 +69,7 @@ func (f *OwnerIndex) owned(owner string) []Dependent {
 
 // list lists a kind once in a namespace, or in all. Namespaced objects own nothing outside of
 // their namespace.
-func (f *OwnerIndex) list(ctx context.Context, kind model.Kind, namespace string) {
+func (f *OwnerIndex) list(ctx context.Context, kind object.Kind, namespace string) {
 	at := listScope{kind, namespace}
 	if f.listed[at] || namespace != "" && !kind.Namespaced {
 		return
@@ -81,11 +81,11 @@ func (f *OwnerIndex) list(ctx context.Context, kind model.Kind, namespace string
 	}
 }
 
-func (f *OwnerIndex) add(kind model.Kind, o *metav1.PartialObjectMetadata) {
+func (f *OwnerIndex) add(kind object.Kind, o *metav1.PartialObjectMetadata) {
 	for i := range o.OwnerReferences {
 		by := &o.OwnerReferences[i]
 		f.byOwner[string(by.UID)] = append(f.byOwner[string(by.UID)], Dependent{
-			Ref:     model.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+			Ref:     object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 			Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil,
 		})
 	}

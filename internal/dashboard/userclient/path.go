@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // pathOf returns the URL path of a kind or an object. Names come from URLs, so names that would
 // change the path are rejected.
-func pathOf(kind model.Kind, namespace, name string) ([]string, error) {
+func pathOf(kind object.Kind, namespace, name string) ([]string, error) {
 	segments := []string{"/api", kind.Version}
 	if kind.Group != "" {
 		segments = []string{"/apis", kind.Group, kind.Version}
@@ -32,7 +33,7 @@ func pathOf(kind model.Kind, namespace, name string) ([]string, error) {
 }
 
 // describe names an object or a kind in messages: "guitars shop/a".
-func describe(kind model.Kind, namespace, name string) string {
+func describe(kind object.Kind, namespace, name string) string {
 	text := kind.Resource()
 	switch {
 	case name != "" && kind.Namespaced:

@@ -9,11 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Get reads an object.
-func (c *Client) Get(ctx context.Context, kind model.Kind, namespace, name string) (json.RawMessage, error) {
+func (c *Client) Get(ctx context.Context, kind object.Kind, namespace, name string) (json.RawMessage, error) {
 	path, err := pathOf(kind, namespace, name)
 	if err != nil {
 		return nil, err
@@ -27,19 +27,19 @@ func (c *Client) Get(ctx context.Context, kind model.Kind, namespace, name strin
 
 // Namespaces returns the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
-	return c.Names(ctx, model.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
+	return c.Names(ctx, object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
 }
 
 // Names returns the names of all objects of a kind in a namespace, or in all. After an error it
 // returns the names read so far.
-func (c *Client) Names(ctx context.Context, kind model.Kind, namespace string) ([]string, error) {
+func (c *Client) Names(ctx context.Context, kind object.Kind, namespace string) ([]string, error) {
 	var names []string
 	err := c.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	return names, err
 }
 
 // listMetadata calls show for each object of a kind, page by page.
-func (c *Client) listMetadata(ctx context.Context, kind model.Kind, namespace string, show func(o *metav1.PartialObjectMetadata)) error {
+func (c *Client) listMetadata(ctx context.Context, kind object.Kind, namespace string, show func(o *metav1.PartialObjectMetadata)) error {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ type Row struct {
 }
 
 // Table lists objects as kubectl prints them.
-func (c *Client) Table(ctx context.Context, kind model.Kind, q TableQuery) (Table, error) {
+func (c *Client) Table(ctx context.Context, kind object.Kind, q TableQuery) (Table, error) {
 	path, err := pathOf(kind, q.Namespace, "")
 	if err != nil {
 		return Table{}, err

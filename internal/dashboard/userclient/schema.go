@@ -14,6 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // schemaCache caches OpenAPI schemas by group and version. They are the same for all users.
@@ -41,7 +42,7 @@ func newSchemaCache(r requester) *schemaCache {
 // Schema returns the schema of a kind and the definitions that it references, by the names
 // after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
 // without a schema wraps model.ErrNotFound.
-func (c *Client) Schema(ctx context.Context, kind model.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
+func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
 	found, err := c.cluster.schemas.lookup(ctx, kind)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)
@@ -55,7 +56,7 @@ func (c *Client) Schema(ctx context.Context, kind model.Kind) (*spec.Schema, map
 
 // lookup returns the definitions of a group and version, from the cache if the hash is the
 // same.
-func (s *schemaCache) lookup(ctx context.Context, kind model.Kind) (*definitions, error) {
+func (s *schemaCache) lookup(ctx context.Context, kind object.Kind) (*definitions, error) {
 	version := strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
 	at := "apis/" + version
 	if kind.Group == "" {
@@ -121,7 +122,7 @@ func (s *schemaCache) fetchIndex(ctx context.Context) error {
 }
 
 // fetch fetches the definitions of a group and version.
-func (s *schemaCache) fetch(ctx context.Context, kind model.Kind, at, address string) error {
+func (s *schemaCache) fetch(ctx context.Context, kind object.Kind, at, address string) error {
 	var document spec3.OpenAPI
 	if err := s.get(ctx, mediaTypeJSON, s.rest.Get().RequestURI(address), &document); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (s *schemaCache) fetch(ctx context.Context, kind model.Kind, at, address st
 	return nil
 }
 
-func newDefinitions(kind model.Kind, address string, document *spec3.OpenAPI) *definitions {
+func newDefinitions(kind object.Kind, address string, document *spec3.OpenAPI) *definitions {
 	d := &definitions{address: address, byKind: map[string]*spec.Schema{}}
 	if document.Components == nil {
 		return d
@@ -151,8 +152,8 @@ func newDefinitions(kind model.Kind, address string, document *spec3.OpenAPI) *d
 }
 
 // schemaKinds returns the kinds of a schema.
-func schemaKinds(schema *spec.Schema) []model.Kind {
-	var all []model.Kind
+func schemaKinds(schema *spec.Schema) []object.Kind {
+	var all []object.Kind
 	text, err := json.Marshal(schema.Extensions["x-kubernetes-group-version-kind"])
 	if err != nil || json.Unmarshal(text, &all) != nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // An API server that has just started does not describe custom resources, and one that is down
@@ -41,7 +42,7 @@ func TestSchemasDuringOutage(t *testing.T) {
 		api.schemas.mu.Lock()
 		api.schemas.fetchedAt = time.Time{}
 		api.schemas.mu.Unlock()
-		_, _, err := client.Schema(t.Context(), model.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
+		_, _, err := client.Schema(t.Context(), object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
 		return err
 	}
 	index.Store(`{"paths":{}}`)

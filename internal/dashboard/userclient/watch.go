@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The backoff of a failed watch.
@@ -25,7 +26,7 @@ const (
 // first when the watch starts, and runs until ctx ends. Only metadata is transferred. It
 // returns early only if the first attempt is permanently rejected; an API server that has just
 // started may reject later ones.
-func (c *Client) Watch(ctx context.Context, kind model.Kind, namespace, name string, changed func()) error {
+func (c *Client) Watch(ctx context.Context, kind object.Kind, namespace, name string, changed func()) error {
 	watch, err := c.watchRequest(kind, namespace, name)
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", describe(kind, namespace, name), err)
@@ -50,7 +51,7 @@ func (c *Client) Watch(ctx context.Context, kind model.Kind, namespace, name str
 }
 
 // watchRequest returns a function that creates requests for the watched objects.
-func (c *Client) watchRequest(kind model.Kind, namespace, name string) (func() *rest.Request, error) {
+func (c *Client) watchRequest(kind object.Kind, namespace, name string) (func() *rest.Request, error) {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return nil, err

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fieldManager is the field manager of the dashboard.
 const fieldManager = "setpoint-dashboard"
 
 // Create creates an object from JSON and returns the stored object.
-func (c *Client) Create(ctx context.Context, kind model.Kind, namespace string, body []byte) (json.RawMessage, error) {
+func (c *Client) Create(ctx context.Context, kind object.Kind, namespace string, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
 		verb: "create", kind: kind, namespace: namespace,
 		request: c.rest.Post().SetHeader("Content-Type", mediaTypeJSON).Body(body),
@@ -25,7 +25,7 @@ func (c *Client) Create(ctx context.Context, kind model.Kind, namespace string, 
 }
 
 // Patch patches an object and returns the stored object.
-func (c *Client) Patch(ctx context.Context, at model.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
+func (c *Client) Patch(ctx context.Context, at object.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
 	return c.write(ctx, write{
 		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name,
 		request: c.rest.Patch(kind).Body(body),
@@ -35,14 +35,14 @@ func (c *Client) Patch(ctx context.Context, at model.Ref, kind types.PatchType, 
 // write is a write request.
 type write struct {
 	verb      string
-	kind      model.Kind
+	kind      object.Kind
 	namespace string
 	name      string
 	request   *rest.Request
 }
 
-func (w *write) ref() model.Ref {
-	return model.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
+func (w *write) ref() object.Ref {
+	return object.Ref{Kind: w.kind, Namespace: w.namespace, Name: w.name}
 }
 
 // write makes a write with strict field validation.
@@ -71,7 +71,7 @@ func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) 
 }
 
 // withGeneratedName adds a generated name to a reference.
-func withGeneratedName(ref model.Ref, stored []byte) model.Ref {
+func withGeneratedName(ref object.Ref, stored []byte) object.Ref {
 	if ref.Name != "" {
 		return ref
 	}
@@ -91,7 +91,7 @@ type DeleteOptions struct {
 }
 
 // Delete deletes an object.
-func (c *Client) Delete(ctx context.Context, kind model.Kind, namespace, name string, o DeleteOptions) error {
+func (c *Client) Delete(ctx context.Context, kind object.Kind, namespace, name string, o DeleteOptions) error {
 	options := metav1.DeleteOptions{}
 	options.APIVersion, options.Kind = "v1", "DeleteOptions"
 	if o.UID != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // client is the Source of another process.
@@ -74,7 +75,7 @@ func (c *client) Objects(ctx context.Context, controller string, q model.Query) 
 }
 
 // States implements model.Source.
-func (c *client) States(ctx context.Context, ref model.Ref) (found []model.ObjectState, err error) {
+func (c *client) States(ctx context.Context, ref object.Ref) (found []model.ObjectState, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (c *client) States(ctx context.Context, ref model.Ref) (found []model.Objec
 }
 
 // Runs implements model.Source.
-func (c *client) Runs(ctx context.Context, ref model.Ref, limit int) (found []model.Run, err error) {
+func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) (found []model.Run, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (c *client) setProcess(states []model.ObjectState) {
 }
 
 // Plan implements model.Source.
-func (c *client) Plan(ctx context.Context, controller string, ref model.Ref) (found model.Plan, err error) {
+func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (found model.Plan, err error) {
 	wanted, err := encodeParameter(ref)
 	if err != nil {
 		return found, err

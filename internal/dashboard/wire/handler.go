@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // statusError is an error with its HTTP status and reason.
@@ -71,7 +72,7 @@ func objects(source model.Source, r *http.Request) (any, error) {
 }
 
 func about(source model.Source, r *http.Request) (any, error) {
-	var ref model.Ref
+	var ref object.Ref
 	if err := decodeParameter(r, paramRef, &ref); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func about(source model.Source, r *http.Request) (any, error) {
 }
 
 func runs(source model.Source, r *http.Request) (any, error) {
-	var ref model.Ref
+	var ref object.Ref
 	var limit int
 	if err := errors.Join(decodeParameter(r, paramRef, &ref), decodeParameter(r, paramLimit, &limit)); err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func run(source model.Source, r *http.Request) (any, error) {
 func planRoute() route {
 	turns := make(chan struct{}, maxPlans)
 	return func(source model.Source, r *http.Request) (any, error) {
-		var ref model.Ref
+		var ref object.Ref
 		if err := decodeParameter(r, paramRef, &ref); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fakeSource is a Source with one response to each request. It records the requests.
@@ -27,8 +28,8 @@ type fakeSource struct {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func ref() model.Ref {
-	return model.Ref{Kind: model.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red & <blue>", UID: "u"}
+func ref() object.Ref {
+	return object.Ref{Kind: object.Kind{Group: "example.com", Version: "v1", Plural: "teams", Kind: "Team", Namespaced: true}, Namespace: "shop", Name: "red & <blue>", UID: "u"}
 }
 
 func (c *fakeSource) record(called ...any) error {
@@ -51,11 +52,11 @@ func (c *fakeSource) Objects(_ context.Context, controller string, q model.Query
 	return model.Page{Total: 2, States: map[model.State]int{model.StateFailing: 1}, Objects: []model.ObjectState{{Ref: ref(), Process: "canned", State: model.StateFailing}}}, c.record(controller, q)
 }
 
-func (c *fakeSource) States(_ context.Context, ref model.Ref) ([]model.ObjectState, error) {
+func (c *fakeSource) States(_ context.Context, ref object.Ref) ([]model.ObjectState, error) {
 	return []model.ObjectState{{Ref: ref, Process: "canned", ChildStates: []model.Child{{Ref: ref, Health: "Current"}}}}, c.record(ref)
 }
 
-func (c *fakeSource) Runs(_ context.Context, ref model.Ref, limit int) ([]model.Run, error) {
+func (c *fakeSource) Runs(_ context.Context, ref object.Ref, limit int) ([]model.Run, error) {
 	return []model.Run{{ID: 7, Process: "canned", Object: ref, Took: time.Second}}, c.record(ref, limit)
 }
 
@@ -63,7 +64,7 @@ func (c *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	return model.Run{ID: id, Process: "canned", Began: noon, Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
 }
 
-func (c *fakeSource) Plan(_ context.Context, controller string, ref model.Ref) (model.Plan, error) {
+func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref) (model.Plan, error) {
 	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref)
 }
 
@@ -256,7 +257,7 @@ type slowSource struct {
 	begun, goOn chan struct{}
 }
 
-func (s *slowSource) Plan(context.Context, string, model.Ref) (model.Plan, error) {
+func (s *slowSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {
 	s.begun <- struct{}{}
 	<-s.goOn
 	return model.Plan{}, nil

@@ -4,39 +4,27 @@ import (
 	"hash/fnv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Key identifies an object in any version.
-type Key struct {
-	Kind            schema.GroupKind
-	Namespace, Name string
-}
-
-// KeyOf returns the key of an object.
-func KeyOf(o *unstructured.Unstructured) Key {
-	return Key{Kind: o.GroupVersionKind().GroupKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// String returns "Pod default/web", or "Namespace web".
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind.Kind + " " + k.Name
-	}
-	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
+// RefOf identifies an object in any version.
+func RefOf(o *unstructured.Unstructured) object.Ref {
+	kind := o.GroupVersionKind()
+	return object.Ref{Kind: object.Kind{Group: kind.Group, Kind: kind.Kind}, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // stage returns 0 for namespaces and CRDs, which others need, else 1.
-func (k Key) stage() int {
-	switch k.Kind {
-	case schema.GroupKind{Kind: "Namespace"}, crdKind:
+func stage(ref object.Ref) int {
+	switch ref.GroupKind() {
+	case object.GroupKind{Kind: "Namespace"}, crdKind:
 		return 0
 	default:
 		return 1
 	}
 }
 
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+var crdKind = object.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // digest changes when the document does.
 func digest(o *unstructured.Unstructured) (uint64, error) {

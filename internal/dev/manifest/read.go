@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Document is one object in a manifest file.
@@ -152,10 +154,10 @@ func check(d Document) error {
 }
 
 func checkUnique(all []Document) error {
-	seen := map[Key]Document{}
+	seen := map[object.Ref]Document{}
 	var problems []error
 	for _, d := range all {
-		key := KeyOf(d.Object)
+		key := RefOf(d.Object)
 		if first, twice := seen[key]; twice {
 			problems = append(problems, fmt.Errorf("%s: %s is already in %s", d, key, first))
 		}

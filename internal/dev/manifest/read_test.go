@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 	}
 	var got []string
 	for _, d := range documents {
-		got = append(got, d.String()+": "+manifest.KeyOf(d.Object).String())
+		got = append(got, d.String()+": "+manifest.RefOf(d.Object).String())
 	}
 	want := []string{
 		"crd.yaml: document 1 (line 3): CustomResourceDefinition things.example.com",

@@ -7,13 +7,15 @@ import (
 	"slices"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Set is what this run has applied from some files. It is not safe for concurrent use.
 type Set struct {
 	cluster *cluster
 	paths   []string
-	applied map[Key]applied
+	applied map[object.Ref]applied
 }
 
 type applied struct {
@@ -27,11 +29,11 @@ func NewSet(config *rest.Config, paths []string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Set{cluster: c, paths: paths, applied: map[Key]applied{}}, nil
+	return &Set{cluster: c, paths: paths, applied: map[object.Ref]applied{}}, nil
 }
 
 // Changes are the results of a Sync, in order.
-type Changes struct{ Applied, Deleted []Key }
+type Changes struct{ Applied, Deleted []object.Ref }
 
 // Sync reads the files again and applies the differences. An object that fails does not
 // stop the others. If a file cannot be read nothing is changed, because a missing object
@@ -54,11 +56,11 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 	}
 	for _, gone := range work.deleted {
 		if err := s.cluster.delete(ctx, gone.Object); err != nil {
-			problems = append(problems, fmt.Errorf("delete %s: %w", KeyOf(gone.Object), err))
+			problems = append(problems, fmt.Errorf("delete %s: %w", RefOf(gone.Object), err))
 			continue
 		}
-		delete(s.applied, KeyOf(gone.Object))
-		changes.Deleted = append(changes.Deleted, KeyOf(gone.Object))
+		delete(s.applied, RefOf(gone.Object))
+		changes.Deleted = append(changes.Deleted, RefOf(gone.Object))
 	}
 	return changes, errors.Join(problems...)
 }
@@ -71,16 +73,16 @@ type changeSet struct {
 
 func (s *Set) compare(documents []Document) (changeSet, error) {
 	var w changeSet
-	wanted := map[Key]bool{}
+	wanted := map[object.Ref]bool{}
 	for _, d := range documents {
-		key := KeyOf(d.Object)
+		key := RefOf(d.Object)
 		wanted[key] = true
 		sum, err := digest(d.Object)
 		if err != nil {
 			return changeSet{}, fmt.Errorf("%s: %w", d, err)
 		}
 		if before, there := s.applied[key]; !there || before.digest != sum {
-			w.stages[key.stage()] = append(w.stages[key.stage()], applied{d, sum})
+			w.stages[stage(key)] = append(w.stages[stage(key)], applied{d, sum})
 		}
 	}
 	for key, before := range s.applied {
@@ -94,22 +96,22 @@ func (s *Set) compare(documents []Document) (changeSet, error) {
 
 // reverseOrder sorts dependents before their prerequisites.
 func reverseOrder(a, b Document) int {
-	if byStage := KeyOf(b.Object).stage() - KeyOf(a.Object).stage(); byStage != 0 {
+	if byStage := stage(RefOf(b.Object)) - stage(RefOf(a.Object)); byStage != 0 {
 		return byStage
 	}
 	return b.Line - a.Line
 }
 
 // applyAll applies one stage and waits for new kinds.
-func (s *Set) applyAll(ctx context.Context, stage []applied) ([]Key, error) {
-	var landed []Key
+func (s *Set) applyAll(ctx context.Context, stage []applied) ([]object.Ref, error) {
+	var landed []object.Ref
 	var problems []error
 	for _, item := range stage {
 		if err := s.applyOne(ctx, item); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document, KeyOf(item.document.Object), err))
+			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document, RefOf(item.document.Object), err))
 			continue
 		}
-		landed = append(landed, KeyOf(item.document.Object))
+		landed = append(landed, RefOf(item.document.Object))
 	}
 	return landed, errors.Join(problems...)
 }
@@ -119,8 +121,8 @@ func (s *Set) applyOne(ctx context.Context, item applied) error {
 	if err := s.cluster.apply(ctx, object); err != nil {
 		return err
 	}
-	s.applied[KeyOf(object)] = item
-	if KeyOf(object).Kind == crdKind {
+	s.applied[RefOf(object)] = item
+	if RefOf(object).GroupKind() == crdKind {
 		return s.cluster.established(ctx, object)
 	}
 	return nil

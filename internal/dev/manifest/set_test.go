@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // compare is tested from inside: through the door it takes an API server, and
@@ -22,10 +24,10 @@ func TestCompare(t *testing.T) {
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: changed}, data: {a: "1"}}
 `)
-	s := &Set{applied: map[Key]applied{}}
+	s := &Set{applied: map[object.Ref]applied{}}
 	for _, stage := range mustCompare(t, s, before).stages {
 		for _, item := range stage {
-			s.applied[KeyOf(item.document.Object)] = item
+			s.applied[RefOf(item.document.Object)] = item
 		}
 	}
 	after := mustCompare(t, s, read(t, `
@@ -42,7 +44,7 @@ func TestCompare(t *testing.T) {
 	got := map[string][]string{"gone": names(after.deleted)}
 	for i, name := range []string{"first", "then"} {
 		for _, item := range after.stages[i] {
-			got[name] = append(got[name], KeyOf(item.document.Object).String())
+			got[name] = append(got[name], RefOf(item.document.Object).String())
 		}
 	}
 	want := map[string][]string{
@@ -76,7 +78,7 @@ func mustCompare(t *testing.T, s *Set, documents []Document) changeSet {
 func names(documents []Document) []string {
 	var all []string
 	for _, d := range documents {
-		all = append(all, KeyOf(d.Object).String())
+		all = append(all, RefOf(d.Object).String())
 	}
 	return all
 }
