@@ -213,14 +213,14 @@ func reasonText(reason string) string {
 // when it was; nil if there is none.
 func (t printer) previousCall(r *runDetails, i int) (before *model.Call, since string) {
 	call := r.Steps[i].Call
-	if earlier := timeline.LastComparable(r.Steps[:i], call); earlier != nil {
+	if earlier := model.LastComparable(r.Steps[:i], call); earlier != nil {
 		return earlier, "earlier in this run"
 	}
 	run, known := r.before[call.Previous]
 	if !known || run.ID == r.ID {
 		return nil, ""
 	}
-	return timeline.LastComparable(run.Steps, call), "at " + t.moment(run.Began)
+	return model.LastComparable(run.Steps, call), "at " + t.moment(run.Began)
 }
 
 // printRequestChanges prints what changed in the request since the previous call.

@@ -91,7 +91,7 @@ func newEntry(s *pageObject, run model.Run) entry {
 		Count: 1, Since: run.Began, first: run, runTriggers: runTriggers{OtherCauses: run.Causes},
 		Replaced: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.IsDeletion(&run),
 	}
-	if e.Review = timeline.ReviewOf(&run); e.Review != nil {
+	if e.Review = run.Review(); e.Review != nil {
 		e.Webhook = run.Steps[0].Call.Name
 	}
 	if run.Error != "" {

@@ -67,8 +67,8 @@ func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 func (l *runLoader) addTriggers(s *pageObject, e *entry) {
 	e.runTriggers = l.triggersOf(s, e.Run)
 	if e.Review != nil {
-		if full, err := l.load(e.Process, e.Run.ID); err == nil && timeline.ReviewOf(&full) != nil {
-			e.Review = timeline.ReviewOf(&full)
+		if full, err := l.load(e.Process, e.Run.ID); err == nil && full.Review() != nil {
+			e.Review = full.Review()
 		}
 	}
 	if len(e.Earlier) == 0 {
@@ -90,7 +90,7 @@ type runTriggers struct {
 }
 
 func (l *runLoader) triggersOf(s *pageObject, run model.Run) runTriggers {
-	if timeline.ReviewOf(&run) != nil {
+	if run.Review() != nil {
 		return runTriggers{LeadingCauses: run.Causes} // A user request caused it, so there is nothing to compare.
 	}
 	var r runTriggers
@@ -190,14 +190,14 @@ func triggerRank(part *diff.ObjectChange, causes []string) int {
 // if it is no longer in memory.
 func (l *runLoader) previousCall(run *model.Run, step int) (call *model.Call, began time.Time, err error) {
 	as := run.Steps[step].Call
-	if call := timeline.LastComparable(run.Steps[:step], as); call != nil {
+	if call := model.LastComparable(run.Steps[:step], as); call != nil {
 		return call, run.Began, nil
 	}
 	earlier, err := l.load(run.Process, as.Previous)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return timeline.LastComparable(earlier.Steps, as), earlier.Began, nil
+	return model.LastComparable(earlier.Steps, as), earlier.Began, nil
 }
 
 // wasCreated is the change type of a new object.

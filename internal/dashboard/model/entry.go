@@ -3,43 +3,58 @@ package model
 import (
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// entry is a recorded run. The history owns the record.
+// entry is a recorded run.
 type entry struct {
-	id           uint64
-	older, newer *entry
-	noops        int
-	// size is the memory used, baseSize the part that remains after strip.
-	size, baseSize int
-	run            record.Run
-	// rendered replaces the bodies of a run that contained Secrets.
-	rendered *renderedRun
-	// stripped reports that the bodies were dropped.
-	stripped bool
+	key objectKey
+	// run is what lists show. If the run contained Secrets, it has the requests, responses and
+	// changes too, masked.
+	run Run
+	// steps are the recorded steps, from which those of any other run are rendered; nil if they
+	// were dropped.
+	steps    []record.Step
+	resource object.Resource
+	// size is the memory used.
+	size int
 }
 
-// summary returns the run without requests and responses.
-func (e *entry) summary() Run { return renderRun(e, false) }
+// newEntry returns the entry of a run, whose objects it shares. It keeps no values of Secrets.
+func newEntry(run *record.Run) *entry {
+	m := memory{secret: isSecretResource(run.Resource)}
+	m.add(run.Steps)
+	e := &entry{key: objectKeyOf(run), run: renderRun(run, m.secret), resource: run.Resource}
+	e.size = sizeOf(e.run)
+	if !m.secret {
+		e.steps = run.Steps
+		e.size += m.bytes
+	}
+	return e
+}
 
-// clone copies an entry for use outside the lock.
-func (e *entry) clone() *entry {
-	found := *e
-	found.run.Steps = slices.Clone(e.run.Steps)
-	for i := range found.run.Steps {
-		s := &found.run.Steps[i]
-		s.Call, s.Write = clonePtr(s.Call), clonePtr(s.Write)
+// view returns the run without requests, responses and changes. It belongs to the caller.
+func (e *entry) view() Run {
+	run := e.full()
+	for i := range run.Steps {
+		run.Steps[i].summarize()
+	}
+	return run
+}
+
+// full returns the run as it is kept.
+func (e *entry) full() Run {
+	run := e.run
+	run.Causes, run.Steps = slices.Clone(run.Causes), slices.Clone(run.Steps)
+	for i := range run.Steps {
+		s := &run.Steps[i]
+		s.Call, s.Plan, s.Write, s.Event = clonePtr(s.Call), clonePtr(s.Plan), clonePtr(s.Write), clonePtr(s.Event)
 		if s.Plan != nil {
-			planned := record.Planned{Equal: s.Plan.Equal}
-			for _, stage := range s.Plan.Stages {
-				planned.Stages = append(planned.Stages, slices.Clone(stage))
-			}
-			s.Plan = &planned
+			s.Plan.Actions = slices.Clone(s.Plan.Actions)
 		}
 	}
-	return &found
+	return run
 }
 
 // clonePtr copies the value of a pointer.
@@ -51,49 +66,49 @@ func clonePtr[T any](of *T) *T {
 	return &copied
 }
 
-// strip drops the bodies, and everything that references objects.
+// strip drops requests, responses and changes, and everything that references objects.
 func (e *entry) strip() {
-	e.stripped = true
-	if e.rendered != nil {
-		e.rendered = e.rendered.withoutBodies()
-	}
+	e.run, e.steps = e.view(), nil
 	for i := range e.run.Steps {
-		switch s := &e.run.Steps[i]; {
-		case s.Call != nil:
-			s.Call.Request, s.Call.Response = reviewDecision(s.Call)
-		case s.Write != nil:
-			s.Write.Before, s.Write.After = nil, nil
-		case s.Plan != nil:
-			stripPlan(s.Plan)
+		if call := e.run.Steps[i].Call; call != nil {
+			call.Dropped = true
 		}
 	}
-	e.size = e.baseSize
+	e.size = sizeOf(e.run)
 }
 
-// reviewDecision returns what remains of a stripped review: the operation and the denial.
-func reviewDecision(a *record.Call) (q record.Request, response record.Response) {
-	if r := a.Request.Review; r != nil {
-		q.Review = &hook.ReviewRequest{Operation: r.Operation, DryRun: r.DryRun}
+// summarize removes what lists do not show.
+func (s *Step) summarize() {
+	switch {
+	case s.Call != nil:
+		s.Call.Request, s.Call.Response = nil, nil
+		if s.Call.Review = clonePtr(s.Call.Review); s.Call.Review != nil {
+			s.Call.Review.Requested, s.Call.Review.Changes = nil, nil
+		}
+	case s.Plan != nil:
+		for i := range s.Plan.Actions {
+			s.Plan.Actions[i].Changes = nil
+		}
+	case s.Write != nil:
+		s.Write.Changes = nil
 	}
-	if v := a.Response.Review; v != nil {
-		response.Review = &hook.ReviewResponse{Denial: v.Denial}
-	}
-	return q, response
 }
 
-func stripPlan(p *record.Planned) {
-	for _, stage := range p.Stages {
-		for i := range stage {
-			stage[i].Before, stage[i].After, stage[i].TakeOver = nil, nil, nil
+// LastComparable returns the last call whose request is comparable to that of another call.
+func LastComparable(steps []Step, like *Call) *Call {
+	for _, step := range slices.Backward(steps) {
+		if step.Call != nil && step.Call.Name == like.Name && revisionOf(like).ComparableTo(revisionOf(step.Call)) {
+			return step.Call
 		}
 	}
+	return nil
 }
 
-// comparableTo reports whether the run has a call that is comparable to another one.
-func (e *entry) comparableTo(like *record.Call) bool {
-	return slices.ContainsFunc(e.run.Steps, func(s record.Step) bool {
-		return s.Call != nil && s.Call.Name == like.Name && like.Revision.ComparableTo(s.Call.Revision)
-	})
+func revisionOf(call *Call) Revision {
+	if call.Revision == nil {
+		return Revision{}
+	}
+	return *call.Revision
 }
 
 // countOf returns what a run adds to a series.
@@ -115,3 +130,21 @@ func countOf(run *record.Run) count {
 
 // reviewError is the outcome of a review without a response.
 const reviewError record.Outcome = "error"
+
+// objectKey identifies an object in any version.
+type objectKey struct {
+	kind            object.GroupKind
+	plural          string
+	namespace, name string
+}
+
+// objectKeyOf returns the key of a run's object. Its strings do not reference the object.
+func objectKeyOf(run *record.Run) objectKey {
+	return objectKey{run.Resource.GroupKind(), run.Resource.Plural, run.Key.Namespace, run.Key.Name}
+}
+
+// matches reports whether a Ref, which may lack the kind or the plural, is that object.
+func (n objectKey) matches(ref object.Ref) bool {
+	named := ref.Kind.Kind == n.kind.Kind || ref.Kind.Kind == "" && ref.Plural == n.plural
+	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
+}

@@ -88,7 +88,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := renderRun(&entry{run: run}, true)
+			want := renderRun(&run, true)
 			b := NewHistory(HistoryOptions{}, noon)
 			b.Add(run)
 			for _, text := range []string{value, changed} {
@@ -105,16 +105,14 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 				t.Errorf("it tells %s\nnot      %s", marshal(got), marshal(want))
 			}
 			listed := b.Runs(got.Object, 0)
-			brief := renderRun(&entry{run: secretTestRun(run), id: got.ID}, false)
+			run.Err = nil
+			brief := renderRun(&run, false)
 			if len(listed) != 1 || len(listed[0].Steps) != len(brief.Steps) || strings.Contains(string(marshal(listed)), "••••••") && listed[0].Error == "" {
 				t.Errorf("a list has %s", marshal(listed))
 			}
 		})
 	}
 }
-
-// secretTestRun is a run without its errors.
-func secretTestRun(run record.Run) record.Run { run.Err = nil; return run }
 
 // What is kept of Secrets is counted, and goes first where there is too much, as of others.
 func TestRenderedSecretRunsAreDropped(t *testing.T) {

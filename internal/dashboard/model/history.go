@@ -3,8 +3,8 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +39,6 @@ type History struct {
 	mu          sync.Mutex
 	controllers map[string]*controllerHistory
 	all         series
-	// bytes and runs are the sums over all controllers.
-	bytes, runs int
 	last        uint64
 	revision    uint64
 	// changed is closed at the next change; nil if nothing waits.
@@ -64,11 +62,7 @@ func (b *History) Add(run record.Run) {
 		b.addNoop(&run)
 		return
 	}
-	// The UID is a substring of the object, which would stay in memory.
-	run.UID = strings.Clone(run.UID)
-	frame := baseSizeOf(&run)
-	e := &entry{run: run, size: frame + bodySizeOf(&run), baseSize: frame}
-	words := renderSecretRun(e)
+	e := newEntry(&run)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.controller(run.Controller)
@@ -79,13 +73,9 @@ func (b *History) Add(run record.Run) {
 		b.all.add(counts)
 	}
 	b.last++
-	if e.id = b.last; words != nil {
-		e.setRendered(words)
-	}
-	bytes, runs := s.bytes, s.runs
-	s.add(e)
+	e.run.ID = b.last
+	s.add(e, &run)
 	s.trim(min(maxControllerBytes, b.options.MaxBytes))
-	b.bytes, b.runs = b.bytes+s.bytes-bytes, b.runs+s.runs-runs
 	b.trim()
 	b.notify()
 }
@@ -109,29 +99,27 @@ func (b *History) controller(controller string) *controllerHistory {
 
 // trim enforces the bound of memory; the largest controller gives way.
 func (b *History) trim() {
-	for b.bytes > b.options.MaxBytes {
-		var largest *controllerHistory
-		for _, s := range b.controllers {
-			if largest == nil || s.bytes > largest.bytes {
-				largest = s
-			}
-		}
-		bytes, runs := largest.bytes, largest.runs
+	for b.bytes() > b.options.MaxBytes {
+		largest := slices.MaxFunc(slices.Collect(maps.Values(b.controllers)), func(s, t *controllerHistory) int { return cmp.Compare(s.bytes, t.bytes) })
 		if !largest.shrink() {
 			return
 		}
-		b.bytes, b.runs = b.bytes+largest.bytes-bytes, b.runs+largest.runs-runs
 	}
+}
+
+// bytes returns the memory used.
+func (b *History) bytes() (sum int) {
+	for _, s := range b.controllers {
+		sum += s.bytes
+	}
+	return sum
 }
 
 // Drop removes the history of a deleted controller.
 func (b *History) Drop(controller string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.controllers[controller]; s != nil {
-		b.bytes, b.runs = b.bytes-s.bytes, b.runs-s.runs
-		delete(b.controllers, controller)
-	}
+	delete(b.controllers, controller)
 	b.notify()
 }
 
@@ -148,52 +136,63 @@ func (b *History) Runs(ref object.Ref, limit int) []Run {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(b.id, a.id) })
+	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(b.run.ID, a.run.ID) })
 	if limit > 0 && len(found) > limit {
 		found = found[:limit]
 	}
 	runs := make([]Run, 0, len(found))
 	for _, e := range found {
-		runs = append(runs, e.summary())
+		runs = append(runs, e.view())
 	}
 	return runs
 }
 
 // Run returns a run with requests and responses.
 func (b *History) Run(id uint64) (Run, error) {
-	e, previous := b.find(id)
-	if e == nil {
+	found := b.find(id)
+	if found == nil {
 		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, ErrNotFound)
 	}
-	run := renderRun(e, true)
-	for i := range run.Steps {
-		if call := run.Steps[i].Call; call != nil {
-			call.Previous = previous[i]
+	for i, step := range renderSteps(found.steps, found.resource, true) {
+		if step.Call != nil {
+			step.Call.Previous = found.run.Steps[i].Call.Previous
 		}
+		found.run.Steps[i] = step
 	}
-	return run, nil
+	return found.run, nil
 }
 
-// find returns a copy of an entry and, for each step, the ID of the previous run with a
-// comparable call, or 0.
-func (b *History) find(id uint64) (*entry, []uint64) {
+// find returns a copy of an entry. Its calls have the ID of the previous run with a comparable
+// call.
+func (b *History) find(id uint64) *entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.controllers {
-		for e := s.newest; e != nil && e.id >= id; e = e.older {
-			if e.id == id {
-				return e.clone(), s.objects[objectKeyOf(&e.run)].previous(e)
+		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.run.ID, id) })
+		if !is {
+			continue
+		}
+		found := *s.entries[at]
+		found.run = found.full()
+		for i := range found.run.Steps {
+			if call := found.run.Steps[i].Call; call != nil {
+				call.Previous = s.objects[found.key].lastComparable(call, id)
 			}
 		}
+		return &found
 	}
-	return nil, nil
+	return nil
 }
 
 // Stats returns the size and bounds.
 func (b *History) Stats() HistoryStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return HistoryStats{Runs: b.runs, Bytes: b.bytes, MaxBytes: b.options.MaxBytes, Off: b.options.Off}
+	stats := HistoryStats{Bytes: b.bytes(), MaxBytes: b.options.MaxBytes, Off: b.options.Off}
+	for _, s := range b.controllers {
+		stats.Runs += len(s.entries)
+	}
+	return stats
 }
 
 // AddCall counts a call of a function by its outcome.

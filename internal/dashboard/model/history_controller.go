@@ -4,43 +4,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // controllerHistory is the history of one controller, by age and by object.
 type controllerHistory struct {
-	oldest, newest *entry
-	// full is the oldest run that still has its bodies; nil if there is none.
-	full        *entry
-	bytes, runs int
-	objects     map[objectKey]*objectHistory
-	series      series
-	calls       map[callKey]*callCounter
+	// entries are the runs, oldest first; the first stripped of them have no bodies left.
+	entries  []*entry
+	stripped int
+	bytes    int
+	objects  map[objectKey]*objectHistory
+	series   series
+	calls    map[callKey]*callCounter
 	// remote reports that the webhook client counts the calls.
 	remote bool
 }
 
 func newControllerHistory() *controllerHistory {
 	return &controllerHistory{objects: map[objectKey]*objectHistory{}, calls: map[callKey]*callCounter{}}
-}
-
-// objectKey identifies an object in any version.
-type objectKey struct {
-	kind            object.GroupKind
-	plural          string
-	namespace, name string
-}
-
-// objectKeyOf returns the key of a run's object. Its strings do not reference the object.
-func objectKeyOf(run *record.Run) objectKey {
-	return objectKey{run.Resource.GroupKind(), run.Resource.Plural, run.Key.Namespace, run.Key.Name}
-}
-
-// matches reports whether a Ref, which may lack the kind or the plural, is that object.
-func (n objectKey) matches(ref object.Ref) bool {
-	named := ref.Kind.Kind == n.kind.Kind || ref.Kind.Kind == "" && ref.Plural == n.plural
-	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
 }
 
 // objectHistory is the history of one object, oldest first.
@@ -50,24 +31,12 @@ type objectHistory struct {
 	noops int
 }
 
-// previous returns, for each step of an entry, the ID of the previous run with a comparable
-// call; 0 if there is none.
-func (d *objectHistory) previous(of *entry) []uint64 {
-	ids := make([]uint64, len(of.run.Steps))
-	for i := range ids {
-		if call := of.run.Steps[i].Call; call != nil {
-			ids[i] = d.lastComparable(call, of.id)
-		}
-	}
-	return ids
-}
-
-// lastComparable returns the ID of the last run before the given one with a comparable
-// call; 0 if there is none.
-func (d *objectHistory) lastComparable(call *record.Call, before uint64) uint64 {
+// lastComparable returns the ID of the last run before the given one with a comparable call; 0
+// if there is none.
+func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
-		if e.id < before && e.comparableTo(call) {
-			return e.id
+		if e.run.ID < before && LastComparable(e.run.Steps, call) != nil {
+			return e.run.ID
 		}
 	}
 	return 0
@@ -80,7 +49,7 @@ func (d *objectHistory) clearNext(run *record.Run) {
 		return
 	}
 	for _, e := range d.entries {
-		e.run.NextRun = time.Time{}
+		e.run.Next = time.Time{}
 	}
 }
 
@@ -93,44 +62,29 @@ func (s *controllerHistory) addNoop(run *record.Run) {
 }
 
 // add adds the newest run.
-func (s *controllerHistory) add(e *entry) {
-	name := objectKeyOf(&e.run)
-	d := s.objects[name]
+func (s *controllerHistory) add(e *entry, run *record.Run) {
+	d := s.objects[e.key]
 	if d == nil {
 		d = &objectHistory{}
-		s.objects[name] = d
 	}
 	if len(d.entries) >= maxObjectRuns {
 		s.remove(d.entries[0])
-		s.objects[name] = d
 	}
-	d.clearNext(&e.run)
-	e.noops, d.noops = d.noops, 0
+	d.clearNext(run)
+	e.run.Noops, d.noops = d.noops, 0
 	d.entries = append(d.entries, e)
-	e.older = s.newest
-	if s.newest == nil {
-		s.oldest = e
-	} else {
-		s.newest.newer = e
-	}
-	s.newest = e
-	if s.full == nil {
-		s.full = e
-	}
+	s.objects[e.key] = d
+	s.entries = append(s.entries, e)
 	s.bytes += e.size
-	s.runs++
 }
 
 // trim enforces the bounds. A run larger than half of them is stripped.
 func (s *controllerHistory) trim(bytes int) {
-	if e := s.newest; e.size > bytes/2 {
-		if s.full == e {
-			s.full = nil
-		}
+	if e := s.entries[len(s.entries)-1]; e.size > bytes/2 {
 		s.strip(e)
 	}
-	for s.runs > maxControllerRuns {
-		s.remove(s.oldest)
+	for len(s.entries) > maxControllerRuns {
+		s.remove(s.entries[0])
 	}
 	for s.bytes > bytes && s.shrink() {
 	}
@@ -140,12 +94,11 @@ func (s *controllerHistory) trim(bytes int) {
 // whether there was one.
 func (s *controllerHistory) shrink() bool {
 	switch {
-	case s.full != nil:
-		e := s.full
-		s.full = e.newer
-		s.strip(e)
-	case s.oldest != nil:
-		s.remove(s.oldest)
+	case s.stripped < len(s.entries):
+		s.strip(s.entries[s.stripped])
+		s.stripped++
+	case len(s.entries) > 0:
+		s.remove(s.entries[0])
 	default:
 		return false
 	}
@@ -154,34 +107,21 @@ func (s *controllerHistory) shrink() bool {
 
 // strip drops the bodies of a run.
 func (s *controllerHistory) strip(e *entry) {
-	if !e.stripped {
-		s.bytes -= e.size
-		e.strip()
-		s.bytes += e.size
-	}
+	s.bytes -= e.size
+	e.strip()
+	s.bytes += e.size
 }
 
-// remove removes the oldest run of an object.
+// remove removes a run, the oldest of its object.
 func (s *controllerHistory) remove(e *entry) {
-	if s.full == e {
-		s.full = e.newer
+	at := slices.Index(s.entries, e)
+	s.entries = slices.Delete(s.entries, at, at+1)
+	if at < s.stripped {
+		s.stripped--
 	}
-	if e.older == nil {
-		s.oldest = e.newer
-	} else {
-		e.older.newer = e.newer
-	}
-	if e.newer == nil {
-		s.newest = e.older
-	} else {
-		e.newer.older = e.older
-	}
-	name := objectKeyOf(&e.run)
-	d := s.objects[name]
-	d.entries = slices.DeleteFunc(d.entries, func(other *entry) bool { return other == e })
-	if len(d.entries) == 0 {
-		delete(s.objects, name)
+	d := s.objects[e.key]
+	if d.entries = slices.Delete(d.entries, 0, 1); len(d.entries) == 0 {
+		delete(s.objects, e.key)
 	}
 	s.bytes -= e.size
-	s.runs--
 }

@@ -3,8 +3,6 @@ package model
 import (
 	"cmp"
 	"slices"
-
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Reviews returns the objects with recorded reviews by a controller, each with its latest
@@ -18,39 +16,20 @@ func (b *History) Reviews(controller string) []ObjectState {
 	}
 	var all []ObjectState
 	for _, d := range s.objects {
-		i := len(d.entries) - 1
-		for i >= 0 && !reviewed(&d.entries[i].run) {
-			i--
+		for _, e := range slices.Backward(d.entries) {
+			if review := e.run.Review(); review != nil {
+				all = append(all, ObjectState{
+					Ref: e.run.Object, Controller: controller, State: StateUnknown, Ran: e.run.Began,
+					ReviewOutcome: e.run.Outcome, Reviews: len(d.entries) + d.noops, Error: cmp.Or(e.run.Error, review.Message),
+				})
+				break
+			}
 		}
-		if i < 0 {
-			continue
-		}
-		words := d.entries[i].summary()
-		all = append(all, ObjectState{
-			Ref: words.Object, Controller: controller, State: StateUnknown, Ran: words.Began,
-			ReviewOutcome: words.Outcome, Reviews: len(d.entries) + d.noops, Error: denialOf(&d.entries[i].run, words.Error),
-		})
 	}
 	slices.SortFunc(all, func(a, b ObjectState) int {
 		return cmp.Or(b.Ran.Compare(a.Ran), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all
-}
-
-// reviewed reports whether a run is a review.
-func reviewed(run *record.Run) bool {
-	return slices.ContainsFunc(run.Steps, func(s record.Step) bool { return s.Call != nil }) && run.Trigger != ""
-}
-
-// denialOf returns the error or the message of a denied review, if it is still recorded.
-func denialOf(run *record.Run, failed string) string {
-	for i := range run.Steps {
-		call := run.Steps[i].Call
-		if call != nil && call.Response.Review != nil && call.Response.Review.Denial != nil {
-			return cmp.Or(failed, call.Response.Review.Denial.Message)
-		}
-	}
-	return failed
 }
 
 // ReviewsPage returns a page of Reviews. The text of a query does not match denials, which

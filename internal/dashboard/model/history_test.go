@@ -164,32 +164,32 @@ func checkSums(t *testing.T, b *History) {
 	t.Helper()
 	bytes, runs := 0, 0
 	for name, s := range b.controllers {
-		var older *entry
-		ofShelf, entries, inDrawers := 0, 0, 0
-		for e := s.oldest; e != nil; e = e.newer {
-			if e.older != older {
-				t.Fatalf("%s: run %d does not follow the one before", name, e.id)
+		ofController, ofObjects := 0, 0
+		for i, e := range s.entries {
+			if i > 0 && e.run.ID <= s.entries[i-1].run.ID {
+				t.Fatalf("%s: run %d does not follow the one before", name, e.run.ID)
 			}
-			older = e
-			ofShelf += e.size
-			entries++
+			if i < s.stripped && e.steps != nil {
+				t.Fatalf("%s: run %d has bodies", name, e.run.ID)
+			}
+			ofController += e.size
 		}
 		for _, d := range s.objects {
-			inDrawers += len(d.entries)
+			ofObjects += len(d.entries)
 			if len(d.entries) == 0 || len(d.entries) > maxObjectRuns {
 				t.Errorf("%s: an object with %d runs", name, len(d.entries))
 			}
 		}
-		if s.newest != older || ofShelf != s.bytes || entries != s.runs || inDrawers != entries {
-			t.Fatalf("%s says %d runs and %d bytes, has %d, %d by object, and %d bytes", name, s.runs, s.bytes, entries, inDrawers, ofShelf)
+		if ofController != s.bytes || ofObjects != len(s.entries) {
+			t.Fatalf("%s says %d bytes, has %d, and %d of %d runs by object", name, s.bytes, ofController, ofObjects, len(s.entries))
 		}
-		if s.bytes > maxControllerBytes || s.runs > maxControllerRuns {
-			t.Errorf("%s has %d runs of %d bytes", name, s.runs, s.bytes)
+		if s.bytes > maxControllerBytes || len(s.entries) > maxControllerRuns {
+			t.Errorf("%s has %d runs of %d bytes", name, len(s.entries), s.bytes)
 		}
-		bytes, runs = bytes+s.bytes, runs+s.runs
+		bytes, runs = bytes+s.bytes, runs+len(s.entries)
 	}
-	if b.bytes != bytes || b.runs != runs || bytes > b.options.MaxBytes {
-		t.Errorf("says %d runs and %d bytes, has %d and %d of %d", b.runs, b.bytes, runs, bytes, b.options.MaxBytes)
+	if stats := b.Stats(); stats.Bytes != bytes || stats.Runs != runs || bytes > stats.MaxBytes {
+		t.Errorf("says %+v, has %d runs and %d bytes", stats, runs, bytes)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestHistoryReleasesObjects(t *testing.T) {
 	o := parsed(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u-1"},"spec":{"text":"`+strings.Repeat("x", 1<<16)+`"}}`)
 	b := NewHistory(HistoryOptions{}, noon)
 	b.Add(record.Run{Controller: "a", Resource: rates, Key: queue.Key{Name: "eur"}, UID: o.UID(), Outcome: record.Failed, Err: errors.New("no")})
-	kept := b.controllers["a"].newest.run.UID
+	kept := b.controllers["a"].entries[0].run.Object.UID
 	if kept != "u-1" || unsafe.StringData(kept) == unsafe.StringData(o.UID()) {
 		t.Errorf("%q is a view of the object", kept)
 	}
@@ -333,9 +333,8 @@ func TestSizes(t *testing.T) {
 		of    record.Run
 		stays bool
 	}{
-		"error of a run":     {record.Run{Err: err}, true},
-		"error of a call":    {runWithStep(record.Step{Call: &record.Call{Err: err}}), true},
-		"error of a write":   {runWithStep(record.Step{Write: &record.Write{Err: err}}), true},
+		"error of a call":    {runWithStep(record.Step{Call: &record.Call{Err: err}}), false},
+		"error of a write":   {runWithStep(record.Step{Write: &record.Write{Err: err}}), false},
 		"event":              {runWithStep(record.Step{Event: &events[0]}), true},
 		"events of a reply":  {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Sync: &hook.Response{Events: events}}}}), false},
 		"events of handlers": {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Handler: &hook.HandlerResponse{Events: events}}}}), false},
@@ -346,13 +345,17 @@ func TestSizes(t *testing.T) {
 		"message":            {runWithResponse(&hook.Response{Message: long + "."}), false},
 		"deletions":          {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Handler: &hook.HandlerResponse{Delete: []hook.Deletion{{Name: long}}}}}}), false},
 		"warnings":           {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Review: &hook.ReviewResponse{Warnings: []string{long}}}}}), false},
-		"denial":             {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Review: &hook.ReviewResponse{Denial: &hook.Denial{Message: long}}}}}), true},
-		"taken over":         {runWithStep(record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
-		"rules":              {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
+		"denial": {runWithStep(record.Step{Call: &record.Call{
+			Request: record.Request{Review: &hook.ReviewRequest{}}, Response: record.Response{Review: &hook.ReviewResponse{Denial: &hook.Denial{Message: long}}},
+		}}), true},
+		"taken over": {runWithStep(record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
+		"rules":      {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
 	} {
-		frame, load := baseSizeOf(&c.of), bodySizeOf(&c.of)
-		if c.stays != (frame > len(long)) || c.stays == (load > len(long)) {
-			t.Errorf("%s: %d bytes stay, %d go", name, frame, load)
+		e := newEntry(&c.of)
+		whole := e.size
+		e.strip()
+		if whole < len(long) || c.stays != (e.size > len(long)) {
+			t.Errorf("%s: of %d bytes %d stay", name, whole, e.size)
 		}
 	}
 }
@@ -367,8 +370,8 @@ func runWithStep(s record.Step) record.Run { return record.Run{Steps: []record.S
 func TestApplyWithoutPrevious(t *testing.T) {
 	after := parsed(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"town"},"data":{"a":"b"}}`)
 	for verb, want := range map[plan.Verb]bool{plan.Apply: false, plan.Create: true} {
-		e := entry{run: runWithStep(record.Step{Write: &record.Write{Verb: verb, Ref: after.Ref(), After: after}})}
-		if write := renderRun(&e, true).Steps[0].Write; write.Unchanged || want != (len(write.Changes) > 0) {
+		run := runWithStep(record.Step{Write: &record.Write{Verb: verb, Ref: after.Ref(), After: after}})
+		if write := renderRun(&run, true).Steps[0].Write; write.Unchanged || want != (len(write.Changes) > 0) {
 			t.Errorf("%s: %+v", verb, write)
 		}
 	}

@@ -88,7 +88,7 @@ func maskValue(value json.RawMessage) json.RawMessage {
 
 // maskSecrets masks Secrets in JSON about an object of a kind.
 func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
-	ofSecret := isSecret(about.APIVersion(), about.Kind)
+	ofSecret := isSecretResource(about)
 	if text == nil || !ofSecret && !mayHaveSecret(text) {
 		return text
 	}

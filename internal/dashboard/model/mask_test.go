@@ -69,7 +69,7 @@ func TestChangesOfSecrets(t *testing.T) {
 		{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Update, Resource: secrets, Ref: after.Ref(), Before: before, After: after, Reason: "data.old differs"}}}}},
 		{Write: &record.Write{Verb: plan.Apply, Resource: secrets, Ref: after.Ref(), Before: before, After: after}},
 	}}
-	words := renderRun(&entry{run: run}, true)
+	words := renderRun(&run, true)
 	const want = `[{"path":"data.new","to":"••••••"},{"path":"data.old","from":"••••••","to":"••••••"},{"path":"metadata.labels.a","from":"b","to":"c"}]`
 	if got := string(marshal(words.Steps[0].Plan.Actions[0].Changes)); got != want {
 		t.Errorf("planned %s\nwant    %s", got, want)
@@ -77,7 +77,7 @@ func TestChangesOfSecrets(t *testing.T) {
 	if got := string(marshal(words.Steps[1].Write.Changes)); got != want {
 		t.Errorf("wrote %s\nwant  %s", got, want)
 	}
-	if brief := renderRun(&entry{run: run}, false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
+	if brief := renderRun(&run, false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
 		t.Error("a list has changes")
 	}
 }
@@ -105,9 +105,9 @@ func TestSecretWriteErrors(t *testing.T) {
 		of    object.Resource
 		shown bool
 	}{{secrets, false}, {rates, true}} {
-		words := renderRun(&entry{run: record.Run{Controller: "a", Resource: rates, Err: refusal, Steps: []record.Step{
+		words := renderRun(&record.Run{Controller: "a", Resource: rates, Err: refusal, Steps: []record.Step{
 			{Write: &record.Write{Resource: c.of, Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
-		}}}, false)
+		}}, false)
 		for _, text := range []string{words.Error, words.Steps[0].Write.Error, words.Steps[1].Event.Message} {
 			if strings.Contains(text, "czNjcmV0") != c.shown {
 				t.Errorf("of a %s: %s", c.of.Kind, text)

@@ -41,16 +41,16 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	if response != nil && response.Denial != nil {
 		review.Denied, review.Message, review.Reason = true, response.Denial.Message, response.Denial.Reason
-		if isSecretResource(w.of.Resource) {
+		if isSecretResource(w.resource) {
 			review.Message = redactQuotes(review.Message)
 		}
 	}
-	if !w.whole || w.dropped {
+	if !w.whole {
 		return review
 	}
-	review.Requested = requestedChanges(request, w.of.Resource)
+	review.Requested = requestedChanges(request, w.resource)
 	if response != nil && response.Denial == nil {
-		review.Changes = mutations(request, response, w.of.Resource)
+		review.Changes = mutations(request, response, w.resource)
 	}
 	return review
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -14,34 +15,35 @@ import (
 )
 
 // renderRun renders a run; whole includes requests, responses and changes.
-func renderRun(e *entry, whole bool) Run {
-	run := &e.run
-	words := Run{
-		ID: e.id, Controller: run.Controller,
-		Object:  object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: string([]byte(run.UID))},
-		Causes:  describeCauses(run),
-		Attempt: run.Attempt, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
-		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun, Noops: e.noops,
-		Steps: make([]Step, 0, len(run.Steps)),
-	}
-	if e.rendered != nil {
-		words.Error, words.Fault, words.Steps = e.rendered.err, e.rendered.fault, e.rendered.stepsFor(whole, e.stripped)
-		return words
-	}
-	write := renderer{of: run, whole: whole, dropped: e.stripped}
-	for i := range run.Steps {
-		words.Steps = append(words.Steps, write.step(&run.Steps[i]))
+func renderRun(run *record.Run, whole bool) Run {
+	rendered := Run{
+		Controller: run.Controller,
+		Object:     object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: strings.Clone(run.UID)},
+		Causes:     describeCauses(run),
+		Attempt:    run.Attempt, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
+		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun,
+		Steps: renderSteps(run.Steps, run.Resource, whole),
 	}
 	if failedOnSecret(run) {
-		words.redactQuotes()
+		rendered.redactQuotes()
 	}
-	return words
+	return rendered
+}
+
+// renderSteps renders the steps of a run for an object of this kind.
+func renderSteps(steps []record.Step, resource object.Resource, whole bool) []Step {
+	rendered := make([]Step, 0, len(steps))
+	write := renderer{resource, whole}
+	for i := range steps {
+		rendered = append(rendered, write.step(&steps[i]))
+	}
+	return rendered
 }
 
 // failedOnSecret reports whether a write of a Secret failed.
 func failedOnSecret(run *record.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s record.Step) bool {
-		return s.Write != nil && s.Write.Err != nil && isSecret(s.Write.Resource.APIVersion(), s.Write.Resource.Kind)
+		return s.Write != nil && s.Write.Err != nil && isSecretResource(s.Write.Resource)
 	})
 }
 
@@ -126,12 +128,11 @@ func describeCause(cause queue.Cause) string {
 	return cause.String()
 }
 
-// renderer renders the steps of a run.
+// renderer renders the steps of a run for an object of a kind.
 type renderer struct {
-	of    *record.Run
+	resource object.Resource
+	// whole includes requests, responses and changes.
 	whole bool
-	// dropped reports that requests and responses are no longer kept.
-	dropped bool
 }
 
 func (w *renderer) step(s *record.Step) Step {
@@ -150,14 +151,14 @@ func (w *renderer) step(s *record.Step) Step {
 }
 
 func (w *renderer) call(a *record.Call) *Call {
-	call := &Call{Name: a.Name, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err), Dropped: w.dropped}
+	call := &Call{Name: a.Name, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err)}
 	if a.Revision != (record.Revision{}) {
 		call.Revision = new(a.Revision)
 	}
 	call.Review = w.reviewOf(a)
-	if w.whole && !w.dropped {
-		call.Request = maskSecrets(requestJSON(&a.Request), w.of.Resource)
-		call.Response = maskSecrets(responseJSON(&a.Response, a.Request.ControllerType), w.of.Resource)
+	if w.whole {
+		call.Request = maskSecrets(requestJSON(&a.Request), w.resource)
+		call.Response = maskSecrets(responseJSON(&a.Response, a.Request.ControllerType), w.resource)
 	}
 	return call
 }
@@ -205,7 +206,7 @@ func unknownChange(t *record.Write) bool { return t.Verb == plan.Apply && t.Befo
 // maskChanges masks the values in changes of a Secret.
 func maskChanges(changes []Change, resource object.Resource) []Change {
 	for i := range changes {
-		if c := &changes[i]; isSecret(resource.APIVersion(), resource.Kind) && isSensitive(c.Path) {
+		if c := &changes[i]; isSecretResource(resource) && isSensitive(c.Path) {
 			c.From, c.To = maskValue(c.From), maskValue(c.To)
 		}
 	}

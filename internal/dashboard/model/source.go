@@ -387,6 +387,14 @@ type Run struct {
 	Steps []Step `json:"steps"`
 }
 
+// Review returns the review of a run; nil if the run is none.
+func (r *Run) Review() *Review {
+	if len(r.Steps) == 1 && r.Steps[0].Call != nil {
+		return r.Steps[0].Call.Review
+	}
+	return nil
+}
+
 // Step is one step of a run; exactly one of the pointers is set.
 type Step struct {
 	At    time.Duration `json:"atNanoseconds"`

@@ -23,29 +23,12 @@ func MainCall(steps []model.Step) (hookCall *model.Call, at int) {
 	return nil, 0
 }
 
-// LastComparable returns the last call of steps that is comparable to another one, or nil.
-func LastComparable(steps []model.Step, as *model.Call) *model.Call {
-	for _, step := range slices.Backward(steps) {
-		if step.Call != nil && step.Call.Name == as.Name && revisionOf(as).ComparableTo(revisionOf(step.Call)) {
-			return step.Call
-		}
-	}
-	return nil
-}
-
-func revisionOf(hookCall *model.Call) model.Revision {
-	if hookCall.Revision == nil {
-		return model.Revision{}
-	}
-	return *hookCall.Revision
-}
-
 // RepeatLabel says why a run repeats a call: "again", or "again, after its writes"; "" for
 // the first call.
 func RepeatLabel(steps []model.Step, at int) string {
 	hookCall := steps[at].Call
 	for i := at - 1; i >= 0; i-- {
-		if earlier := steps[i].Call; earlier != nil && LastComparable(steps[i:i+1], hookCall) != nil {
+		if earlier := steps[i].Call; earlier != nil && model.LastComparable(steps[i:i+1], hookCall) != nil {
 			if slices.ContainsFunc(steps[i:at], func(s model.Step) bool { return s.Write != nil && Changed(s.Write) }) {
 				return "again, after its writes"
 			}
@@ -68,28 +51,20 @@ func RevisionLabel(steps []model.Step, hookCall *model.Call) string {
 	return "latest revision " + strconv.FormatInt(hookCall.Revision.Number, 10)
 }
 
-// ReviewOf returns the review of a run, or nil if it is not a review.
-func ReviewOf(run *model.Run) *model.Review {
-	if len(run.Steps) == 1 && run.Steps[0].Call != nil {
-		return run.Steps[0].Call.Review
-	}
-	return nil
-}
-
 // NeverStored reports whether the creation of an object was denied in the latest run. The
 // runs are newest first.
 func NeverStored(runs []model.Run) bool {
 	if len(runs) == 0 {
 		return false
 	}
-	r := ReviewOf(&runs[0])
+	r := runs[0].Review()
 	return r != nil && r.Denied && !r.DryRun && r.Operation == "create"
 }
 
 // Decision returns the decision of a review, such as "Creation denied"; "" for other runs
 // and failed reviews.
 func Decision(run *model.Run) string {
-	r := ReviewOf(run)
+	r := run.Review()
 	if r == nil || run.Error != "" {
 		return ""
 	}

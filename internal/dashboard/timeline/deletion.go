@@ -38,7 +38,7 @@ func PendingDeletion(timestamp time.Time, grace *int64, finalizers []string) *De
 // CompletedDeletion returns the deletion of a missing object from its runs, newest first;
 // nil if they do not show that it existed: reviews precede creation.
 func CompletedDeletion(runs []model.Run) *Deletion {
-	if !slices.ContainsFunc(runs, func(r model.Run) bool { return ReviewOf(&r) == nil }) {
+	if !slices.ContainsFunc(runs, func(r model.Run) bool { return r.Review() == nil }) {
 		return nil
 	}
 	ending := &Deletion{Gone: true}
@@ -58,7 +58,7 @@ func IsDeletion(run *model.Run) bool { return run.Outcome == string(record.Delet
 func DeletedBy(runs []model.Run, deletion *model.Run) string {
 	for i := range runs {
 		r := &runs[i]
-		switch review := ReviewOf(r); {
+		switch review := r.Review(); {
 		case r.Began.After(deletion.Began):
 		case IsDeletion(r) && r.Object.UID != deletion.Object.UID:
 			return ""

@@ -89,7 +89,7 @@ func TestComparableByRevision(t *testing.T) {
 		"edit, latest with latest":        {before, call("b", 2, false), 0},
 		"another former":                  {steps, call("c", 0, true), -1},
 	} {
-		got := LastComparable(c.steps, c.as.Call)
+		got := model.LastComparable(c.steps, c.as.Call)
 		if c.want < 0 && got != nil || c.want >= 0 && got != c.steps[c.want].Call {
 			t.Errorf("%s: compared with %+v", name, got)
 		}

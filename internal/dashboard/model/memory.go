@@ -1,0 +1,116 @@
+package model
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// memory is what recorded values hold.
+type memory struct {
+	bytes int
+	// secret reports that they may contain a Secret.
+	secret bool
+}
+
+// sizeOf returns about how much memory a value takes.
+func sizeOf(value any) int {
+	var m memory
+	m.add(value)
+	return m.bytes
+}
+
+// overhead is the memory of an allocation or of the entry of a map, beside its contents.
+const overhead = 16
+
+// The types that are not walked field by field.
+var (
+	rawType    = reflect.TypeFor[json.RawMessage]()
+	timeType   = reflect.TypeFor[time.Time]()
+	objectType = reflect.TypeFor[*object.Object]()
+)
+
+// add adds a value and everything that it references.
+func (m *memory) add(value any) {
+	v := reflect.ValueOf(value)
+	m.bytes += int(v.Type().Size())
+	m.walk(v)
+}
+
+// walk adds what a value references. All requests share the controller and the readers, so they
+// do not count.
+func (m *memory) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		m.bytes += v.Len()
+	case reflect.Pointer:
+		m.pointer(v)
+	case reflect.Interface:
+		m.dynamic(v)
+	case reflect.Struct:
+		m.fields(v)
+	case reflect.Slice:
+		m.elements(v)
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			m.bytes += overhead + int(v.Type().Key().Size()+v.Type().Elem().Size())
+			m.walk(entries.Key())
+			m.walk(entries.Value())
+		}
+	}
+}
+
+func (m *memory) pointer(v reflect.Value) {
+	switch {
+	case v.IsNil():
+	case v.Type() == objectType:
+		m.bytes += overhead + v.Interface().(*object.Object).Size() //nolint:forcetypeassert // Its type was compared.
+	default:
+		m.bytes += overhead + int(v.Type().Elem().Size())
+		m.walk(v.Elem())
+	}
+}
+
+// dynamic adds the value of an interface: an error, or decoded JSON.
+func (m *memory) dynamic(v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	if err, is := v.Interface().(error); is {
+		m.bytes += overhead + len(err.Error()) // Wrapped errors keep their texts too.
+	} else if v.NumMethod() == 0 {
+		m.bytes += overhead + int(v.Elem().Type().Size())
+		m.walk(v.Elem())
+	}
+}
+
+func (m *memory) fields(v reflect.Value) {
+	if v.Type() == timeType {
+		return
+	}
+	if resource, is := reflect.TypeAssert[object.Resource](v); is {
+		m.secret = m.secret || isSecretResource(resource)
+		return
+	}
+	for i := range v.NumField() {
+		if value := v.Field(i); value.Type() != rawType || v.Type().Field(i).Name != "Controller" {
+			m.walk(value)
+		}
+	}
+}
+
+func (m *memory) elements(v reflect.Value) {
+	m.bytes += v.Len() * int(v.Type().Elem().Size())
+	switch {
+	case v.Type() == rawType:
+		m.secret = m.secret || mayHaveSecret(v.Bytes())
+	case v.Type().Elem().Kind() != reflect.Uint8:
+		for i := range v.Len() {
+			m.walk(v.Index(i))
+		}
+	}
+}
+
+func isSecretResource(r object.Resource) bool { return isSecret(r.APIVersion(), r.Kind) }
