@@ -1,7 +1,7 @@
 // Package compile turns controller objects into programs.
 //
-// Each kind of controller has a file that reads its spec into one neutral form (declared). From
-// there all kinds share the code. The package also has the defaults and names of both API groups,
+// Each API group has a file that reads the specs of controllers with hooks into one neutral form
+// (declared). From there all share the code. The package also has the defaults and names of both API groups,
 // and the errors that users read in the condition Accepted. It does not watch or write. The manager
 // calls it.
 package compile
@@ -37,21 +37,29 @@ type Kind struct {
 	// Name is the prefix of its controllers' names in logs and metrics.
 	Name        string
 	conventions conventions
-	// compile compiles an object. Kinds with hooks read it with read first.
-	compile func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
-	read    func(*object.Object, Environment) (*declared, error)
+	compile     compileFunc
 }
+
+type compileFunc func(Kind, context.Context, *object.Object, Environment) (*Compiled, error)
 
 // Kinds returns all kinds. The manager watches them.
 func Kinds() []Kind {
-	return []Kind{setpointComposite(), setpointDecorator(), setpointHandler(), setpointAdmission(), metacontrollerComposite(), metacontrollerDecorator()}
+	return []Kind{
+		setpointKind(setpoint.CompositeControllerResource, setpoint.CompositeControllerKind, compileHooks(readSetpoint)),
+		setpointKind(setpoint.DecoratorControllerResource, setpoint.DecoratorControllerKind, compileHooks(readSetpoint)),
+		setpointKind(setpoint.HandlerControllerResource, setpoint.HandlerControllerKind, Kind.compileHandlers),
+		setpointKind(setpoint.AdmissionControllerResource, setpoint.AdmissionControllerKind, Kind.compileAdmission),
+		metacontrollerKind(metacontroller.CompositeControllerResource, metacontroller.CompositeControllerKind),
+		metacontrollerKind(metacontroller.DecoratorControllerResource, metacontroller.DecoratorControllerKind),
+	}
 }
 
-func kindOf(group schema.GroupVersion, plural, kind string) Kind {
+func kindOf(group schema.GroupVersion, plural, kind string, compile compileFunc, names conventions) Kind {
 	return Kind{
-		Name:     strings.ToLower(kind) + "." + group.Group,
-		compile:  Kind.compileHooks,
-		Resource: object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
+		Name:        strings.ToLower(kind) + "." + group.Group,
+		conventions: names,
+		compile:     compile,
+		Resource:    object.Resource{Group: group.Group, Version: group.Version, Plural: plural, Kind: kind, Status: true, Custom: true},
 	}
 }
 
@@ -173,12 +181,18 @@ func (k Kind) Compile(ctx context.Context, o *object.Object, env Environment) (*
 	return k.compile(k, ctx, o, env)
 }
 
-// compileHooks compiles a controller with sync hooks.
-func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
-	d, err := k.read(o, env)
-	if err != nil {
-		return nil, err
+// compileHooks returns the function that compiles controllers with hooks, which read reads.
+func compileHooks(read func(Kind, *object.Object, Environment) (*declared, error)) compileFunc {
+	return func(k Kind, ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
+		d, err := read(k, o, env)
+		if err != nil {
+			return nil, err
+		}
+		return k.compileDeclared(ctx, o, d, env)
 	}
+}
+
+func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared, env Environment) (*Compiled, error) {
 	draft := k.draft(o, d, env)
 	programs, err := d.resolve(ctx, env, draft)
 	if err != nil {
@@ -191,38 +205,35 @@ func (k Kind) compileHooks(ctx context.Context, o *object.Object, env Environmen
 	if err := c.connect(&d.hooks, programs); err != nil {
 		return nil, err
 	}
-	return &Compiled{
+	compiled := &Compiled{
 		Programs:      programs,
 		HookAddresses: d.hooks.all().addresses(),
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),
-		Notes:         k.notes(d, programs),
+		Notes:         d.notes,
 		Release:       c.release,
-	}, nil
+	}
+	if compiled.StatusWarning != "" {
+		compiled.Notes = append(compiled.Notes, compiled.StatusWarning)
+	}
+	return compiled, nil
 }
 
 // isPaused reports whether a user paused the controller.
 func isPaused(o *object.Object) bool { return plan.Annotation(o, setpoint.AnnotationPaused) == "true" }
 
 func (k Kind) form() hook.ControllerType {
-	if k.conventions.isDecorator {
+	if k.isDecorator() {
 		return hook.Decorator
 	}
 	return hook.Composite
-}
-
-func (k Kind) notes(d *declared, programs []compose.Program) []string {
-	if problem := k.statusWarning(programs); problem != "" {
-		return append(d.notes, problem)
-	}
-	return d.notes
 }
 
 // statusWarning names the first kind of parents without a status subresource. Metacontroller uses
 // the same words.
 func (k Kind) statusWarning(programs []compose.Program) string {
 	for _, p := range programs {
-		if !p.Parent.Status && !k.conventions.isDecorator {
+		if !p.Parent.Status && !k.isDecorator() {
 			return fmt.Sprintf("%s does not have subresource 'Status' enabled: the status in responses is not stored", p.Parent)
 		}
 	}
@@ -231,7 +242,12 @@ func (k Kind) statusWarning(programs []compose.Program) string {
 
 // readSpec decodes a controller object.
 func readSpec(o *object.Object, into any) error {
-	if err := json.Unmarshal(o.JSON(), into); err != nil {
+	err := json.Unmarshal(o.JSON(), into)
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		// Embedded types are part of the path only in Go.
+		return invalid("%s: cannot be a JSON %s", strings.ReplaceAll(wrong.Field, "CompositeControllerSpec.", ""), wrong.Value)
+	}
+	if err != nil {
 		return invalid("%w", err)
 	}
 	return nil

@@ -125,10 +125,14 @@ func compiled(t *testing.T, manifest []byte) string {
 	switch {
 	case c.Admission != nil:
 		return describeAdmission(c)
-	case kind.read == nil:
+	case c.Handlers != nil:
 		return describeHandlers(c)
 	}
-	spec, err := kind.read(o, environment(t))
+	read := readSetpoint
+	if kind.Metacontroller() {
+		read = readMetacontroller
+	}
+	spec, err := read(kind, o, environment(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,10 +268,10 @@ func TestControllerAsHooksSeeIt(t *testing.T) {
 		given, want string
 		whole       bool
 	}{
-		"published":       {metacontrollerComposite(), write(managed, "", status), write("", "", `,"status":{}`), false},
-		"published, full": {metacontrollerComposite(), write(opened+managed, "", status), write(opened+managed, "", status), true},
-		"ours":            {setpointComposite(), write(opened+managed, "", status), write(opened, "", ""), false},
-		"ours, full":      {setpointComposite(), write(managed, full, status), write(managed, full, status), true},
+		"published":       {metacontrollerKind("compositecontrollers", "CompositeController"), write(managed, "", status), write("", "", `,"status":{}`), false},
+		"published, full": {metacontrollerKind("compositecontrollers", "CompositeController"), write(opened+managed, "", status), write(opened+managed, "", status), true},
+		"ours":            {setpointKind("compositecontrollers", "CompositeController", compileHooks(readSetpoint)), write(opened+managed, "", status), write(opened, "", ""), false},
+		"ours, full":      {setpointKind("compositecontrollers", "CompositeController", compileHooks(readSetpoint)), write(managed, full, status), write(managed, full, status), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := object.ParseWithManagedFields([]byte(c.given), "", "")

@@ -2,11 +2,13 @@ package compile
 
 import (
 	"encoding/json"
+	"iter"
 	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -41,14 +43,34 @@ func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]
 type target struct {
 	resourceRef
 	labels             *metav1.LabelSelector
-	annotations        *annotationSelector
+	annotations        *api.AnnotationSelector
 	syncOnStatusChange bool
 }
 
-// annotationSelector is the annotation selector of either group.
-type annotationSelector struct {
-	match       map[string]string
-	expressions []metav1.LabelSelectorRequirement
+// each returns the parents with the paths of their fields: the list of a DecoratorController, or
+// the one parent of a CompositeController.
+func each[T any](listed bool, list string, all []T, field string, one T) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		if !listed {
+			yield(field, one)
+			return
+		}
+		for i, item := range all {
+			if !yield(index(list, i), item) {
+				return
+			}
+		}
+	}
+}
+
+func (k Kind) isDecorator() bool { return k.Resource.Kind == api.DecoratorControllerKind }
+
+// childrenField returns the field with the rules for children.
+func (k Kind) childrenField() string {
+	if k.isDecorator() {
+		return "spec.attachments"
+	}
+	return "spec.childResources"
 }
 
 // child is a rule for children. The Resource of its rule is not set yet.
@@ -59,8 +81,6 @@ type child struct {
 
 // conventions are the names that the controllers of a group and kind use on objects.
 type conventions struct {
-	// isDecorator marks a DecoratorController.
-	isDecorator bool
 	// finalizerPrefix and managerPrefix come before the controller's name. mark is the annotation
 	// on attachments.
 	finalizerPrefix, managerPrefix string
@@ -91,7 +111,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Prog
 		DeletionLimit:    d.deletionLimit,
 		Revisions:        compose.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},
 	}
-	if k.conventions.isDecorator {
+	if k.isDecorator() {
 		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
 	}
 	return p

@@ -27,7 +27,7 @@ func TestFootprint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := metacontrollerDecorator().Footprint(o)
+			f := metacontrollerKind("decoratorcontrollers", "DecoratorController").Footprint(o)
 			if got := fmt.Sprint(f.Finalizes, " ", f.Parents); got != c.want || f.Finalizer != "metacontroller.io/decoratorcontroller-shops" {
 				t.Errorf("got %s with %s, want %s", got, f.Finalizer, c.want)
 			}

@@ -11,41 +11,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
-// handler is a handler with its hook.
-type handler struct {
-	handle.Handler
-
-	hookConfig *hookConfig
-}
-
-func handlerHooks(handlers []handler) hookConfigs {
-	var all hookConfigs
-	for _, h := range handlers {
-		all = append(all, h.hookConfig)
-	}
-	return all
-}
-
-func readHandlers(spec *api.HandlerControllerSpec) ([]handler, error) {
-	var all []handler
-	for i := range spec.Handlers {
-		field := index("spec.handlers", i)
-		read, err := readHandler(field, &spec.Handlers[i])
-		if err != nil {
-			return nil, err
+// readHandlers reads the handlers, and how the hook of each is called.
+func readHandlers(spec *api.HandlerControllerSpec) ([]handle.Handler, hookConfigs, error) {
+	read := func(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
+		h, config, err := readHandler(field, declared)
+		if err == nil && slices.Contains(h.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
+			err = invalid("%s.reasons: Drift requires spec.owns", field)
 		}
-		if slices.Contains(read.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
-			return nil, invalid("%s.reasons: Drift requires spec.owns", field)
-		}
-		all = append(all, read)
+		return h, config, err
 	}
-	if len(all) == 0 {
-		return nil, invalid("spec.handlers: required")
-	}
-	return all, handlerHooks(all).applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
+	return readList("spec.handlers", spec.Handlers, spec.EndpointConfigs, read)
 }
 
-func readHandler(field string, declared *api.Handler) (handler, error) {
+func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
 	h := handle.Handler{
 		Name:              declared.Name,
 		Every:             declared.Every.Duration.Duration,
@@ -65,22 +43,22 @@ func readHandler(field string, declared *api.Handler) (handler, error) {
 	for i, text := range declared.Fields {
 		path, err := handle.ParseField(text)
 		if err != nil {
-			return handler{}, invalid("%s: %w", index(field+".fields", i), err)
+			return h, nil, invalid("%s: %w", index(field+".fields", i), err)
 		}
 		h.Fields = append(h.Fields, path)
 	}
 	if declared.Schedule != "" {
 		parsedSchedule, err := schedule.Parse(declared.Schedule)
 		if err != nil {
-			return handler{}, invalid("%s.schedule: %w", field, err)
+			return h, nil, invalid("%s.schedule: %w", field, err)
 		}
 		h.Schedule = parsedSchedule
 	}
 	config, err := readHandlersWebhook(field, declared.Webhook)
-	if err != nil {
-		return handler{}, err
+	if err == nil {
+		err = checkTriggers(field, &h)
 	}
-	return handler{h, config}, checkTriggers(field, &h)
+	return h, config, err
 }
 
 func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
@@ -110,7 +88,7 @@ func checkTriggers(field string, h *handle.Handler) error {
 }
 
 // checkPreviousState rejects kinds whose previous state must not be stored.
-func checkPreviousState(handlers []handler, of object.Resource) error {
+func checkPreviousState(handlers []handle.Handler, of object.Resource) error {
 	for i := range handlers {
 		if !handlers[i].KeepPreviousState {
 			continue

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,28 +19,116 @@ import (
 // depend on status changes, such as a decorator of pods.
 const defaultIgnoreStatusChanges = false
 
-// metacontrollerConventions returns the conventions of a kind of Metacontroller.
-func metacontrollerConventions(lower string) conventions {
-	return conventions{
-		finalizerPrefix: "metacontroller.io/" + lower + "-",
+// metacontrollerKind is a kind of Metacontroller.
+func metacontrollerKind(plural, kind string) Kind {
+	return kindOf(api.GroupVersion, plural, kind, compileHooks(readMetacontroller), conventions{
+		finalizerPrefix: "metacontroller.io/" + strings.ToLower(kind) + "-",
 		mark:            plan.MetacontrollerDecoratorMark,
 		lastApplied:     "metacontroller.k8s.io/last-applied-configuration",
 		// Users have alerts for it.
 		failureReason: api.EventSyncError,
 		// Metacontroller creates such children.
 		ignoreNamespaces: true,
+	})
+}
+
+// metacontrollerSpec is the spec of a CompositeController or a DecoratorController, which calls
+// the parents and children by other names.
+type metacontrollerSpec struct {
+	api.CompositeControllerSpec `json:",inline"`
+
+	Resources   []metacontrollerParent `json:"resources"`
+	Attachments []api.ChildResource    `json:"attachments"`
+}
+
+type metacontrollerParent struct {
+	api.ParentResource `json:",inline"`
+
+	AnnotationSelector *setpoint.AnnotationSelector `json:"annotationSelector"`
+}
+
+func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, error) {
+	var controller struct {
+		Spec metacontrollerSpec `json:"spec"`
 	}
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	declaredHooks := valueOr(spec.Hooks, api.Hooks{})
+	hooks, err := readMetacontrollerHooks(declaredHooks, spec.EndpointConfigs)
+	if err != nil {
+		return nil, err
+	}
+	if k.isDecorator() && len(spec.Resources) == 0 {
+		return nil, invalid("spec.resources: required; it names the objects to decorate")
+	}
+	revisions, err := readPaths(valueOr(spec.ParentResource.RevisionHistory, api.RevisionHistory{}).FieldPaths, parseDottedPath)
+	if err != nil {
+		return nil, err
+	}
+	d := &declared{
+		hooks:            hooks,
+		generateSelector: valueOr(spec.GenerateSelector, false),
+		revisions:        revisions,
+		resync:           metacontrollerResync(spec.ResyncPeriodSeconds),
+		notes:            unusedHookNotes(declaredHooks),
+		deletionLimit:    metacontrollerDeletionLimit(env),
+		// These kinds have no field for it.
+		fullObjects: plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
+	}
+	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", metacontrollerParent{ParentResource: spec.ParentResource}) {
+		d.targets = append(d.targets, target{
+			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
+			labels:             r.LabelSelector,
+			annotations:        r.AnnotationSelector,
+			syncOnStatusChange: !valueOr(r.IgnoreStatusChanges, defaultIgnoreStatusChanges),
+		})
+	}
+	for i, c := range append(spec.ChildResources, spec.Attachments...) {
+		field, rule := index(k.childrenField(), i), metacontrollerRule(c.UpdateStrategy, env)
+		if plain := strings.TrimPrefix(string(rule.Method), "Rolling"); k.isDecorator() && rule.Method.Rolling() {
+			d.notes = append(d.notes, fmt.Sprintf("%s.updateStrategy.method: %s does the same as %s here: attachments have no revisions", field, rule.Method, plain))
+			rule.Method = plan.UpdateMethod(plain)
+		}
+		d.children = append(d.children, child{resourceRef{field, c.APIVersion, c.Resource}, rule})
+	}
+	return d, nil
+}
+
+// metacontrollerRule has Metacontroller's defaults: existing children are not updated.
+func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule {
+	s := valueOr(declared, api.UpdateStrategy{})
+	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
+	for _, check := range valueOr(s.StatusChecks, api.StatusChecks{}).Conditions {
+		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: valueOr(check.Status, ""), Reason: valueOr(check.Reason, "")})
+	}
+	return rule
+}
+
+// unusedHookNotes notes hooks that Metacontroller never calls either.
+func unusedHookNotes(declared api.Hooks) []string {
+	var notes []string
+	for _, one := range []struct {
+		name     string
+		declared *api.Hook
+	}{{"preUpdateChild", declared.PreUpdateChild}, {"postUpdateChild", declared.PostUpdateChild}} {
+		if one.declared != nil && one.declared.Webhook != nil {
+			notes = append(notes, "spec.hooks."+one.name+" is never called, as in Metacontroller")
+		}
+	}
+	return notes
 }
 
 // readMetacontrollerHooks reads the hooks of either kind. A hook without a webhook is off.
-func readMetacontrollerHooks(sync, finalize, customize *api.Hook, configs []api.EndpointConfig) (hooks, error) {
+func readMetacontrollerHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks, error) {
 	var h hooks
 	for _, one := range []struct {
 		name     string
 		declared *api.Hook
 		into     **hookConfig
 	}{
-		{"sync", sync, &h.sync}, {"finalize", finalize, &h.finalize}, {"customize", customize, &h.customize},
+		{"sync", declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
 	} {
 		if one.declared == nil || one.declared.Webhook == nil {
 			continue
@@ -98,12 +187,6 @@ func metacontrollerResync(period *int32) time.Duration {
 		return 0
 	}
 	return max(seconds(period), time.Second)
-}
-
-// hasFullObjects reports whether hooks get full objects, by an annotation: these kinds have no
-// field for it.
-func hasFullObjects(o *object.Object) bool {
-	return plan.Annotation(o, setpoint.AnnotationFullObjects) == "true"
 }
 
 // metacontrollerDeletionLimit returns the deletion limit, for which these kinds have no field.

@@ -116,7 +116,7 @@ func (t *target) selection() (compose.Selection, error) {
 		s.Labels = unlessEmpty(selector)
 	}
 	if t.annotations != nil {
-		selector, err := t.annotations.selector()
+		selector, err := annotationSelector(t.annotations)
 		if err != nil {
 			return s, invalid("%s.annotationSelector: %w", t.field, err)
 		}
@@ -132,14 +132,15 @@ func unlessEmpty(s labels.Selector) labels.Selector {
 	return s
 }
 
-// selector allows any annotation value, not only valid label values.
-func (a *annotationSelector) selector() (labels.Selector, error) {
-	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.expressions})
+// annotationSelector parses a selector. It allows any annotation value, not only valid label
+// values.
+func annotationSelector(a *setpoint.AnnotationSelector) (labels.Selector, error) {
+	rest, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.MatchExpressions})
 	if err != nil {
 		return nil, err
 	}
 	requirements, _ := rest.Requirements()
-	return labels.SelectorFromValidatedSet(a.match).Add(requirements...), nil
+	return labels.SelectorFromValidatedSet(a.MatchAnnotations).Add(requirements...), nil
 }
 
 // setConditions turns on Setpoint's conditions if the status schema has conditions.

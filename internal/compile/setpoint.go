@@ -2,23 +2,98 @@ package compile
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setpointConventions returns the conventions of a kind of setpoint.dev.
-func setpointConventions(lower string) conventions {
-	return conventions{
+// setpointKind is a kind of setpoint.dev.
+func setpointKind(plural, kind string, compile compileFunc) Kind {
+	lower := strings.ToLower(kind)
+	return kindOf(api.GroupVersion, plural, kind, compile, conventions{
 		finalizerPrefix: "setpoint.dev/" + lower + "-",
 		managerPrefix:   "setpoint-" + lower + "-",
 		mark:            plan.DecoratorMark,
 		lastApplied:     "setpoint.dev/applied-fields",
 		omitValues:      true,
+	})
+}
+
+// setpointSpec is the spec of a CompositeController or a DecoratorController, which calls the
+// parents and children by other names.
+type setpointSpec struct {
+	api.CompositeControllerSpec `json:",inline"`
+
+	Resources   []setpointParent    `json:"resources"`
+	Attachments []api.ChildResource `json:"attachments"`
+}
+
+type setpointParent struct {
+	api.ParentResource `json:",inline"`
+
+	AnnotationSelector *api.AnnotationSelector `json:"annotationSelector"`
+}
+
+func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
+	var controller struct {
+		Spec setpointSpec `json:"spec"`
 	}
+	if err := readSpec(o, &controller); err != nil {
+		return nil, err
+	}
+	spec := &controller.Spec
+	hooks, err := readSetpointHooks(spec.Hooks, spec.EndpointConfigs)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := readPaths(spec.ParentResource.RevisionHistory.FieldPaths, object.ParsePath)
+	if err != nil {
+		return nil, err
+	}
+	d := &declared{
+		hooks:            hooks,
+		generateSelector: spec.GenerateSelector,
+		revisions:        revisions,
+		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
+		suspended:        spec.Suspend,
+		fullObjects:      spec.FullObjects,
+		conditions:       !k.isDecorator() && !spec.ParentResource.OmitConditions,
+		deletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
+	}
+	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", setpointParent{ParentResource: spec.ParentResource}) {
+		d.targets = append(d.targets, target{
+			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
+			labels:             r.LabelSelector,
+			annotations:        r.AnnotationSelector,
+			syncOnStatusChange: r.SyncOnStatusChange,
+		})
+	}
+	for i, c := range append(spec.ChildResources, spec.Attachments...) {
+		d.children = append(d.children, child{
+			resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource},
+			rule:        setpointRule(c),
+		})
+	}
+	return d, nil
+}
+
+func setpointRule(c api.ChildResource) plan.Rule {
+	rule := plan.Rule{
+		Method:         plan.UpdateMethod(cmp.Or(c.UpdateStrategy.Method, api.DefaultUpdateMethod)),
+		Strategy:       plan.ApplyStrategy(cmp.Or(c.Apply, api.DefaultApplyStrategy)),
+		MaxUnavailable: int(c.UpdateStrategy.MaxUnavailable),
+	}
+	if checks := c.UpdateStrategy.StatusChecks; checks != nil {
+		for _, check := range checks.Conditions {
+			rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck(check))
+		}
+	}
+	return rule
 }
 
 func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks, error) {
@@ -43,6 +118,23 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 		return hooks{}, err
 	}
 	return h, nil
+}
+
+// readList reads a list whose items have a hook each, and how each is called.
+func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfig, read func(field string, one *D) (T, *hookConfig, error)) ([]T, hookConfigs, error) {
+	var all []T
+	var configs hookConfigs
+	for i := range declared {
+		one, config, err := read(index(list, i), &declared[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		all, configs = append(all, one), append(configs, config)
+	}
+	if len(all) == 0 {
+		return nil, nil, invalid("%s: required", list)
+	}
+	return all, configs, configs.applyEndpoints(setpointEndpoints(endpoints))
 }
 
 func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
@@ -84,10 +176,6 @@ func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
 	}
 	h.url = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
 	return h
-}
-
-func setpointStrategy(s api.ApplyStrategy) plan.ApplyStrategy {
-	return plan.ApplyStrategy(cmp.Or(s, api.DefaultApplyStrategy))
 }
 
 // setpointDeletionLimit returns the deletion limit in a spec; nil for none.

@@ -15,13 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// setpointAdmission is the AdmissionController of setpoint.dev.
-func setpointAdmission() Kind {
-	k := kindOf(api.GroupVersion, api.AdmissionControllerResource, api.AdmissionControllerKind)
-	k.conventions, k.compile = setpointConventions("admissioncontroller"), Kind.compileAdmission
-	return k
-}
-
 // compileAdmission compiles an AdmissionController.
 func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.AdmissionController
@@ -29,7 +22,10 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		return nil, err
 	}
 	spec := &controller.Spec
-	reviews, err := readReviews(ctx, env, spec)
+	webhooks, configs, err := readList("spec.webhooks", spec.Webhooks, spec.EndpointConfigs,
+		func(field string, declared *api.AdmissionWebhook) (admission.Webhook, *hookConfig, error) {
+			return readReview(ctx, env, field, declared)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -47,18 +43,17 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		},
 	}
 	c := &connection{name: p.Name, env: env}
-	for i := range reviews {
-		opened, err := c.open(reviews[i].hookConfig)
-		if err != nil {
-			c.release()
-			return nil, err
-		}
-		reviews[i].Admitter = opened
-		p.Webhooks = append(p.Webhooks, reviews[i].Webhook)
+	opened, err := c.openAll(configs)
+	if err != nil {
+		return nil, err
 	}
+	for i := range webhooks {
+		webhooks[i].Admitter = opened[i]
+	}
+	p.Webhooks = webhooks
 	return &Compiled{
 		Admission:     p,
-		HookAddresses: reviewHooks(reviews).addresses(),
+		HookAddresses: configs.addresses(),
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil
@@ -67,37 +62,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 // maxConfigurationName is the maximum length of an object name.
 const maxConfigurationName = 253
 
-// review is an admission webhook with its hook.
-type review struct {
-	admission.Webhook
-
-	hookConfig *hookConfig
-}
-
-func reviewHooks(reviews []review) hookConfigs {
-	var all hookConfigs
-	for _, r := range reviews {
-		all = append(all, r.hookConfig)
-	}
-	return all
-}
-
-func readReviews(ctx context.Context, env Environment, spec *api.AdmissionControllerSpec) ([]review, error) {
-	var all []review
-	for i := range spec.Webhooks {
-		read, err := readReview(ctx, env, index("spec.webhooks", i), &spec.Webhooks[i])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, read)
-	}
-	if len(all) == 0 {
-		return nil, invalid("spec.webhooks: required")
-	}
-	return all, reviewHooks(all).applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
-}
-
-func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionWebhook) (review, error) {
+func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionWebhook) (admission.Webhook, *hookConfig, error) {
 	w := admission.Webhook{
 		Name:       declared.Name,
 		Mutates:    declared.Type == api.AdmissionMutate,
@@ -114,21 +79,21 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 		w.Conditions = append(w.Conditions, admission.Condition{Name: condition.Name, Expression: condition.Expression})
 	}
 	if err := checkSelectors(field, declared); err != nil {
-		return review{}, err
+		return w, nil, err
 	}
 	for i, rule := range declared.Rules {
 		read, err := readRule(ctx, env, index(field+".rules", i), rule)
 		if err != nil {
-			return review{}, err
+			return w, nil, err
 		}
 		w.Rules = append(w.Rules, read)
 	}
 	if declared.Webhook == nil {
-		return review{}, invalid("%s.webhook: required", field)
+		return w, nil, invalid("%s.webhook: required", field)
 	}
 	config := readSetpointWebhook(field+".webhook", declared.Webhook)
 	config.timeout = min(config.timeout, w.Timeout)
-	return review{w, config}, nil
+	return w, config, nil
 }
 
 // ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.

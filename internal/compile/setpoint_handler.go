@@ -15,13 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// setpointHandler is the HandlerController of setpoint.dev.
-func setpointHandler() Kind {
-	k := kindOf(api.GroupVersion, api.HandlerControllerResource, api.HandlerControllerKind)
-	k.conventions, k.compile = setpointConventions("handlercontroller"), Kind.compileHandlers
-	return k
-}
-
 // compileHandlers compiles a HandlerController.
 func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environment) (*Compiled, error) {
 	var controller api.HandlerController
@@ -29,7 +22,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	spec := &controller.Spec
-	handlers, err := readHandlers(spec)
+	handlers, configs, err := readHandlers(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -56,18 +49,17 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	c := &connection{name: p.Name, env: env}
-	for i := range handlers {
-		opened, err := c.open(handlers[i].hookConfig)
-		if err != nil {
-			c.release()
-			return nil, err
-		}
-		handlers[i].Do = opened
-		p.Handlers = append(p.Handlers, handlers[i].Handler)
+	opened, err := c.openAll(configs)
+	if err != nil {
+		return nil, err
 	}
+	for i := range handlers {
+		handlers[i].Do = opened[i]
+	}
+	p.Handlers = handlers
 	return &Compiled{
 		Handlers:      []handle.Program{p},
-		HookAddresses: handlerHooks(handlers).addresses(),
+		HookAddresses: configs.addresses(),
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil
@@ -183,8 +175,7 @@ func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*ob
 	if declared == nil {
 		return nil, nil //nolint:nilnil // No selector selects all.
 	}
-	by := annotationSelector{declared.MatchAnnotations, declared.MatchExpressions}
-	selector, err := by.selector()
+	selector, err := annotationSelector(declared)
 	if err != nil {
 		return nil, invalid("%s.annotationSelector: %w", field, err)
 	}

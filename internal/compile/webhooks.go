@@ -20,14 +20,14 @@ type connection struct {
 
 // connect sets the hooks of the programs.
 func (c *connection) connect(h *hooks, programs []compose.Program) error {
+	configs := h.all()
+	opened, err := c.openAll(configs)
+	if err != nil {
+		return err
+	}
 	made := map[*hookConfig]*webhook.Webhook{}
-	for _, one := range h.all() {
-		config, err := c.open(one)
-		if err != nil {
-			c.release()
-			return err
-		}
-		made[one] = config
+	for i, config := range configs {
+		made[config] = opened[i]
 	}
 	for i := range programs {
 		p := &programs[i]
@@ -42,6 +42,20 @@ func (c *connection) connect(h *hooks, programs []compose.Program) error {
 		}
 	}
 	return nil
+}
+
+// openAll returns a webhook for each hook.
+func (c *connection) openAll(configs hookConfigs) ([]*webhook.Webhook, error) {
+	all := make([]*webhook.Webhook, len(configs))
+	for i, config := range configs {
+		opened, err := c.open(config)
+		if err != nil {
+			c.release()
+			return nil, err
+		}
+		all[i] = opened
+	}
+	return all, nil
 }
 
 func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
