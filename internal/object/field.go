@@ -12,14 +12,13 @@ import (
 // Field returns the bytes of the value at a path of member names, such as
 // Field("spec", "selector"); nil if it is missing or null. Read-only.
 func (o *Object) Field(path ...string) []byte {
-	value := o.raw
+	dec := newDecoder(o.raw)
 	for _, name := range path {
-		member, ok := find(value, name)
-		if !ok {
+		if _, ok := seek(dec, name); !ok {
 			return nil
 		}
-		value = value[member.value.from:member.value.to]
 	}
+	value, _ := dec.ReadValue() // Parse has checked it.
 	if bytes.Equal(value, []byte("null")) {
 		return nil
 	}
@@ -101,36 +100,34 @@ type member struct {
 
 // find returns a member of a valid JSON object.
 func find(data []byte, name string) (member, bool) {
-	scan := scanner{data: data}
-	if token, err := scan.ReadToken(); err != nil || token.Kind() != '{' {
+	dec := newDecoder(data)
+	from, ok := seek(dec, name)
+	if !ok {
 		return member{}, false
 	}
-	for scan.PeekKind() == '"' {
-		key, err := scan.ReadValue()
-		if err != nil {
-			return member{}, false
-		}
-		from := scan.InputOffset() - int64(len(key))
-		match := isQuoted(key, name)
-		value, err := scan.ReadValue()
-		if err != nil {
-			return member{}, false
-		}
-		if match {
-			to := scan.InputOffset()
-			return member{span{from, to}, span{to - int64(len(value)), to}}, true
-		}
-	}
-	return member{}, false
+	value, _ := dec.ReadValue() // It is valid.
+	to := dec.InputOffset()
+	return member{span{from, to}, span{to - int64(len(value)), to}}, true
 }
 
-// isQuoted reports whether a JSON string equals a plain one.
-func isQuoted(quoted []byte, plain string) bool {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:len(quoted)-1]) == plain
+// seek reads the beginning of the next value, up to the value of a member. It returns the start
+// of the member, and whether there is one.
+func seek(dec *jsontext.Decoder, name string) (from int64, ok bool) {
+	if dec.PeekKind() != '{' {
+		return 0, false
 	}
-	text, err := jsontext.AppendUnquote(nil, quoted)
-	return err == nil && string(text) == plain
+	_, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() == '"' {
+		var quoted []byte
+		if quoted, err = dec.ReadValue(); err != nil {
+			break
+		}
+		if string(Unquoted(quoted)) == name {
+			return dec.InputOffset() - int64(len(quoted)), true
+		}
+		_, err = dec.ReadValue()
+	}
+	return 0, false
 }
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,16 +28,9 @@ func ParseWithManagedFields(data []byte, apiVersion, kind string) (*Object, erro
 
 func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	data = bytes.TrimSpace(data)
-	quick := parser{data: data, keepManaged: whole}
-	quick.scan.data = data
-	quick.dec = &quick.scan
-	if quick.document() == nil {
-		return quick.build(apiVersion, kind), nil
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
-	p := parser{data: data, dec: dec, keepManaged: whole}
+	p := parser{data: data, dec: newDecoder(data), keepManaged: whole}
 	if err := p.document(); err != nil {
-		return nil, withFieldPath(dec, err)
+		return nil, withFieldPath(p.dec, err)
 	}
 	return p.build(apiVersion, kind), nil
 }
@@ -78,9 +70,7 @@ type span struct{ from, to int64 }
 // parser reads an object once and stores views of its metadata; build copies them.
 type parser struct {
 	data []byte
-	dec  reader
-	// scan is the first reader.
-	scan scanner
+	dec  *jsontext.Decoder
 
 	apiVersion, kind []byte
 	namespace, name  []byte
@@ -126,10 +116,7 @@ func (p *parser) document() error {
 	if err := p.object(); err != nil {
 		return err
 	}
-	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errTrailingData
-	}
-	return nil
+	return expectEnd(p.dec)
 }
 
 func (p *parser) object() error {
@@ -145,7 +132,7 @@ func (p *parser) object() error {
 		case "metadata":
 			return p.members(p.metadata)
 		}
-		return p.dec.SkipValue()
+		return p.skip()
 	})
 }
 
@@ -164,20 +151,20 @@ func (p *parser) metadata(name []byte) error {
 	case "labels":
 		return p.readLabels()
 	case "annotations":
-		return p.recordSpan(&p.annotations, p.dec.SkipValue)
+		return p.recordSpan(&p.annotations, p.skip)
 	case "ownerReferences":
-		return p.elements(p.readOwner)
+		return p.container('[', p.readOwner)
 	case "finalizers":
-		return p.elements(p.finalizer)
+		return p.container('[', p.finalizer)
 	case "deletionTimestamp":
 		p.deleting = p.dec.PeekKind() != 'n'
 	case "managedFields":
 		from := p.nameFrom
-		err := p.dec.SkipValue()
+		err := p.skip()
 		p.managed = span{from, p.dec.InputOffset()}
 		return err
 	}
-	return p.dec.SkipValue()
+	return p.skip()
 }
 
 // recordSpan stores the span of the value that read consumes.
@@ -235,7 +222,7 @@ func (p *parser) readOwner() error {
 		case "controller":
 			controls = p.dec.PeekKind() == 't'
 		}
-		return p.dec.SkipValue()
+		return p.skip()
 	})
 	if controls {
 		p.owner, p.controlled = one, true

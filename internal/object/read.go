@@ -11,52 +11,31 @@ import (
 
 // members calls each for every member of the next object, which may be null.
 func (p *parser) members(each func(name []byte) error) error {
-	if p.dec.PeekKind() == 'n' {
-		return p.dec.SkipValue()
-	}
-	if err := p.open('{', "an object"); err != nil {
-		return err
-	}
-	for p.dec.PeekKind() != '}' {
+	return p.container('{', func() error {
 		name, err := p.dec.ReadValue()
 		if err != nil {
 			return err
 		}
 		p.nameFrom = p.dec.InputOffset() - int64(len(name))
-		if err := each(p.unquoted(name)); err != nil {
-			return err
-		}
-	}
-	_, err := p.dec.ReadToken()
-	return err
+		return each(Unquoted(name))
+	})
 }
 
-// elements calls each for every item of the next list, which may be null.
-func (p *parser) elements(each func() error) error {
+// container calls each for the items of the next object or list, which may be null.
+func (p *parser) container(kind jsontext.Kind, each func() error) error {
 	if p.dec.PeekKind() == 'n' {
-		return p.dec.SkipValue()
+		return p.skip()
 	}
-	if err := p.open('[', "a list"); err != nil {
+	if err := open(p.dec, kind); err != nil {
 		return err
 	}
-	for p.dec.PeekKind() != ']' {
-		if err := each(); err != nil {
-			return err
-		}
-	}
-	_, err := p.dec.ReadToken()
-	return err
+	return readItems(p.dec, each)
 }
 
-func (p *parser) open(kind jsontext.Kind, want string) error {
-	token, err := p.dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	if token.Kind() != kind {
-		return fmt.Errorf("must be %s, is %s", want, kindName(token.Kind()))
-	}
-	return nil
+// skip reads the next value. Unlike SkipValue it does so in one step.
+func (p *parser) skip() error {
+	_, err := p.dec.ReadValue()
+	return err
 }
 
 // text reads a string, or null.
@@ -67,7 +46,7 @@ func (p *parser) text(into *[]byte) error {
 	}
 	switch value.Kind() {
 	case '"':
-		*into = p.unquoted(value)
+		*into = Unquoted(value)
 	case 'n':
 	default:
 		return fmt.Errorf("must be a string, is %s", kindName(value.Kind()))
@@ -86,17 +65,6 @@ func (p *parser) textSpan(into *textSpan) error {
 		into.from = -1
 	}
 	return nil
-}
-
-// unquoted returns the text of the last JSON string, as a view unless it has escapes.
-func (p *parser) unquoted(quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') >= 0 {
-		// The reader has checked it.
-		text, _ := jsontext.AppendUnquote(nil, quoted)
-		return text
-	}
-	end := p.dec.InputOffset() - 1
-	return p.data[end-int64(len(quoted))+2 : end]
 }
 
 func (p *parser) integer(into *int64) error {

@@ -1,6 +1,9 @@
 package object
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // TooManyValuesError means that a JSON text has more values than the limit.
 type TooManyValuesError struct{ Limit int }
@@ -35,7 +38,7 @@ func countValues(data []byte, enough int) int {
 		case ',':
 			count++
 		case '{', '[':
-			if next := skipSpace(data, at+1); next < len(data) && data[next] != '}' && data[next] != ']' {
+			if next := bytes.TrimLeft(data[at+1:], " \t\r\n"); len(next) > 0 && next[0] != '}' && next[0] != ']' {
 				count++
 			}
 		case '"':
@@ -46,18 +49,12 @@ func countValues(data []byte, enough int) int {
 }
 
 // closingQuote returns the end of the string whose first byte is at a position, or of data.
-// Unlike skipText it does not check the string.
 func closingQuote(data []byte, at int) int {
-	for at < len(data) {
-		at = skipPlain(data, at)
-		switch {
-		case at >= len(data) || data[at] == '"':
-			return at
-		case data[at] == '\\':
-			at += len(`\"`)
-		default:
+	for at < len(data) && data[at] != '"' {
+		if data[at] == '\\' {
 			at++
 		}
+		at++
 	}
 	return at
 }

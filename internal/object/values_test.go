@@ -100,3 +100,15 @@ func BenchmarkLimitValues(b *testing.B) {
 func settings() []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"text":%q}}`, strings.Repeat("setpoint ", 30))
 }
+
+// texts returns JSON, and nearly JSON.
+func texts() []string {
+	return []string{
+		`{}`, ` { } `, `[]`, `null`, `true`, `tru`, `nullx`, `""`, `"`, `"\"`, `{"a":1,}`, `[1,]`, `[,1]`, `{"a" 1}`, `{"a":}`, `{1:1}`, `{"a":1 "b":2}`,
+		`{"metadata":{"name":"x","labels":{"a":"b"},"ownerReferences":[{"uid":"u","controller":true},null]},"spec":[[],{},[{}]]}`,
+		`"\u0041\ud83d\ude00\/\b\f\n\r\t"`, `"\ud83d"`, `"\ude00"`, `"\ud83d\u0041"`, `"\u00g0"`, `"\x"`, `"\u00"`,
+		"\"\x01\"", "\"\x1f234567\"", "\"1234567\x7f\"", "\"\xff\"", "\"é and €\"", "\"\xed\xa0\x80\"", "\"12345678\\\"12345678\"",
+		`0`, `-0`, `01`, `1.`, `1.5`, `.5`, `1e5`, `1E+5`, `1e`, `-`, `+1`, `123456789012345678901234567890`, `1 2`, `{}A`, ``, ` `,
+		strings.Repeat("[", 99) + strings.Repeat("]", 99), strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat(`{"a":`, 9) + "1" + strings.Repeat("}", 9),
+	}
+}
