@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -85,7 +85,7 @@ func TestWhyText(t *testing.T) {
 		Object: team(),
 		States: []visibleState{{ObjectState: model.ObjectState{
 			Ref: team(), Controller: "x/teams", Process: "setpoint", State: model.StateFailing, Attempts: 2, FailingSince: noon.Add(-10 * time.Second), Next: noon.Add(8 * time.Second),
-			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &model.Fault{Kind: record.Forbidden}, ChildStates: []model.Child{{Ref: pod("a"), Health: "Current"}},
+			Error: "write Pod shop/b: " + refused + ": quota\x1b[31m", Fault: &model.Fault{Kind: failure.Forbidden}, ChildStates: []model.Child{{Ref: pod("a"), Health: "Current"}},
 		}}},
 	}
 	var out bytes.Buffer

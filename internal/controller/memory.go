@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -49,7 +50,7 @@ type Result struct {
 	// response at all.
 	Failing, HookFailing, Unreachable bool
 	Message                           string
-	Fault                             *record.Fault
+	Fault                             *failure.Fault
 	// Since is when the first run in a row failed.
 	Since time.Time
 	// Locations says where writes were rejected; Message may quote what they wrote.

@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // hostile is text in names, labels and responses.
@@ -66,7 +66,7 @@ func newRun(id uint64, message string) model.Run {
 func newFailedRun(id uint64, text string) model.Run {
 	run := newRun(id, "a")
 	run.Outcome, run.Error, run.Next, run.Attempt = "failed", text, noon.Add(5*time.Second), int(id)
-	run.Fault = &model.Fault{Kind: record.HookStatus, Code: 500, Body: text[strings.LastIndex(text, ": ")+2:]}
+	run.Fault = &model.Fault{Kind: failure.HookStatus, Code: 500, Body: text[strings.LastIndex(text, ": ")+2:]}
 	run.Steps = []model.Step{{Took: time.Millisecond, Call: &model.Call{Name: "sync", Error: text, Request: json.RawMessage(`{}`)}}}
 	return run
 }
@@ -196,7 +196,7 @@ func TestPlanPage(t *testing.T) {
 	p := planPage{pageObject: webSubject("a", "b"), Controller: "webs", CreatedAt: noon, Report: "{}",
 		Lines: planLines("webs\n\nWeb shop/a\n  + Pod shop/p  create\n      + spec.x: \"<script>\"\n  - Pod shop/q  delete\n  error: no\n\n1 object: 1 to create. Nothing was written.\n")}
 	wantTexts(t, renderPage(t, "object_plan", p), `plan-add"> &#43; Pod shop/p create`, `plan-del"> - Pod shop/q`, `plan-bad"> error: no`, "Nothing was written.")
-	p.Fault = describeFault("sync hook: POST http://x: connection refused", &model.Fault{Kind: record.HookUnreachable}, runFailedTitle)
+	p.Fault = describeFault("sync hook: POST http://x: connection refused", &model.Fault{Kind: failure.HookUnreachable}, runFailedTitle)
 	wantTexts(t, renderPage(t, "object_plan", p), "Connection to the hook refused")
 }
 
@@ -217,7 +217,7 @@ func TestYAMLPage(t *testing.T) {
 
 func TestDescribeFault(t *testing.T) {
 	const text = "sync hook: POST http://h/sync: returned 500 Internal Server Error: lookup x: tls: no"
-	got := describeFault(text, &model.Fault{Kind: record.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
+	got := describeFault(text, &model.Fault{Kind: failure.HookStatus, Code: 500, Body: "lookup x: tls: no", Path: "a.b"}, runFailedTitle)
 	if got.Title != "The hook failed (500 Internal Server Error)" || got.Response != "lookup x: tls: no" || got.Path != "a.b" || !got.Hook || got.Text != text {
 		t.Errorf("%+v", got)
 	}

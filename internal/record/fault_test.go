@@ -75,18 +75,18 @@ func TestHookFaults(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		config webhook.Config
-		want   Fault
+		want   failure.Fault
 	}{
-		"fails":       {webhook.Config{URL: failing.URL}, Fault{Kind: HookStatus, Code: 500, Body: "lookup x: tls: connect: boom"}},
-		"moved":       {webhook.Config{URL: moved.URL}, Fault{Kind: HookStatus, Code: 302}},
-		"odd":         {webhook.Config{URL: malformed.URL}, Fault{Kind: HookInvalidResponse, Path: "children[0].apiVersion"}},
-		"hangs":       {webhook.Config{URL: newHangingServer(t).URL, Timeout: 10 * time.Millisecond}, Fault{Kind: HookTimeout}},
-		"breaks off":  {webhook.Config{URL: broken.URL}, Fault{Kind: HookDisconnected}},
-		"no listener": {webhook.Config{URL: gone.URL}, Fault{Kind: HookUnreachable}},
-		"unknown":     {webhook.Config{URL: "http://hook.shop", Dial: nowhere}, Fault{Kind: HookUnknownHost}},
-		"untrusted":   {webhook.Config{URL: secure.URL, Credentials: strict}, Fault{Kind: HookTLS}},
-		"not secure":  {webhook.Config{URL: "https" + failing.URL[len("http"):]}, Fault{Kind: HookTLS}},
-		"no password": {webhook.Config{URL: failing.URL, Credentials: missing}, Fault{Kind: HookCredentials}},
+		"fails":       {webhook.Config{URL: failing.URL}, failure.Fault{Kind: failure.HookStatus, Code: 500, Body: "lookup x: tls: connect: boom"}},
+		"moved":       {webhook.Config{URL: moved.URL}, failure.Fault{Kind: failure.HookStatus, Code: 302}},
+		"odd":         {webhook.Config{URL: malformed.URL}, failure.Fault{Kind: failure.HookInvalidResponse, Path: "children[0].apiVersion"}},
+		"hangs":       {webhook.Config{URL: newHangingServer(t).URL, Timeout: 10 * time.Millisecond}, failure.Fault{Kind: failure.HookTimeout}},
+		"breaks off":  {webhook.Config{URL: broken.URL}, failure.Fault{Kind: failure.HookDisconnected}},
+		"no listener": {webhook.Config{URL: gone.URL}, failure.Fault{Kind: failure.HookUnreachable}},
+		"unknown":     {webhook.Config{URL: "http://hook.shop", Dial: nowhere}, failure.Fault{Kind: failure.HookUnknownHost}},
+		"untrusted":   {webhook.Config{URL: secure.URL, Credentials: strict}, failure.Fault{Kind: failure.HookTLS}},
+		"not secure":  {webhook.Config{URL: "https" + failing.URL[len("http"):]}, failure.Fault{Kind: failure.HookTLS}},
+		"no password": {webhook.Config{URL: failing.URL, Credentials: missing}, failure.Fault{Kind: failure.HookCredentials}},
 	} {
 		err := callError(t, c.config)
 		if got := FaultOf(errors.Join(errors.New("status"), err)); got == nil || *got != c.want {
@@ -103,25 +103,25 @@ func TestOtherFaults(t *testing.T) {
 	forbidden := apierrors.NewForbidden(pods, "a", errors.New(`it asks for a "lookup " at connect: tls: certificate`))
 	for name, c := range map[string]struct {
 		err  error
-		want *Fault
+		want *failure.Fault
 	}{
 		"none":               {nil, nil},
 		"unknown":            {errors.New("lookup x: connection refused: is forbidden"), nil},
-		"forbidden":          {fmt.Errorf("create Pod a/b: %w", forbidden), &Fault{Kind: Forbidden}},
-		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec", "host"), "lookup ", "returned 404")}), &Fault{Kind: Invalid, Path: "spec.host"}},
-		"conflict":           {apierrors.NewConflict(pods, "a", errors.New("certificate")), &Fault{Kind: Conflict}},
-		"terminating":        {terminating, &Fault{Kind: Terminating}},
-		"denied":             {apierrors.NewBadRequest(`admission webhook "w" denied the request: no such host`), &Fault{Kind: Rejected}},
-		"its webhook failed": {apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), &Fault{Kind: Rejected}},
-		"API server is away": {refused, &Fault{Kind: APIServerUnavailable}},
-		"API server is busy": {apierrors.NewServiceUnavailable("busy"), &Fault{Kind: APIServerUnavailable}},
-		"function":           {failure.WithSource(failure.Hook, errors.New("returned 404")), &Fault{Kind: HookFailed}},
-		"handler's own way":  {fmt.Errorf("handler a: %w", failure.WithSource(failure.Handler, refused)), &Fault{Kind: HandlerFailed}},
-		"handler's writes":   {failure.WithSource(failure.Handler, apierrors.NewConflict(pods, "a", nil)), &Fault{Kind: HandlerFailed}},
-		"handler's rights":   {failure.WithSource(failure.Handler, forbidden), &Fault{Kind: Forbidden}},
-		"handler hangs":      {failure.WithSource(failure.Handler, context.DeadlineExceeded), &Fault{Kind: TimedOut}},
-		"panic":              {failure.WithSource(failure.Handler, failure.FromPanic("it panicked", refused)), &Fault{Kind: Panicked}},
-		"reply":              {&hook.MalformedError{Path: "children[1]", Err: errors.New("no")}, &Fault{Kind: HookInvalidResponse, Path: "children[1]"}},
+		"forbidden":          {fmt.Errorf("create Pod a/b: %w", forbidden), &failure.Fault{Kind: failure.Forbidden}},
+		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec", "host"), "lookup ", "returned 404")}), &failure.Fault{Kind: failure.Invalid, Path: "spec.host"}},
+		"conflict":           {apierrors.NewConflict(pods, "a", errors.New("certificate")), &failure.Fault{Kind: failure.Conflict}},
+		"terminating":        {terminating, &failure.Fault{Kind: failure.Terminating}},
+		"denied":             {apierrors.NewBadRequest(`admission webhook "w" denied the request: no such host`), &failure.Fault{Kind: failure.Rejected}},
+		"its webhook failed": {apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), &failure.Fault{Kind: failure.Rejected}},
+		"API server is away": {refused, &failure.Fault{Kind: failure.APIServerUnavailable}},
+		"API server is busy": {apierrors.NewServiceUnavailable("busy"), &failure.Fault{Kind: failure.APIServerUnavailable}},
+		"function":           {failure.WithSource(failure.Hook, errors.New("returned 404")), &failure.Fault{Kind: failure.HookFailed}},
+		"handler's own way":  {fmt.Errorf("handler a: %w", failure.WithSource(failure.Handler, refused)), &failure.Fault{Kind: failure.HandlerFailed}},
+		"handler's writes":   {failure.WithSource(failure.Handler, apierrors.NewConflict(pods, "a", nil)), &failure.Fault{Kind: failure.HandlerFailed}},
+		"handler's rights":   {failure.WithSource(failure.Handler, forbidden), &failure.Fault{Kind: failure.Forbidden}},
+		"handler hangs":      {failure.WithSource(failure.Handler, context.DeadlineExceeded), &failure.Fault{Kind: failure.TimedOut}},
+		"panic":              {failure.WithSource(failure.Handler, failure.FromPanic("it panicked", refused)), &failure.Fault{Kind: failure.Panicked}},
+		"reply":              {&hook.MalformedError{Path: "children[1]", Err: errors.New("no")}, &failure.Fault{Kind: failure.HookInvalidResponse, Path: "children[1]"}},
 	} {
 		got := FaultOf(c.err)
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

@@ -3,6 +3,7 @@ package record
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -15,7 +16,7 @@ type ObjectState struct {
 	// Since is the time of the first of these failures.
 	Since time.Time
 	// Fault classifies Error; nil if unknown.
-	Fault *Fault
+	Fault *failure.Fault
 	// Failing means that the latest run failed, Paused that the object has the paused
 	// annotation. Unrest describes children that flap.
 	Failing, Paused bool

@@ -1,8 +1,8 @@
 // Package record describes one reconcile: its cause, hook calls, plan, writes and
 // outcome.
 //
-// Engine and react create a Record per run and pass the finished Run to observers;
-// package inspect stores and formats them. A Run shares the objects, requests and
+// The loops create a Record per run and pass the finished Run to observers; the dashboard
+// stores and formats them. A Run shares the objects, requests and
 // responses of the reconcile rather than copying them, so recording is cheap.
 package record
 

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -183,7 +184,7 @@ func TestRunsAreRecorded(t *testing.T) {
 	if first.Resource != stalls || first.Key.Name != "a" || first.UID != "u-a" || first.Causes.String() != "initial list" || second.Causes.String() != "retry 1" {
 		t.Errorf("about %v %v, because of %s, then %s", first.Resource, first.Key, first.Causes, second.Causes)
 	}
-	if of, call := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != record.HookFailed || call == nil || *call != *of {
+	if of, call := record.FaultOf(first.Err), record.FaultOf(first.Steps[0].Call.Err); of == nil || of.Kind != failure.HookFailed || call == nil || *call != *of {
 		t.Errorf("the first failed with %+v, call %+v", of, call)
 	}
 	if call := second.Steps[0].Call; len(call.Request.Sync.Parent) == 0 || len(call.Response.Sync.Children) != 1 {

@@ -6,6 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -70,7 +71,7 @@ type handlerMemory struct {
 // the message may quote.
 type handlerError struct {
 	reason, message string
-	fault           *record.Fault
+	fault           *failure.Fault
 	refused         []record.Location
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -268,7 +269,7 @@ func TestObjectStateLocations(t *testing.T) {
 	}
 }
 
-func faultKind(f *record.Fault) record.FaultKind {
+func faultKind(f *failure.Fault) failure.FaultKind {
 	if f == nil {
 		return ""
 	}

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Fault classifies an error.
-type Fault = record.Fault
+type Fault = failure.Fault
 
 // Revision is a revision of a parent.
 type Revision = record.Revision
@@ -47,7 +48,7 @@ func AdviceFor(f *Fault) Advice {
 // adviceRule is the advice for a kind of fault, and for a range of status codes if to is
 // set.
 type adviceRule struct {
-	what     record.FaultKind
+	what     failure.FaultKind
 	from, to int
 	Advice
 }
@@ -59,43 +60,43 @@ func adviceRules() []adviceRule {
 		hooks[i].Hook = true
 	}
 	return append(hooks, []adviceRule{
-		{what: record.HandlerFailed, Advice: Advice{
+		{what: failure.HandlerFailed, Advice: Advice{
 			Title: "The handler failed",
 			Help:  "See the log of the handler's process. The reconcile history has the request.",
 		}},
-		{what: record.Forbidden, Advice: Advice{
+		{what: failure.Forbidden, Advice: Advice{
 			Title:     "Forbidden by the API server",
 			Help:      "If the error names a missing permission, grant it to the service account of this process. If it names a quota or policy, raise the quota or comply with the policy.",
 			LocalHelp: "a dry run needs the same permissions as the write itself",
 		}},
-		{what: record.Invalid, Advice: Advice{
+		{what: failure.Invalid, Advice: Advice{
 			Title: "The desired object is invalid",
 			Help:  "A field that the controller sets violates the schema of the kind. Correct the field in the hook's response, or in the spec that it is computed from.",
 		}},
-		{what: record.Conflict, Advice: Advice{
+		{what: failure.Conflict, Advice: Advice{
 			Title:     "Conflict: object changed concurrently",
 			Help:      "Setpoint retries with the current version. If this repeats, the reconcile history names the other field manager.",
 			LocalHelp: "the object changed concurrently; run the command again",
 		}},
-		{what: record.Terminating, Advice: Advice{
+		{what: failure.Terminating, Advice: Advice{
 			Title: "The namespace is being deleted",
 			Help:  "No objects can be created in it until it is gone.",
 		}},
-		{what: record.Rejected, Advice: Advice{
+		{what: failure.Rejected, Advice: Advice{
 			Title: "Rejected by the API server",
 			Help:  "See the error. If it names an admission webhook, ask its owner.",
 		}},
-		{what: record.APIServerUnavailable, Advice: Advice{
+		{what: failure.APIServerUnavailable, Advice: Advice{
 			Title:     "API server unreachable",
 			Help:      "Setpoint retries. If this repeats, check the API server and the network between it and this process.",
 			LocalHelp: "check the kubeconfig and whether the API server is running",
 		}},
-		{what: record.TimedOut, Advice: Advice{
+		{what: failure.TimedOut, Advice: Advice{
 			Title:     "Timeout",
 			Help:      "The callee is slow or hangs: see its log, or raise the timeout.",
 			LocalHelp: "raise --timeout",
 		}},
-		{what: record.Panicked, Advice: Advice{
+		{what: failure.Panicked, Advice: Advice{
 			Title: "Internal error",
 			Help:  "The log of the process has the stack trace. Report it to the authors of the program.",
 		}},
@@ -105,34 +106,34 @@ func adviceRules() []adviceRule {
 // connectionAdvice returns the rules for hooks that did not respond.
 func connectionAdvice() []adviceRule {
 	return []adviceRule{
-		{what: record.HookUnknownHost, Advice: Advice{
+		{what: failure.HookUnknownHost, Advice: Advice{
 			Title: "Unknown hook host",
 			Help:  "Check the host in the controller's URL, and whether its Service exists.",
 			LocalHelp: "the hook is behind a Service, which is not reachable from outside the cluster; use " +
 				"`kubectl port-forward`, or run the hook on this machine, and set --hook HOST:PORT",
 		}},
-		{what: record.HookUnreachable, Advice: Advice{
+		{what: failure.HookUnreachable, Advice: Advice{
 			Title:     "Connection to the hook refused",
 			Help:      "Check whether the hook is running, and the host and port in the controller's URL.",
 			LocalHelp: "start the hook, or set another address with --hook HOST:PORT",
 		}},
-		{what: record.HookTimeout, Advice: Advice{
+		{what: failure.HookTimeout, Advice: Advice{
 			Title: "Hook timeout",
 			Help:  "The hook is slow or hangs: see its log, or raise the timeout of the controller's webhook.",
 		}},
-		{what: record.HookTLS, Advice: Advice{
+		{what: failure.HookTLS, Advice: Advice{
 			Title: "The hook's certificate is not trusted",
 			Help:  "Check the caBundle of the controller's webhook, the host name in the certificate, and whether the hook serves HTTPS.",
 		}},
-		{what: record.HookCredentials, Advice: Advice{
+		{what: failure.HookCredentials, Advice: Advice{
 			Title: "Missing hook credentials",
 			Help:  "Check the Secret or file with the credentials of the controller's webhook.",
 		}},
-		{what: record.HookDisconnected, Advice: Advice{
+		{what: failure.HookDisconnected, Advice: Advice{
 			Title: "The hook closed the connection",
 			Help:  "The connection ended before the response was complete: the hook may have crashed or restarted. See its log.",
 		}},
-		{what: record.HookFailed, Advice: Advice{
+		{what: failure.HookFailed, Advice: Advice{
 			Title: "The hook failed",
 			Help:  "The reconcile history has the request.",
 		}},
@@ -142,34 +143,34 @@ func connectionAdvice() []adviceRule {
 // responseAdvice returns the rules for responses of hooks.
 func responseAdvice() []adviceRule {
 	return []adviceRule{
-		{what: record.HookInvalidResponse, Advice: Advice{
+		{what: failure.HookInvalidResponse, Advice: Advice{
 			Title:     "Invalid hook response",
 			Help:      "Correct the response at the given field. Nothing of it was applied.",
 			LocalHelp: "correct the hook's response; nothing of an invalid response is applied",
 		}},
-		{what: record.HookStatus, from: 300, to: 399, Advice: Advice{
+		{what: failure.HookStatus, from: 300, to: 399, Advice: Advice{
 			Title: "The hook redirects",
 			Help:  "Set the URL of the controller to the new address.",
 		}},
-		{what: record.HookStatus, from: 404, to: 404, Advice: Advice{
+		{what: failure.HookStatus, from: 404, to: 404, Advice: Advice{
 			Title: "The hook has no such path",
 			Help:  "The server responds, but not at this path: compare the controller's URL with the paths of the hook.",
 		}},
-		{what: record.HookStatus, from: 401, to: 401, Advice: credentialsAdvice()},
-		{what: record.HookStatus, from: 403, to: 403, Advice: credentialsAdvice()},
-		{what: record.HookStatus, from: 429, to: 429, Advice: Advice{
+		{what: failure.HookStatus, from: 401, to: 401, Advice: credentialsAdvice()},
+		{what: failure.HookStatus, from: 403, to: 403, Advice: credentialsAdvice()},
+		{what: failure.HookStatus, from: 429, to: 429, Advice: Advice{
 			Title: "The hook is rate limiting",
 			Help:  "Setpoint retries after the time that the hook asked for. If this repeats, the hook needs more capacity.",
 		}},
-		{what: record.HookStatus, from: 400, to: 499, Advice: Advice{
+		{what: failure.HookStatus, from: 400, to: 499, Advice: Advice{
 			Title: "Hook returned an error",
 			Help:  "The error quotes the response; the reconcile history has the request.",
 		}},
-		{what: record.HookStatus, from: 502, to: 504, Advice: Advice{
+		{what: failure.HookStatus, from: 502, to: 504, Advice: Advice{
 			Title: "No hook behind the proxy or Service",
 			Help:  "Check whether the hook's pods are running and ready.",
 		}},
-		{what: record.HookStatus, Advice: Advice{
+		{what: failure.HookStatus, Advice: Advice{
 			Title: "The hook failed",
 			Help:  "See the log of the hook. The reconcile history has the request, to reproduce it.",
 		}},

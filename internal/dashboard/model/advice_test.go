@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // Each kind of fault that an account can have is said in words.
 func TestAdviceForEveryFault(t *testing.T) {
-	for _, what := range []record.FaultKind{
-		record.HookUnknownHost, record.HookUnreachable, record.HookTLS, record.HookTimeout, record.HookDisconnected, record.HookStatus, record.HookInvalidResponse,
-		record.HookCredentials, record.HookFailed, record.HandlerFailed, record.Forbidden, record.Invalid, record.Conflict,
-		record.Terminating, record.Rejected, record.APIServerUnavailable, record.TimedOut, record.Panicked,
+	for _, what := range []failure.FaultKind{
+		failure.HookUnknownHost, failure.HookUnreachable, failure.HookTLS, failure.HookTimeout, failure.HookDisconnected, failure.HookStatus, failure.HookInvalidResponse,
+		failure.HookCredentials, failure.HookFailed, failure.HandlerFailed, failure.Forbidden, failure.Invalid, failure.Conflict,
+		failure.Terminating, failure.Rejected, failure.APIServerUnavailable, failure.TimedOut, failure.Panicked,
 	} {
 		a := AdviceFor(&Fault{Kind: what})
 		if a.Title == "" || !strings.HasSuffix(a.Help, ".") || strings.Contains(a.Help, "--") {
@@ -25,7 +25,7 @@ func TestAdviceForEveryFault(t *testing.T) {
 		429: "The hook is rate limiting (429 Too Many Requests)", 503: "No hook behind the proxy or Service (503 Service Unavailable)",
 		500: "The hook failed (500 Internal Server Error)", 599: "The hook failed (599)", 204: "The hook failed (204 No Content)",
 	} {
-		if a := AdviceFor(&Fault{Kind: record.HookStatus, Code: code}); a.Title != want || !a.Hook {
+		if a := AdviceFor(&Fault{Kind: failure.HookStatus, Code: code}); a.Title != want || !a.Hook {
 			t.Errorf("%d: %+v", code, a)
 		}
 	}

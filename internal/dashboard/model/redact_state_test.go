@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -15,7 +16,7 @@ func testDeniedState() record.ObjectState {
 	return record.ObjectState{
 		Failing: true, Attempts: 2, Error: `create Secret a/s: admission webhook "w" denied the request: b3BlbiBzZXNhbWU=`,
 		Locations: []record.Location{{Resource: secrets, Namespace: "a"}},
-		Fault:     &record.Fault{Kind: record.Invalid, Path: "data[b3Bl]"},
+		Fault:     &failure.Fault{Kind: failure.Invalid, Path: "data[b3Bl]"},
 	}
 }
 

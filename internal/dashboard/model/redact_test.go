@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 func TestRedact(t *testing.T) {
 	run := Run{
 		Object: object.Ref{Kind: object.Kind{Group: "example.org", Version: "v1", Plural: "rates", Kind: "Rate", Namespaced: true}, Namespace: "town", Name: "eur"},
 		Error:  "it failed with spec.secret",
-		Fault:  &Fault{Kind: record.Invalid, Path: "spec.secret"},
+		Fault:  &Fault{Kind: failure.Invalid, Path: "spec.secret"},
 		Steps: []Step{
 			{Call: &Call{
 				Name: "sync", Error: "no: because", Fault: &Fault{Body: "because"},
@@ -104,7 +104,7 @@ func TestRedactWriteErrors(t *testing.T) {
 		Causes: []string{"child Pod town/p changed"},
 		Error:  "apply Pod town/p: " + refusal,
 		Steps: []Step{
-			{Write: &Write{Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{Kind: record.Invalid, Path: "spec.secret"}}},
+			{Write: &Write{Object: object.Ref{Kind: object.Kind{Version: "v1", Kind: "Pod"}, Namespace: "town", Name: "p"}, Error: refusal, Fault: &Fault{Kind: failure.Invalid, Path: "spec.secret"}}},
 			{Event: &Event{Message: "failed: " + refusal[:len(refusal)-10] + "…"}},
 			{Event: &Event{Message: "another"}},
 		},

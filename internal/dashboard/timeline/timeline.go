@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -85,9 +86,9 @@ func sameError(a, b *model.Run) bool {
 }
 
 // isConnectionFault reports whether a fault is a connection error, whose text varies.
-func isConnectionFault(what record.FaultKind) bool {
-	return slices.Contains([]record.FaultKind{
-		record.HookUnreachable, record.HookDisconnected, record.HookTimeout, record.HookUnknownHost, record.APIServerUnavailable,
+func isConnectionFault(what failure.FaultKind) bool {
+	return slices.Contains([]failure.FaultKind{
+		failure.HookUnreachable, failure.HookDisconnected, failure.HookTimeout, failure.HookUnknownHost, failure.APIServerUnavailable,
 	}, what)
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -24,7 +24,7 @@ func failedAt(second int, text string, of *model.Fault, steps ...model.Step) mod
 // Fault U1, fault U5: retries are one entry, whatever number is in their error, and the
 // first of them is known by its cause.
 func TestEqualRetriesAreGrouped(t *testing.T) {
-	broken := &model.Fault{Kind: record.HookDisconnected}
+	broken := &model.Fault{Kind: failure.HookDisconnected}
 	event := model.Step{Event: &model.Event{Type: "Warning", Reason: "HookFailed", Message: "sync hook, former revision: no"}}
 	status := model.Step{Write: &model.Write{Verb: "update", Part: "status"}}
 	created := model.Step{Write: &model.Write{Verb: "create", Object: object.Ref{Name: "a"}}}
@@ -43,7 +43,7 @@ func TestEqualRetriesAreGrouped(t *testing.T) {
 		"on the way":        {[]model.Run{failedAt(3, "EOF", broken), failedAt(2, "reset by peer", broken)}, "2x2"},
 		"another text":      {[]model.Run{failedAt(3, "no", nil), failedAt(2, "other", nil)}, "1x3 1x2"},
 		"another fault":     {[]model.Run{failedAt(3, "no", broken), failedAt(2, "no", nil)}, "1x3 1x2"},
-		"another path":      {[]model.Run{failedAt(3, "no", &model.Fault{Kind: record.HookInvalidResponse, Path: "a"}), failedAt(2, "no", &model.Fault{Kind: record.HookInvalidResponse, Path: "b"})}, "1x3 1x2"},
+		"another path":      {[]model.Run{failedAt(3, "no", &model.Fault{Kind: failure.HookInvalidResponse, Path: "a"}), failedAt(2, "no", &model.Fault{Kind: failure.HookInvalidResponse, Path: "b"})}, "1x3 1x2"},
 		"events":            {[]model.Run{failedAt(3, "no", nil), failedAt(2, "no", nil, event)}, "2x2"},
 		"its own status":    {[]model.Run{failedAt(3, "no", nil, status), failedAt(2, "no", nil, status)}, "2x2"},
 		"refused writes":    {[]model.Run{failedAt(3, "no", nil, refused), failedAt(2, "no", nil, refused)}, "2x2"},
