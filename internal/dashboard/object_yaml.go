@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // yamlPage is the data of the YAML tab.
@@ -49,8 +49,7 @@ func (p *yamlPage) setText(s *pageObject) error {
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]
 	delete(metadata, "managedFields")
-	o, hidden := userclient.MaskSecret(o, hiddenValue)
-	p.Masked = hidden > 0
+	p.Masked = object.IsSecret(o) && object.MaskSecret(o, hiddenValue) > 0
 	var err error
 	if p.Text, p.Truncated, err = toYAML(o); err != nil {
 		return err

@@ -4,26 +4,32 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// maskSecrets hides the values of a Secret.
-func maskSecrets(object map[string]any) map[string]any {
-	made, _ := userclient.MaskSecret(object, unchangedValue)
-	return made
+// maskSecrets returns an object without the values of a Secret.
+func maskSecrets(entered map[string]any) map[string]any {
+	if !object.IsSecret(entered) {
+		return entered
+	}
+	masked := runtime.DeepCopyJSON(entered)
+	object.MaskSecret(masked, unchangedValue)
+	return masked
 }
 
 // missingSecretValues returns the paths that keep a value which does not exist.
-func missingSecretValues(before, object map[string]any) []string {
-	if !userclient.IsSecret(object) {
+func missingSecretValues(before, entered map[string]any) []string {
+	if !object.IsSecret(entered) {
 		return nil
 	}
 	var found []string
 	for _, part := range []string{"data", "stringData"} {
-		values, _ := object[part].(map[string]any)
+		values, _ := entered[part].(map[string]any)
 		known, _ := before[part].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if values[key] == unchangedValue && known[key] != unchangedValue {

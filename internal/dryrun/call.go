@@ -87,7 +87,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 	for i, change := range f.Changes {
 		changes[i] = object.FieldChange(change)
 	}
-	c.ChangedFields = fields(plan.MaskSecret(of, changes))
+	c.ChangedFields = fields(plan.MaskSecret(of.GroupKind(), changes))
 	if f.Err != nil {
 		c.Error = newProblem(f.Err)
 		c.RetryAfterSeconds = delayOf(f.Err).Seconds()

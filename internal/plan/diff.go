@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -72,15 +71,17 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	for _, name := range memberNames(left, right) {
 		found.compare(name, memberValue(left, name), memberValue(right, name))
 	}
-	if isSecret(before) || isSecret(after) {
-		mask(found)
+	for _, o := range []*object.Object{before, after} {
+		if o != nil {
+			return MaskSecret(o.GroupKind(), found), nil
+		}
 	}
 	return found, nil
 }
 
-// MaskSecret masks the values in changes of a Secret.
-func MaskSecret(o *object.Object, changes []object.FieldChange) []object.FieldChange {
-	if isSecret(o) {
+// MaskSecret masks the values in changes of an object, if its kind is that of Secrets.
+func MaskSecret(kind object.GroupKind, changes []object.FieldChange) []object.FieldChange {
+	if kind.IsSecret() {
 		mask(changes)
 	}
 	return changes
@@ -216,15 +217,10 @@ func (k itemKey) describe(id identity) string {
 	return text
 }
 
-func isSecret(o *object.Object) bool {
-	return o != nil && o.Kind() == "Secret" && o.APIVersion() == "v1"
-}
-
 // mask masks the data of a Secret, and its annotations: kubectl stores a copy of the data there.
 func mask(changes []object.FieldChange) {
 	for i, c := range changes {
-		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "metadata."), ".")
-		if field, _, _ = strings.Cut(field, "["); field != "data" && field != "stringData" && field != "annotations" {
+		if !object.IsSecretField(c.Path) {
 			continue
 		}
 		before, after := `"***"`, `"***"`

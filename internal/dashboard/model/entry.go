@@ -23,7 +23,7 @@ type entry struct {
 
 // newEntry returns the entry of a run, whose objects it shares. It keeps no values of Secrets.
 func newEntry(run *record.Run) *entry {
-	m := memory{secret: isSecretResource(run.Resource)}
+	m := memory{secret: run.Resource.GroupKind().IsSecret()}
 	m.add(run.Steps)
 	e := &entry{key: objectKeyOf(run), run: renderRun(run, m.secret), resource: run.Resource}
 	e.size = sizeOf(e.run)

@@ -3,53 +3,14 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // mask replaces values of Secrets.
-const mask = `"••••••"`
-
-// isSecret reports whether a kind is masked.
-func isSecret(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Secret" }
-
-// copyAnnotations are annotations in which tools store copies of objects.
-var copyAnnotations = [...]string{
-	"kubectl.kubernetes.io/last-applied-configuration", "metacontroller.k8s.io/last-applied-configuration",
-	"setpoint.dev/applied", "setpoint.dev/applied-fields", "setpoint.dev/last-applied-configuration",
-}
-
-// holdsCopy reports whether an annotation may contain a copy of its object.
-func holdsCopy(annotation string) bool {
-	return slices.Contains(copyAnnotations[:], annotation) || strings.Contains(annotation, "last-applied")
-}
-
-// maxAnnotation is the longest value of an annotation of a Secret that is shown.
-const maxAnnotation = 64
-
-// mayHoldCopy reports whether the value of an annotation may contain an object, whatever
-// tool wrote it.
-func mayHoldCopy(value any) bool {
-	text, is := value.(string)
-	return value != nil && (!is || len(text) > maxAnnotation || strings.ContainsAny(text, "{\n"))
-}
-
-// isSensitive reports whether a field of a Secret is masked.
-func isSensitive(path string) bool {
-	field, rest, _ := strings.Cut(path, ".")
-	field, _, _ = strings.Cut(field, "[")
-	switch field {
-	case "data", "stringData":
-		return true
-	case "metadata":
-		return strings.HasPrefix(rest, "annotations") && (rest == "annotations" || slices.ContainsFunc(copyAnnotations[:], func(key string) bool {
-			return strings.Contains(rest, key)
-		}) || strings.Contains(rest, "last-applied"))
-	}
-	return false
-}
+const mask = "••••••"
 
 // quotingPhrases are phrases of the API server and of admission webhooks after which they
 // may quote a Secret.
@@ -75,20 +36,12 @@ func redactQuotes(text string) string {
 	if end == len(text) {
 		return text
 	}
-	return text[:end] + ": " + maskText
-}
-
-// maskValue masks the value of a field; nil stays nil.
-func maskValue(value json.RawMessage) json.RawMessage {
-	if value == nil {
-		return nil
-	}
-	return json.RawMessage(mask)
+	return text[:end] + ": " + mask
 }
 
 // maskSecrets masks Secrets in JSON about an object of a kind.
 func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
-	ofSecret := isSecretResource(about)
+	ofSecret := about.GroupKind().IsSecret()
 	if text == nil || !ofSecret && !mayHaveSecret(text) {
 		return text
 	}
@@ -97,8 +50,8 @@ func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
 		if !is {
 			return value
 		}
-		if apiVersion, kind := typeOf(members); isSecret(apiVersion, kind) {
-			maskSecret(members)
+		if object.IsSecret(members) {
+			object.MaskSecret(members, mask)
 		}
 		if ofSecret {
 			maskParts(members)
@@ -113,46 +66,11 @@ func mayHaveSecret(text json.RawMessage) bool {
 	return bytes.Contains(text, []byte(`"Secret"`)) || bytes.Contains(text, []byte(`\u`))
 }
 
-// maskSecret masks one Secret.
-func maskSecret(secret map[string]any) {
-	for _, name := range [...]string{"data", "stringData"} {
-		maskValues(secret, name)
-	}
-	metadata, _ := secret["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for key, value := range annotations {
-		if holdsCopy(key) || mayHoldCopy(value) {
-			annotations[key] = maskText
-		}
-	}
-}
-
-// maskText is mask as a decoded string.
-const maskText = "••••••"
-
-// maskValues masks the values of a field, or the whole field if it is not an object.
-func maskValues(members map[string]any, name string) {
-	value, given := members[name]
-	if !given || value == nil {
-		return
-	}
-	values, is := value.(map[string]any)
-	if !is {
-		members[name] = maskText
-		return
-	}
-	for key, each := range values {
-		if each != nil {
-			values[key] = maskText
-		}
-	}
-}
-
 // maskParts masks parts of a Secret that have no kind of their own: patches and changed
 // fields.
 func maskParts(members map[string]any) {
 	if patch, is := members["patch"].(map[string]any); is {
-		maskSecret(patch)
+		object.MaskSecret(patch, mask)
 	}
 	for _, name := range [...]string{"changes", "jsonPatch"} {
 		items, _ := members[name].([]any)
@@ -170,11 +88,9 @@ func maskChange(change map[string]any) {
 	if strings.HasPrefix(path, "/") || path == "" {
 		path = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), "~1", "/")
 	}
-	whole := path == "" || path == "metadata" || isSensitive(path)
-	annotation := strings.HasPrefix(path, "metadata.annotations")
 	for _, side := range [...]string{"from", "to", "value"} {
-		if change[side] != nil && (whole || annotation && mayHoldCopy(change[side])) {
-			change[side] = maskText
+		if change[side] != nil && object.IsSecretField(path) {
+			change[side] = mask
 		}
 	}
 }
@@ -193,7 +109,7 @@ func transformJSON(text json.RawMessage, edit func(any) any) json.RawMessage {
 	reader.UseNumber()
 	var value any
 	if reader.Decode(&value) != nil {
-		return json.RawMessage(mask)
+		return json.RawMessage(strconv.Quote(mask))
 	}
 	return marshal(transformValue(value, edit))
 }

@@ -91,7 +91,7 @@ func (m *memory) fields(v reflect.Value) {
 		return
 	}
 	if resource, is := reflect.TypeAssert[object.Resource](v); is {
-		m.secret = m.secret || isSecretResource(resource)
+		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
 	for i := range v.NumField() {
@@ -112,5 +112,3 @@ func (m *memory) elements(v reflect.Value) {
 		}
 	}
 }
-
-func isSecretResource(r object.Resource) bool { return isSecret(r.APIVersion(), r.Kind) }

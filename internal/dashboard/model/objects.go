@@ -241,7 +241,7 @@ func (s *ManagedObject) View() ObjectState {
 
 // mentionsSecret reports whether a location is one of Secrets.
 func mentionsSecret(places []record.Location) bool {
-	return slices.ContainsFunc(places, func(p record.Location) bool { return isSecretResource(p.Resource) })
+	return slices.ContainsFunc(places, func(p record.Location) bool { return p.Resource.GroupKind().IsSecret() })
 }
 
 func locationsOf(places []record.Location) (all []Location) {

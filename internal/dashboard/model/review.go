@@ -41,14 +41,14 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	if response != nil && response.Denial != nil {
 		review.Denied, review.Message, review.Reason = true, response.Denial.Message, response.Denial.Reason
-		if isSecretResource(w.resource) {
+		if w.resource.GroupKind().IsSecret() {
 			review.Message = redactQuotes(review.Message)
 		}
 	}
 	if !w.whole {
 		return review
 	}
-	review.Requested = requestedChanges(request, w.resource)
+	review.Requested = requestedChanges(request)
 	if response != nil && response.Denial == nil {
 		review.Changes = mutations(request, response, w.resource)
 	}
@@ -56,7 +56,7 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 }
 
 // requestedChanges returns the fields that an update changes.
-func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change {
+func requestedChanges(r *hook.ReviewRequest) []Change {
 	if len(r.OldObject) == 0 || len(r.Object) == 0 {
 		return nil
 	}
@@ -65,11 +65,8 @@ func requestedChanges(r *hook.ReviewRequest, resource object.Resource) []Change 
 	if errBefore != nil || errAfter != nil {
 		return nil
 	}
-	changes, err := plan.Compare(before, after)
-	if err != nil {
-		return nil
-	}
-	return maskChanges(changes, resource)
+	changes, _ := plan.Compare(before, after) // Nil after an error.
+	return changes
 }
 
 // mutations returns the fields that the patch of a webhook changes.
@@ -99,7 +96,7 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 		}
 		changes = append(changes, change)
 	}
-	return maskChanges(changes, resource)
+	return plan.MaskSecret(resource.GroupKind(), changes)
 }
 
 // pointer splits a JSON pointer.

@@ -43,7 +43,7 @@ func renderSteps(steps []record.Step, resource object.Resource, whole bool) []St
 // failedOnSecret reports whether a write of a Secret failed.
 func failedOnSecret(run *record.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s record.Step) bool {
-		return s.Write != nil && s.Write.Err != nil && isSecretResource(s.Write.Resource)
+		return s.Write != nil && s.Write.Err != nil && s.Write.Resource.GroupKind().IsSecret()
 	})
 }
 
@@ -178,9 +178,7 @@ func (w *renderer) action(a *plan.Action) Action {
 	if !w.whole {
 		return action
 	}
-	if changes, err := plan.Diff(*a); err == nil {
-		action.Changes = maskChanges(changes, a.Resource)
-	}
+	action.Changes, _ = plan.Diff(*a) // Without changes, if an object is malformed.
 	return action
 }
 
@@ -193,22 +191,10 @@ func (w *renderer) write(t *record.Write) *Write {
 	if !w.whole || t.After == nil || t.Unchanged || unknownChange(t) {
 		return write
 	}
-	if changes, err := plan.Compare(t.Before, t.After); err == nil {
-		write.Changes = maskChanges(changes, t.Resource)
-	}
+	write.Changes, _ = plan.Compare(t.Before, t.After) // As above.
 	return write
 }
 
 // unknownChange reports that the effect of a write is unknown: an applied object was not in
 // the cache.
 func unknownChange(t *record.Write) bool { return t.Verb == plan.Apply && t.Before == nil }
-
-// maskChanges masks the values in changes of a Secret.
-func maskChanges(changes []Change, resource object.Resource) []Change {
-	for i := range changes {
-		if c := &changes[i]; isSecretResource(resource) && isSensitive(c.Path) {
-			c.From, c.To = maskValue(c.From), maskValue(c.To)
-		}
-	}
-	return changes
-}

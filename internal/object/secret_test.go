@@ -1,12 +1,11 @@
-package userclient_test
+package object_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestMaskSecret(t *testing.T) {
@@ -34,21 +33,20 @@ func TestMaskSecret(t *testing.T) {
 		{"values that are no text", `{"apiVersion":"v1","kind":"Secret","data":{"a":["hunter2"]}}`, `{"apiVersion":"v1","data":{"a":"***"},"kind":"Secret"}`, 1},
 		{"nothing", `null`, `null`, 0},
 	} {
-		var object map[string]any
-		if err := json.Unmarshal([]byte(test.object), &object); err != nil {
+		var members map[string]any
+		if err := json.Unmarshal([]byte(test.object), &members); err != nil {
 			t.Fatal(err)
 		}
-		before, _ := json.Marshal(object)
-		masked, hidden := userclient.MaskSecret(object, "***")
-		shown, _ := json.Marshal(masked)
+		hidden := 0
+		if object.IsSecret(members) {
+			hidden = object.MaskSecret(members, "***")
+		}
+		shown, _ := json.Marshal(members)
 		if string(shown) != test.want || hidden != test.hidden {
 			t.Errorf("%s: %d hidden\n\tgot  %s\n\twant %s", test.name, hidden, shown, test.want)
 		}
 		if test.hidden > 0 && strings.Contains(string(shown), "hunter2") {
 			t.Errorf("%s: the value is shown", test.name)
-		}
-		if after, _ := json.Marshal(object); !bytes.Equal(after, before) {
-			t.Errorf("%s: the object itself was changed", test.name)
 		}
 	}
 }
