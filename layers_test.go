@@ -15,8 +15,8 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/queue"},
-	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/..."},
-	{"internal/apply", "internal/admission", "internal/credential", "internal/related"},
+	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/request"},
+	{"internal/apply", "internal/admission/...", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller"},
 	{"internal/controller/compose", "internal/controller/handle"},
@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"internal/dashboard/userclient", "internal/diff", "internal/dashboard/wire", "internal/dashboard/form"},
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
-	{"internal/manager/request"},
+	{"internal/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/leader"},
 	{"internal/manager/rbac"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
@@ -38,6 +38,9 @@ var layers = [][]string{
 
 // siblings lists the imports allowed within one layer, each with its reason.
 var siblings = []struct{ from, to, why string }{
+	{"internal/admission/...", "internal/admission", "the programs that its packages serve and register"},
+	{"internal/admission/register", "internal/admission/certs", "configurations have the CAs of the certificates"},
+	{"internal/admission/server", "internal/admission/patch", "responses have patches"},
 	{"api/metacontroller/v1alpha1", "api/v1alpha1", "both groups report one and the same status"},
 	{"controlplane/...", "controlplane/...", "a nested module orders its own packages"},
 	{"examples/...", "examples/...", "the types of an example's API and its program"},
@@ -92,7 +95,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
-		"internal/cache", "internal/apply", "internal/admission", "internal/manager/...",
+		"internal/cache", "internal/apply", "internal/admission/...", "internal/request", "internal/manager/...",
 		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/patch"
 )
 
 // User is the user who requests a change.
@@ -172,6 +172,6 @@ func (r *Review[T]) diffObject() error {
 	if err != nil {
 		return fmt.Errorf("write the object as JSON: %w", err)
 	}
-	r.response.Object, err = admission.Rebase(r.request.Object, r.before, after)
+	r.response.Object, err = patch.Rebase(r.request.Object, r.before, after)
 	return err
 }

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 )
 
 const (
@@ -26,23 +28,23 @@ const (
 
 // certificateTest is a Keeper at work.
 type certificateTest struct {
-	*admission.CertificateManager
+	*certs.Manager
 
 	clock *clocktesting.FakeClock
 }
 
-func newTestManager(t *testing.T, o admission.CertificateManagerOptions) *certificateTest {
+func newTestManager(t *testing.T, o certs.Options) *certificateTest {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Now())
 	o.Names, o.Clock, o.Log = []string{"setpoint.ops.svc"}, fake, slog.New(slog.DiscardHandler)
-	return &certificateTest{admission.NewCertificateManager(o), fake}
+	return &certificateTest{certs.New(o), fake}
 }
 
 // newSecretManager is a Keeper of a replica in the cluster.
 func newSecretManager(t *testing.T, c *fakeAPIServer) *certificateTest {
 	t.Helper()
-	return newTestManager(t, admission.CertificateManagerOptions{
-		Secret: admission.SecretRef{Namespace: "ops", Name: "setpoint-admission"}, Store: c.store(), Client: c.client(),
+	return newTestManager(t, certs.Options{
+		Secret: types.NamespacedName{Namespace: "ops", Name: "setpoint-admission"}, Store: c.store(), Client: c.client(),
 	})
 }
 
@@ -281,7 +283,7 @@ func TestForeignSecretsAreKept(t *testing.T) {
 }
 
 func TestCertificatesInMemory(t *testing.T) {
-	k := newTestManager(t, admission.CertificateManagerOptions{Lifetimes: admission.Lifetimes{Certificate: time.Hour}})
+	k := newTestManager(t, certs.Options{Lifetimes: certs.Lifetimes{Certificate: time.Hour}})
 	k.follow(t)
 	eventually(t, "there is one", k.isTrusted)
 	first := k.serial()

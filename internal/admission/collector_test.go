@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -37,11 +38,11 @@ func collector(t *testing.T, c *fakeAPIServer) *collectorTest {
 		}
 		return nil
 	}
-	one := admission.NewCollector(admission.CollectorOptions{
+	one := register.NewCollector(register.CollectorOptions{
 		Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
-		OwnLease:  func() admission.ObjectName { return admission.ObjectName{Namespace: "home", Name: "me-process"} },
+		OwnLease:  func() types.NamespacedName { return types.NamespacedName{Namespace: "home", Name: "me-process"} },
 		Unused:    func() (unused bool) { c.with(func() { unused = k.unused }); return unused },
-		OnRemoved: func(o *object.Object, lease admission.ObjectName) { k.removed <- o.Name() + " of " + lease.String() },
+		OnRemoved: func(o *object.Object, lease types.NamespacedName) { k.removed <- o.Name() + " of " + lease.String() },
 	})
 	run(t, one.Run)
 	return k
@@ -167,20 +168,20 @@ func (c *fakeAPIServer) paths(text string) (paths []string) {
 func TestRegistrarNamesItsLease(t *testing.T) {
 	c := newFakeAPIServer(t)
 	r := registrar(t, c)
-	var lease admission.ObjectName
-	byAddress := func(a admission.Address) *registrarTest {
-		return &registrarTest{admission.NewRegistrar(admission.RegistrarOptions{
-			Registration: admission.Registration{Address: a, Namespace: "ops", Group: "setpoint", Lease: func() (reservation admission.ObjectName) {
+	var lease types.NamespacedName
+	byAddress := func(a register.Address) *registrarTest {
+		return &registrarTest{register.New(register.Options{
+			Registration: register.Registration{Address: a, Namespace: "ops", Group: "setpoint", Lease: func() (reservation types.NamespacedName) {
 				c.with(func() { reservation = lease })
 				return reservation
 			}},
-			Certificates: r.keeper.CertificateManager, Store: c.store(), Client: c.client(), Clock: r.keeper.clock, Log: slog.New(slog.DiscardHandler),
+			Certificates: r.keeper.Manager, Store: c.store(), Client: c.client(), Clock: r.keeper.clock, Log: slog.New(slog.DiscardHandler),
 		}), t, c, r.keeper}
 	}
 	named := func() string { return c.get(validatingPath + "/a").GetAnnotations()["setpoint.dev/admission-lease"] }
-	outside := byAddress(admission.Address{URL: "https://127.0.0.1:9443"})
+	outside := byAddress(register.Address{URL: "https://127.0.0.1:9443"})
 	stop := outside.registered("a")
-	for _, reservation := range []admission.ObjectName{{}, {Namespace: "home", Name: "guard-process"}, {}, {Namespace: "home", Name: "guard-process"}} {
+	for _, reservation := range []types.NamespacedName{{}, {Namespace: "home", Name: "guard-process"}, {}, {Namespace: "home", Name: "guard-process"}} {
 		want := ""
 		if reservation.Name != "" {
 			want = reservation.String()
@@ -190,7 +191,7 @@ func TestRegistrarNamesItsLease(t *testing.T) {
 		eventually(t, "it names "+want, func() bool { return named() == want })
 	}
 	stop()
-	inside := byAddress(admission.Address{Service: admission.ServiceRef{Namespace: "ops", Name: "setpoint"}})
+	inside := byAddress(register.Address{Service: register.ServiceRef{Namespace: "ops", Name: "setpoint"}})
 	inside.registered("a")
 	eventually(t, "it names none", func() bool { return named() == "" })
 }

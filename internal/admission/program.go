@@ -1,12 +1,12 @@
-// Package admission serves the admission webhooks of controllers.
+// Package admission describes the admission webhooks of controllers: what to review, and
+// the paths of the webhooks.
 //
-// It contains the HTTPS server, its certificates and their rotation, the webhook
-// configurations, the probe that checks whether the API server reaches the server, and
-// the conversion of an AdmissionReview to a hook request and back. It knows neither the
-// specs of controllers nor the leader.
+// Its packages do the work, each for the programs of all controllers: server serves
+// reviews, certs renews the certificates of the server, register tells the API server of
+// the webhooks and probes whether it reaches them, and patch compares objects. They know
+// neither the specs of controllers nor the leader.
 //
-// The manager runs one Server, and a Registrar while it leads. Package compile and the
-// SDK make the programs.
+// The manager runs them. Package compile and the SDK make the programs.
 package admission
 
 import (
@@ -18,6 +18,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// DefaultTimeout is the default of Kubernetes.
+const DefaultTimeout = 10 * time.Second
+
+// Labels of the objects that Setpoint stores.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagerName    = "setpoint"
 )
 
 // Program is the webhooks of one controller.
@@ -82,6 +92,24 @@ type Rule struct {
 
 // Condition is a CEL expression of matchConditions.
 type Condition struct{ Name, Expression string }
+
+// ControllerGroups are the groups of controllers.
+func ControllerGroups() []string { return []string{"setpoint.dev", "metacontroller.k8s.io"} }
+
+// ExemptGroup reports whether objects of a group cannot be reviewed, because users need
+// them to repair, suspend or delete a hook that is down. The API server exempts webhook
+// configurations itself.
+func ExemptGroup(group string) bool {
+	return group == "admissionregistration.k8s.io" || slices.Contains(ControllerGroups(), group)
+}
+
+// Permission is some verbs on a resource, in a namespace or in all, and on one object if
+// Name is set.
+type Permission struct {
+	Resource        object.Resource
+	Verbs           []string
+	Namespace, Name string
+}
 
 // Observer receives what a Server does. It must be fast.
 type Observer interface {

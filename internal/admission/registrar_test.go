@@ -18,6 +18,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 // registrarTest is a Registrar at work, and the Keeper whose bundle it registers.
 type registrarTest struct {
-	*admission.Registrar
+	*register.Registrar
 
 	t       *testing.T
 	cluster *fakeAPIServer
@@ -36,15 +38,15 @@ type registrarTest struct {
 
 func registrar(t *testing.T, c *fakeAPIServer) *registrarTest {
 	t.Helper()
-	k := newTestManager(t, admission.CertificateManagerOptions{})
+	k := newTestManager(t, certs.Options{})
 	k.follow(t)
 	run(t, k.Renew)
-	return &registrarTest{admission.NewRegistrar(admission.RegistrarOptions{
-		Registration: admission.Registration{
-			Address:   admission.Address{Service: admission.ServiceRef{Namespace: "ops", Name: "setpoint"}},
+	return &registrarTest{register.New(register.Options{
+		Registration: register.Registration{
+			Address:   register.Address{Service: register.ServiceRef{Namespace: "ops", Name: "setpoint"}},
 			Namespace: "ops", Group: "setpoint",
 		},
-		Certificates: k.CertificateManager, Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
+		Certificates: k.Manager, Store: c.store(), Client: c.client(), Clock: k.clock, Log: slog.New(slog.DiscardHandler),
 	}), t, c, k}
 }
 
@@ -135,7 +137,7 @@ func TestRegistrarKeepsConfigurations(t *testing.T) {
 			now := c.get(path)
 			return now != nil && withoutVersion(now) == before
 		})
-		eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Err == nil })
+		eventually(t, "all is well", func() bool { return r.Health("a").Registered && r.Health("a").Problem == "" })
 		r.expectNoWrites() // The API server limits clients that send many of these.
 	}
 
@@ -198,7 +200,7 @@ func TestRegistrarLeavesForeignConfigurations(t *testing.T) {
 	run(t, r.Run)
 	eventually(t, "it is said", func() bool {
 		h := r.Health("a")
-		return !h.Registered && h.Err != nil && strings.Contains(h.Err.Error(), "ValidatingWebhookConfiguration a does not belong to this Setpoint")
+		return !h.Registered && strings.Contains(h.Problem, "ValidatingWebhookConfiguration a does not belong to this Setpoint")
 	})
 	if c.get(path).GetLabels() != nil {
 		t.Error("it was written over")
@@ -226,7 +228,7 @@ func TestRegistrarBacksOffOnConflicts(t *testing.T) {
 	c.edit(path, func(o *unstructured.Unstructured) { set(o, int64(30), "timeoutSeconds") })
 	eventually(t, "it is said", func() bool {
 		h := r.Health("a")
-		return h.Err != nil && strings.Contains(h.Err.Error(), "another client keeps changing")
+		return strings.Contains(h.Problem, "another client keeps changing")
 	})
 	if !theirs() {
 		t.Error("it was undone at once")
@@ -234,7 +236,7 @@ func TestRegistrarBacksOffOnConflicts(t *testing.T) {
 	eventually(t, "it is undone later", func() bool { r.keeper.clock.Step(time.Second); return !theirs() })
 	eventually(t, "it is forgiven", func() bool {
 		r.keeper.clock.Step(time.Minute)
-		return r.Health("a").Err == nil && r.Health("a").Registered
+		return r.Health("a").Problem == "" && r.Health("a").Registered
 	})
 }
 
@@ -253,7 +255,7 @@ func TestRegistrarForbidden(t *testing.T) {
 			run(t, r.Run)
 			eventually(t, "it is said", func() bool {
 				h := r.Health("a")
-				return h.Err != nil && strings.Contains(h.Err.Error(), "forbidden: no access") && !h.Registered
+				return strings.Contains(h.Problem, "forbidden: no access") && !h.Registered
 			})
 			c.with(func() { c.refuse = nil })
 			eventually(t, "it works", func() bool {
@@ -314,16 +316,16 @@ func TestProbe(t *testing.T) {
 		return newWebhook(w, labels)
 	}
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == admission.Reachable })
+	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
 	for _, step := range []struct {
 		lease   func(http.ResponseWriter, map[string]string) error
-		reach   admission.Reachability
+		reach   register.Reachability
 		message string
 	}{
-		{unreached(`failed calling webhook "probe.self.a.setpoint.dev": failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`), admission.Unreachable, "dial tcp 10.0.0.7:443: connect: connection refused"},
-		{nil, admission.Unreachable, "the API server does not call the registered webhooks"},
-		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, admission.ReachabilityUnknown, "probe in namespace ops: leases is forbidden: no access"},
-		{newWebhook, admission.Reachable, ""},
+		{unreached(`failed calling webhook "probe.self.a.setpoint.dev": failed to call webhook: Post "https://setpoint.ops.svc:443/probe/a?timeout=5s": dial tcp 10.0.0.7:443: connect: connection refused`), register.Unreachable, "dial tcp 10.0.0.7:443: connect: connection refused"},
+		{nil, register.Unreachable, "the API server does not call the registered webhooks"},
+		{func(http.ResponseWriter, map[string]string) error { return forbidden("leases") }, register.ReachabilityUnknown, "probe in namespace ops: leases is forbidden: no access"},
+		{newWebhook, register.Reachable, ""},
 	} {
 		c.with(func() { c.lease = step.lease })
 		eventually(t, "it is "+string(step.reach)+": "+step.message, func() bool {
@@ -342,7 +344,7 @@ func TestProbeFailureThreshold(t *testing.T) {
 	var tries int
 	c.lease = newWebhook
 	r.registered("a")
-	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == admission.Reachable })
+	eventually(t, "it is reachable", func() bool { return r.Health("a").Reachability == register.Reachable })
 	c.with(func() {
 		c.lease = func(w http.ResponseWriter, labels map[string]string) error {
 			tries++
@@ -354,7 +356,7 @@ func TestProbeFailureThreshold(t *testing.T) {
 	})
 	eventually(t, "it was tried", func() bool {
 		r.keeper.clock.Step(5 * time.Second)
-		if h := r.Health("a"); h.Reachability != admission.Reachable {
+		if h := r.Health("a"); h.Reachability != register.Reachable {
 			t.Fatalf("became %+v", h)
 		}
 		done := false
@@ -368,10 +370,10 @@ func TestUnregister(t *testing.T) {
 	r := registrar(t, c)
 	stop := r.registered("a", "b")
 	stop()
-	if err := admission.Unregister(context.Background(), c.client(), "watchers"); err != nil || len(r.stored()) != 4 {
+	if err := register.Unregister(context.Background(), c.client(), "watchers"); err != nil || len(r.stored()) != 4 {
 		t.Errorf("removed another's: %v, %v", r.stored(), err)
 	}
-	if err := admission.Unregister(context.Background(), c.client(), "setpoint"); err != nil || len(r.stored()) != 0 {
+	if err := register.Unregister(context.Background(), c.client(), "setpoint"); err != nil || len(r.stored()) != 0 {
 		t.Errorf("left %v, %v", r.stored(), err)
 	}
 }

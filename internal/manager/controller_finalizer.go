@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // setFinalizer sets Setpoint's finalizer on a controller object and stores in its status

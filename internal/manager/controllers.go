@@ -20,9 +20,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // controllerSet starts, stops and replaces controllers: one per controller object, or the

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/config/crd"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // installCRDs installs or upgrades the CRDs and waits until they are served. It retries

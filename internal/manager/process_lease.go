@@ -13,10 +13,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/setpoint-dev/setpoint/internal/admission"
 )
 
 // processLeaseInterval is the interval of renewals without leader election. A process is
@@ -49,7 +48,7 @@ type processLease struct {
 	// onHeld is called when this process acquires or loses the Lease; notified is what it
 	// was last called for.
 	onHeld   func()
-	notified admission.ObjectName
+	notified types.NamespacedName
 }
 
 // observedLease is a Lease at its last observed renewal.
@@ -165,16 +164,16 @@ func (p *processLease) recordRenewal(lease *coordinationv1.Lease, err error) {
 
 // held returns the Lease if this process holds it, for objects that are to be removed with
 // the process; the zero ObjectName if it was not renewed for half of its duration.
-func (p *processLease) held() admission.ObjectName {
+func (p *processLease) held() types.NamespacedName {
 	if p == nil {
-		return admission.ObjectName{}
+		return types.NamespacedName{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.renewed.IsZero() || p.now().Sub(p.renewed) > processLeaseExpiry*p.interval/2 {
-		return admission.ObjectName{}
+		return types.NamespacedName{}
 	}
-	return admission.ObjectName{Namespace: p.namespace, Name: p.name}
+	return types.NamespacedName{Namespace: p.namespace, Name: p.name}
 }
 
 // notifyHeld calls onHeld if held has changed.

@@ -16,9 +16,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
@@ -231,7 +231,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 		t.Error("failed request", err)
 	}
 	var none *processLease
-	if none.held() != (admission.ObjectName{}) {
+	if none.held() != (types.NamespacedName{}) {
 		t.Error("a nil processLease holds a Lease")
 	}
 }
@@ -251,7 +251,7 @@ func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
 	m := &Manager{options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
 	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", processLeaseName(m.options)} {
-		if !slices.Contains(exempt, admission.ObjectName{Namespace: "ops", Name: want}) {
+		if !slices.Contains(exempt, types.NamespacedName{Namespace: "ops", Name: want}) {
 			t.Errorf("%s is not exempt; exempt are %v", want, exempt)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // resolve returns the resource of an apiVersion and plural.

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -23,7 +24,7 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 	if !m.canRemoveStaleWebhooks(ctx) {
 		return
 	}
-	admission.NewCollector(admission.CollectorOptions{
+	register.NewCollector(register.CollectorOptions{
 		Store: m.store, Client: m.client, OwnLease: m.processLease.held, Unused: m.webhooks.unused, Log: m.log, OnRemoved: m.recordStaleWebhook,
 	}).Run(ctx)
 }
@@ -31,7 +32,7 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 // canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
 func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	for {
-		missing, err := rbac.Missing(ctx, m.client, rbac.ForWebhooks(admission.CollectorPermissions()))
+		missing, err := rbac.Missing(ctx, m.client, rbac.ForWebhooks(register.CollectorPermissions()))
 		if err == nil {
 			return len(missing) == 0
 		}
@@ -44,9 +45,9 @@ func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 	}
 }
 
-func (m *Manager) recordStaleWebhook(o *object.Object, lease admission.ObjectName) {
+func (m *Manager) recordStaleWebhook(o *object.Object, lease types.NamespacedName) {
 	m.events.EventAt(hook.ObjectEvent{
 		APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: o.UID(),
-		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: admission.AbandonedMessage(o, lease)},
+		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonProcessGone, Message: register.AbandonedMessage(o, lease)},
 	})
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 )
 
 // Uninstall removes the webhook configurations of a Manager with these options, and the
@@ -16,9 +19,9 @@ func Uninstall(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	err = admission.Unregister(ctx, client, o.registrationGroup())
-	if secret := o.certificateSecret(); secret != (admission.SecretRef{}) {
-		err = errors.Join(err, admission.DeleteSecret(ctx, client, secret))
+	err = register.Unregister(ctx, client, o.registrationGroup())
+	if secret := o.certificateSecret(); secret != (types.NamespacedName{}) {
+		err = errors.Join(err, certs.DeleteSecret(ctx, client, secret))
 	}
 	return err
 }

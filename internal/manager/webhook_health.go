@@ -10,6 +10,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -107,15 +108,15 @@ func (s *webhookServer) registeredCondition(program string) conditionState {
 		return conditionState{false, setpoint.ReasonStarting, "the webhook server is starting"}
 	}
 	switch health := registrar.Health(program); {
-	case health.Err != nil:
-		return conditionState{false, setpoint.ReasonUnregistered, health.Err.Error()}
+	case health.Problem != "":
+		return conditionState{false, setpoint.ReasonUnregistered, health.Problem}
 	case !health.Registered:
 		return conditionState{false, setpoint.ReasonStarting, "the webhooks are being registered"}
-	case health.Reachability == admission.Unreachable:
+	case health.Reachability == register.Unreachable:
 		return conditionState{false, setpoint.ReasonUnreachable, "the API server cannot reach the webhooks: " + health.ReachabilityMessage}
-	case health.Reachability == admission.ReachabilityUnknown && health.ReachabilityMessage != "":
+	case health.Reachability == register.ReachabilityUnknown && health.ReachabilityMessage != "":
 		return conditionState{true, setpoint.ReasonReady, "the webhooks are registered; whether the API server reaches them is unknown: " + health.ReachabilityMessage}
-	case health.Reachability == admission.ReachabilityUnknown:
+	case health.Reachability == register.ReachabilityUnknown:
 		return conditionState{false, setpoint.ReasonStarting, "checking whether the API server reaches the webhooks"}
 	}
 	return conditionState{true, setpoint.ReasonReady, "the webhooks are registered and reachable"}

@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 )
 
 // AdmissionOptions configure the webhook server and how the API server reaches it. Without a
@@ -38,11 +40,11 @@ type AdmissionOptions struct {
 
 // lifetimes returns the lifetimes of certificates. API servers get time to load a new CA,
 // less where certificates are short-lived.
-func (a AdmissionOptions) lifetimes() admission.Lifetimes {
+func (a AdmissionOptions) lifetimes() certs.Lifetimes {
 	if a.CertificateLifetime == 0 {
-		return admission.Lifetimes{}
+		return certs.Lifetimes{}
 	}
-	return admission.Lifetimes{
+	return certs.Lifetimes{
 		Certificate:      a.CertificateLifetime,
 		Authority:        8 * a.CertificateLifetime,
 		PropagationDelay: min(5*time.Minute, a.CertificateLifetime/3),
@@ -84,11 +86,11 @@ func (o *Options) shutdownDelay() time.Duration {
 
 // certificateSecret returns the Secret with the certificates; the zero value if they are in
 // memory only.
-func (o *Options) certificateSecret() admission.SecretRef {
+func (o *Options) certificateSecret() types.NamespacedName {
 	if !o.usesService() {
-		return admission.SecretRef{}
+		return types.NamespacedName{}
 	}
-	return admission.SecretRef{Namespace: o.Namespace, Name: o.Admission.Service + "-admission"}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Admission.Service + "-admission"}
 }
 
 // registrationGroup identifies the webhook configurations of this Setpoint and its replicas,
@@ -104,16 +106,16 @@ func (o *Options) registrationGroup() string {
 }
 
 // webhookAddress returns the address that API servers use.
-func (o *Options) webhookAddress(served net.Addr) (admission.Address, error) {
+func (o *Options) webhookAddress(served net.Addr) (register.Address, error) {
 	switch {
 	case o.Admission.URL != "":
-		return admission.Address{URL: o.Admission.URL}, nil
+		return register.Address{URL: o.Admission.URL}, nil
 	case o.Admission.Service != "":
-		return admission.Address{Service: admission.ServiceRef{Namespace: o.Namespace, Name: o.Admission.Service, Port: o.Admission.Port}}, nil
+		return register.Address{Service: register.ServiceRef{Namespace: o.Namespace, Name: o.Admission.Service, Port: o.Admission.Port}}, nil
 	case isLoopbackURL(o.Config.Host):
-		return admission.Address{URL: "https://" + served.String()}, nil
+		return register.Address{URL: "https://" + served.String()}, nil
 	}
-	return admission.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", o.Config.Host, served)
+	return register.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", o.Config.Host, served)
 }
 
 // isLoopbackURL reports whether an address is on this machine.

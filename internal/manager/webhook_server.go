@@ -16,10 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/admission/server"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // webhookServer serves admission webhooks. It starts with the first controller that has
@@ -41,8 +44,8 @@ type webhookServer struct {
 	// process stay.
 	rejected map[queue.Key]bool
 	// server and registrar are nil before the address is open.
-	server    *admission.Server
-	registrar *admission.Registrar
+	server    *server.Server
+	registrar *register.Registrar
 	// owner owns the webhook configurations of programs without an owner; nil for none.
 	owner *metav1.OwnerReference
 	// listenErr is why the address cannot be opened.
@@ -207,30 +210,30 @@ func (s *webhookServer) setListenErr(err error) {
 }
 
 // serve serves webhooks and, while this replica leads, registers them and renews certificates.
-func (s *webhookServer) serve(ctx context.Context, listener net.Listener, address admission.Address) error {
+func (s *webhookServer) serve(ctx context.Context, listener net.Listener, address register.Address) error {
 	o := &s.manager.options
-	certificates := admission.NewCertificateManager(admission.CertificateManagerOptions{
+	certificates := certs.New(certs.Options{
 		Names: address.Names(), Lifetimes: o.Admission.lifetimes(),
 		Secret: o.certificateSecret(), Store: s.manager.store, Client: s.manager.client, Log: s.manager.log,
 	})
-	server := admission.NewServer(admission.ServerOptions{
+	reviews := server.New(server.Options{
 		Observer: s, Log: s.manager.log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
 		MaxConnections: maxReviewConnections(maxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.Admission.clientCAs(),
 	})
-	registrar := admission.NewRegistrar(admission.RegistrarOptions{
-		Registration: admission.Registration{Address: address, Namespace: o.Namespace, Group: o.registrationGroup(), Exempt: s.manager.ownObjects(), Lease: s.manager.processLease.held},
+	registrar := register.New(register.Options{
+		Registration: register.Registration{Address: address, Namespace: o.Namespace, Group: o.registrationGroup(), Exempt: s.manager.ownObjects(), Lease: s.manager.processLease.held},
 		Certificates: certificates, Store: s.manager.store, Client: s.manager.client, Log: s.manager.log,
 	})
 	owner := s.namespaceOwner(ctx)
 	s.mu.Lock()
-	s.server, s.registrar, s.owner = server, registrar, owner
+	s.server, s.registrar, s.owner = reviews, registrar, owner
 	s.publish()
 	s.mu.Unlock()
 	s.manager.log.Info("serving webhooks", "address", listener.Addr().String(), "to", address.String())
 	defer s.unregister(ctx, address)
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Serve(ctx, listener) })
+	group.Go(func() error { return reviews.Serve(ctx, listener) })
 	group.Go(func() error { return certificates.Watch(ctx) })
 	group.Go(func() error { s.manager.leader.WhileLeading(ctx, certificates.Renew); return nil })
 	group.Go(func() error { s.manager.leader.WhileLeading(ctx, registrar.Run); return nil })
@@ -271,13 +274,13 @@ const unregisterTimeout = 5 * time.Second
 
 // unregister removes the webhook configurations when a process ends that no other replica
 // replaces: one that is called by its own URL.
-func (s *webhookServer) unregister(ctx context.Context, address admission.Address) {
+func (s *webhookServer) unregister(ctx context.Context, address register.Address) {
 	if address.URL == "" || s.manager.options.LeaderElection.Enabled {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
 	defer cancel()
-	err := admission.Unregister(ctx, s.manager.client, s.manager.options.registrationGroup())
+	err := register.Unregister(ctx, s.manager.client, s.manager.options.registrationGroup())
 	// Without an API server there is nothing to unregister.
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		s.manager.log.Warn("webhook configurations not removed", "error", err.Error())

@@ -15,6 +15,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/admission/server"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -47,8 +50,8 @@ func TestWebhookServerWithdrawsPrograms(t *testing.T) {
 	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 	newTestControllers(m)
 	s := m.webhooks
-	s.server = admission.NewServer(admission.ServerOptions{Observer: s})
-	s.registrar = admission.NewRegistrar(admission.RegistrarOptions{})
+	s.server = server.New(server.Options{Observer: s})
+	s.registrar = register.New(register.Options{})
 	key := queue.Key{Namespace: "kind", Name: "policy"}
 	const path = "/admit/setpoint-policy/no"
 	expect := func(step string, code int, allowed bool) {
@@ -117,7 +120,7 @@ func TestWebhookAddress(t *testing.T) {
 // However short-lived certificates are, a new CA is loaded everywhere before the previous one,
 // which is replaced at two thirds of its lifetime, expires.
 func TestCertificateLifetimes(t *testing.T) {
-	if got := (AdmissionOptions{}).lifetimes(); got != (admission.Lifetimes{}) {
+	if got := (AdmissionOptions{}).lifetimes(); got != (certs.Lifetimes{}) {
 		t.Errorf("unset: %+v, want the defaults", got)
 	}
 	for _, life := range []time.Duration{time.Second, 10 * time.Minute, 90 * 24 * time.Hour} {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/patch"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -71,15 +71,15 @@ func requestedChanges(r *hook.ReviewRequest) []Change {
 
 // mutations returns the fields that the patch of a webhook changes.
 func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Resource) []Change {
-	patch, err := admission.PatchFor(r, v)
-	if err != nil || patch == nil {
+	operationsJSON, err := patch.For(r, v)
+	if err != nil || operationsJSON == nil {
 		return nil
 	}
 	var operations []struct {
 		Op, Path, From string
 		Value          json.RawMessage
 	}
-	if json.Unmarshal(patch, &operations) != nil {
+	if json.Unmarshal(operationsJSON, &operations) != nil {
 		return nil
 	}
 	var changes []Change

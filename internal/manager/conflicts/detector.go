@@ -11,9 +11,9 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // detectInterval is the interval of detection.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager/request"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // lock is client-go's LeaseLock with two additions: a leader that finds another holder

@@ -3,7 +3,8 @@ package rbac
 import (
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
@@ -30,7 +31,7 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permi
 		all = append(all, handlerPermissions(&c.Handlers[i])...)
 	}
 	if c.Admission != nil {
-		all = append(all, ForWebhooks(admission.Permissions(o.CertificateSecret, o.Namespace))...)
+		all = append(all, ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret), register.Permissions(o.Namespace)))...)
 	}
 	return all.unique()
 }

@@ -7,6 +7,8 @@ package rbac
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -20,7 +22,7 @@ type Process struct {
 	Namespace, PodNamespace string
 	// CertificateSecret is the Secret of the webhook server; zero for none. InspectSecret is
 	// the name of that of the inspect endpoint; "" for none.
-	CertificateSecret admission.SecretRef
+	CertificateSecret types.NamespacedName
 	InspectSecret     string
 	LeaderElection    leader.Election
 	// CRDs are those that the program installs.

@@ -1,0 +1,216 @@
+package certs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/request"
+)
+
+// secret is the Secret that stores the keyring of all replicas.
+type secret struct {
+	types.NamespacedName
+
+	store  *cache.Cache
+	client rest.Interface
+
+	// started is closed when the watch has started.
+	started chan struct{}
+	start   func()
+	mu      sync.Mutex
+	view    *cache.View
+}
+
+func newSecret(o Options) *secret {
+	opened := make(chan struct{})
+	return &secret{
+		NamespacedName: o.Secret, store: o.Store, client: o.Client,
+		started: opened, start: sync.OnceFunc(func() { close(opened) }),
+	}
+}
+
+func (s *secret) String() string { return secretName(s.NamespacedName) }
+
+func secretName(name types.NamespacedName) string { return "Secret " + name.String() }
+
+var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+
+// Permissions are those to store certificates in a Secret; the zero name is for
+// certificates in memory.
+func Permissions(secret types.NamespacedName) []admission.Permission {
+	if secret == (types.NamespacedName{}) {
+		return nil
+	}
+	return []admission.Permission{
+		{Resource: secrets, Namespace: secret.Namespace, Verbs: []string{"create"}},
+		{Resource: secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: []string{"get", "list", "watch", "update"}},
+	}
+}
+
+// watch watches the Secret until ctx ends.
+func (s *secret) watch(ctx context.Context, k *Manager) error {
+	s.mu.Lock()
+	view := s.store.Watch(cache.Selection{Resource: secrets, Namespace: s.Namespace, Name: s.Name}, func(cache.Event) { k.reload() })
+	s.view = view
+	s.mu.Unlock()
+	defer view.Close()
+	s.start()
+	select {
+	case <-view.ReadyOrFailed():
+	case <-ctx.Done():
+		return nil
+	}
+	if err := view.Err(); err != nil && !view.Synced() {
+		k.setError(fmt.Errorf("read %s: %w", s, err))
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (s *secret) currentView() *cache.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+// waitForSync waits until the watch is synced; false if ctx ended first.
+func (s *secret) waitForSync(ctx context.Context) bool {
+	select {
+	case <-s.started:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-s.currentView().Ready():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// loadedSecret is the state of the Secret.
+type loadedSecret struct {
+	// keyring is nil if there is none to keep.
+	keyring *keyring
+	// object is nil if there is no Secret.
+	object *object.Object
+	// writeReason is why the Secret must be written whatever the plan, or "".
+	writeReason string
+	// force requests new keys, because a user deleted the Secret.
+	force bool
+}
+
+// load reads the Secret. If it is empty or invalid, the keyring in memory is used,
+// because clients trust it. A user who deletes the Secret requests new keys.
+func (s *secret) load(reservation *keyring) (loadedSecret, error) {
+	stored := s.currentView().Get(s.Namespace, s.Name)
+	if stored == nil {
+		return loadedSecret{keyring: reservation, writeReason: s.String() + " was missing", force: reservation != nil}, nil
+	}
+	packed, err := secretDataOf(stored)
+	if err != nil {
+		return loadedSecret{}, fmt.Errorf("read %s: %w", s, err)
+	}
+	found := loadedSecret{keyring: reservation, object: stored}
+	if len(packed) == 0 {
+		found.writeReason = s.String() + " was empty"
+		return found, nil
+	}
+	current, err := packed.decode()
+	switch labelErr := checkLabel(stored); {
+	case err == nil:
+		found.keyring = current
+		if labelErr != nil {
+			found.writeReason = s.String() + " had no label"
+		}
+	case labelErr == nil:
+		found.writeReason = fmt.Sprintf("%s was invalid: %v", s, err)
+	default:
+		return loadedSecret{}, fmt.Errorf("%s %w: use another name or delete it", s, labelErr)
+	}
+	return found, nil
+}
+
+// checkLabel returns why a Secret is not Setpoint's.
+func checkLabel(o *object.Object) error {
+	if o.Labels().Get(admission.ManagedByLabel) == admission.ManagerName {
+		return nil
+	}
+	return fmt.Errorf("does not belong to Setpoint, because it has no label %s=%s", admission.ManagedByLabel, admission.ManagerName)
+}
+
+// secretDataOf returns the values that are not empty.
+func secretDataOf(o *object.Object) (secretData, error) {
+	packed := secretData{}
+	if data := o.Field("data"); data != nil {
+		if err := json.Unmarshal(data, &packed); err != nil {
+			return nil, err
+		}
+	}
+	maps.DeleteFunc(packed, func(_ string, value []byte) bool { return len(value) == 0 })
+	return packed, nil
+}
+
+// write stores the data, if the Secret has not changed since it was read.
+func (s *secret) write(ctx context.Context, found *object.Object, packed secretData) error {
+	o := corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name},
+		Type:       corev1.SecretTypeTLS,
+	}
+	write := s.client.Post().AbsPath(secrets.Path(s.Namespace, ""))
+	if found != nil {
+		// What other clients added stays, such as annotations.
+		if err := json.Unmarshal(found.JSON(), &o); err != nil {
+			return fmt.Errorf("write %s: %w", s, err)
+		}
+		write = s.client.Put().AbsPath(secrets.Path(s.Namespace, s.Name))
+	}
+	o.Data = packed
+	metav1.SetMetaDataLabel(&o.ObjectMeta, admission.ManagedByLabel, admission.ManagerName)
+	stored, err := request.Object(request.DoJSON(ctx, write.Param("fieldManager", admission.ManagerName), o))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", s, err)
+	}
+	s.currentView().ObserveWrite(stored)
+	return nil
+}
+
+// ignoreConflict drops the error of a write that another client's write overtook.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// DeleteSecret deletes the Secret of a program that no longer runs. It refuses a Secret
+// that is not Setpoint's.
+func DeleteSecret(ctx context.Context, client rest.Interface, name types.NamespacedName) error {
+	o, err := request.Object(request.Do(ctx, client.Get().AbsPath(secrets.Path(name.Namespace, name.Name))))
+	if err == nil {
+		if err = checkLabel(o); err != nil {
+			err = fmt.Errorf("it %w", err)
+		}
+	}
+	if err == nil {
+		uid := types.UID(o.UID())
+		err = request.Delete(ctx, client, secrets, o, metav1.Preconditions{UID: &uid})
+	}
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("delete %s: %w", secretName(name), err)
+}

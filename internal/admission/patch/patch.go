@@ -1,0 +1,120 @@
+// Package patch turns the changes of a review into a JSON patch: it compares objects, and
+// applies the changes that a Go type made to the object as the API server sent it. It
+// works on bytes, so that what it does not change stays as it is.
+package patch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusive")
+
+// For returns the JSON patch of a response, or nil.
+func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
+	if countChanges(v) > 1 {
+		return nil, errTwoChanges
+	}
+	patch, err := patchFrom(r.Object, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case patch != nil && r.Object == nil:
+		return nil, fmt.Errorf("%s has no object to change", r.Operation)
+	}
+	return patch, nil
+}
+
+// countChanges counts the forms in which a response has changes.
+func countChanges(v *hook.ReviewResponse) (ways int) {
+	for _, way := range []json.RawMessage{v.Object, v.Patch, v.JSONPatch} {
+		if way != nil {
+			ways++
+		}
+	}
+	return ways
+}
+
+func patchFrom(raw []byte, v *hook.ReviewResponse) (json.RawMessage, error) {
+	switch {
+	case v.JSONPatch != nil:
+		return checkPatch(v.JSONPatch)
+	case raw == nil && countChanges(v) > 0:
+		// There is nothing to compare with; For says so.
+		return json.RawMessage("[]"), nil
+	case v.Object != nil:
+		return replacementPatch(raw, v.Object)
+	case v.Patch != nil:
+		return patchFromMerge(raw, v.Patch)
+	}
+	return nil, nil
+}
+
+// replacementPatch returns the patch from one object to another of the same kind.
+func replacementPatch(raw, object []byte) (json.RawMessage, error) {
+	before, err := fieldsOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the reviewed object: %w", err)
+	}
+	after, err := fieldsOf(object)
+	if err != nil {
+		return nil, fmt.Errorf("object: %w", err)
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if was, is := before.value(name), after.value(name); was != nil && !sameScalar(was, is) {
+			return nil, fmt.Errorf("object: %s must stay %s, is %s", name, was, orNothing(is))
+		}
+	}
+	return Diff(raw, object)
+}
+
+func orNothing(value []byte) []byte {
+	if value == nil {
+		return []byte("missing")
+	}
+	return value
+}
+
+// patchFromMerge is the patch that does what a JSON merge patch does.
+func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
+	if kindOf(patch) != '{' {
+		return nil, errors.New("patch: must be an object")
+	}
+	result, err := appendMerged(nil, raw, patch)
+	if err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
+	}
+	return replacementPatch(raw, result)
+}
+
+// Rebase applies the difference of before and after to raw; nil if there is none.
+//
+// Before and after are raw as decoded and encoded by a Go type, which may not have all
+// fields. Fields of raw that before does not have are kept, also in elements of lists,
+// which are matched by their identity or index.
+func Rebase(raw, before, after []byte) (object []byte, err error) {
+	if bytes.Equal(before, after) {
+		return nil, nil
+	}
+	result, err := appendRebased(nil, raw, before, after)
+	if err != nil {
+		return nil, fmt.Errorf("apply the changes: %w", err)
+	}
+	return result, nil
+}
+
+// Diff returns the JSON patch from one object to another, or nil.
+func Diff(raw, object []byte) (jsonPatch []byte, err error) {
+	d := differ{ops: []byte{'['}}
+	if err := d.compare(raw, object); err != nil {
+		return nil, fmt.Errorf("compare two objects: %w", err)
+	}
+	if len(d.ops) == 1 {
+		return nil, nil
+	}
+	return append(d.ops, ']'), nil
+}

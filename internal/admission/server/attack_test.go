@@ -1,0 +1,260 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+// attack opens connections to a server, each of which says something and then keeps the
+// connection. It returns once all have said it, and ends with the test.
+func (s *serving) attack(t *testing.T, connections int, says string) {
+	t.Helper()
+	var said sync.WaitGroup
+	for range connections {
+		said.Go(func() {
+			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12})
+			if err != nil {
+				return // It was one too many.
+			}
+			t.Cleanup(func() { conn.Close() })
+			_, _ = io.WriteString(conn, says)
+		})
+	}
+	said.Wait()
+}
+
+// posting is the beginning of a review of so many bytes.
+func posting(path string, size int, body string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, size, body)
+}
+
+// Fault S2: 300 unauthenticated connections that send their review slowly stopped all
+// reviews of all controllers.
+func TestSlowConnectionsBlockNoReviews(t *testing.T) {
+	const key = admission.PathKey("a key")
+	path := key.AddToken("/admit/web/check")
+	for name, says := range map[string]string{
+		"nothing":          "",
+		"half a header":    "POST / HTTP/1.1\r\nHost: ",
+		"an unknown path":  posting("/admit/web/check", 4096, "{"),
+		"the path":         posting(path, 4096, "{"),
+		"the path, a lot":  posting(path, 8<<20, strings.Repeat(" ", 64<<10)),
+		"another's path":   posting(key.AddToken("/admit/other/check"), 4096, "{"),
+		"the probe's path": posting(key.AddToken("/probe/web"), 4096, "{"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := programOf(allow)
+			other.Name = "other"
+			s := serve(t, Options{MaxReviews: 2, PathKeys: func() admission.PathKeys { return admission.PathKeys{Key: key} }}, programOf(allow), other)
+			client := s.client(t)
+			genuine := func(client *http.Client) {
+				t.Helper()
+				began := time.Now()
+				got, err := s.post(client, path+"?timeout=10s", reviewOf(`"operation":"DELETE"`))
+				if err != nil || got.code != http.StatusOK {
+					t.Errorf("after %v: %d, %s, %v", time.Since(began), got.code, got.body, err)
+				}
+			}
+			genuine(client)
+			s.attack(t, 300, says)
+			for range 20 {
+				genuine(client)
+			}
+			genuine(s.client(t)) // A new connection gets through, too.
+		})
+	}
+}
+
+// A hook that does not respond uses up only the slots of its own controller.
+func TestTurnsAreByProgram(t *testing.T) {
+	entered, release := make(chan struct{}, 2), make(chan struct{})
+	stuck := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		entered <- struct{}{}
+		<-release
+		return &hook.ReviewResponse{}, nil
+	})
+	well := programOf(allow)
+	well.Name = "well"
+	s := New(Options{MaxReviews: 2})
+	s.Set([]*admission.Program{stuck, well})
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)) })
+		<-entered
+	}
+	s.Set([]*admission.Program{stuck, well}) // As when another controller is edited.
+	if w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`)); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if w := post(s, "/admit/well/check", reviewOf(`"operation":"DELETE"`)); w.Code != http.StatusOK {
+		t.Errorf("another controller: %d: %s", w.Code, w.Body)
+	}
+	close(release)
+	calls.Wait()
+}
+
+// A review that does not arrive at once is given up.
+func TestSlowReviewsAreGivenUp(t *testing.T) {
+	const bodyTimeout = 300 * time.Millisecond
+	s := serve(t, Options{BodyTimeout: bodyTimeout}, programOf(allow))
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	began := time.Now()
+	_, _ = io.WriteString(conn, posting("/admit/web/check?timeout=30s", 4096, "{"))
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	if took := time.Since(began); response.StatusCode != http.StatusBadRequest || took < bodyTimeout || !strings.Contains(string(text), "after 1 bytes") {
+		t.Errorf("after %v: %d, %s", took, response.StatusCode, text)
+	}
+}
+
+// The read timeout does not limit the hook: a slower hook still gets its response through.
+func TestSlowHooksAreWaitedFor(t *testing.T) {
+	const bodyTimeout = 100 * time.Millisecond
+	s := serve(t, Options{BodyTimeout: bodyTimeout}, programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		select {
+		case <-time.After(3 * bodyTimeout):
+			return &hook.ReviewResponse{}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}))
+	for _, http2 := range []bool{false, true} {
+		client := s.client(t)
+		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
+		for range 2 {
+			got, err := s.post(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+			if err != nil || got.code != http.StatusOK || (got.protocol == 2) != http2 {
+				t.Errorf("HTTP/%d: %d, %s, %v", got.protocol, got.code, got.body, err)
+			}
+		}
+	}
+}
+
+// The memory for reviews is bounded, and reads that are slow make room for others: here
+// those of another program, and of the same.
+func TestSlowReadsMakeRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		max  int64
+		same bool
+	}{"of others": {512 << 10, false}, "of the same": {2 << 20, true}} {
+		t.Run(name, func(t *testing.T) {
+			m := &memoryLimiter{max: c.max}
+			ours := &budget{max: m.max / 4}
+			theirs := ours
+			if !c.same {
+				theirs = &budget{max: m.max}
+			}
+			var cut atomic.Int64
+			for i := range int64(8) {
+				var h *reservation
+				h = m.begin(theirs, func() { cut.Add(1); go h.release() })
+				h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
+				if !h.tryGrow(64 << 10) {
+					t.Fatal("there is no room from the beginning")
+				}
+			}
+			h := m.begin(ours, func() { t.Error("the genuine one is cut off") })
+			if err := h.grow(t.Context(), 128<<10); err != nil {
+				t.Error(err)
+			}
+			if got := cut.Load(); got != 2 {
+				t.Errorf("%d reads are cut off", got)
+			}
+			h.release()
+			if m.used != 6*64<<10 {
+				t.Errorf("%d bytes are in use", m.used)
+			}
+		})
+	}
+}
+
+// What is with the hook makes no room: those that find none are refused in time.
+func TestMemoryIsBounded(t *testing.T) {
+	entered, release := make(chan struct{}, 8), make(chan struct{})
+	s := New(Options{MaxMemory: 1 << 20})
+	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		entered <- struct{}{}
+		<-release
+		return &hook.ReviewResponse{}, nil
+	})})
+	large := reviewOf(`"operation":"CREATE","object":{"data":"` + strings.Repeat("x", 100<<10) + `"}`)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer close(release)
+	calls.Go(func() { post(s, "/admit/web/check", large) })
+	<-entered
+	w := post(s, "/admit/web/check?timeout=200ms", large)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "memory for reviews is exhausted") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+// There are never more connections than the bound, from any client.
+func TestConnectionsAreBounded(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open := &connections{maxUnproven: 4, maxProven: 2}
+	counted := &bounded{listener, open}
+	var accepted []*connection
+	for range 10 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		one, err := counted.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted = append(accepted, one.(*connection))
+	}
+	closed := func(c *connection) bool {
+		_, err := c.Write([]byte("x"))
+		return errors.Is(err, net.ErrClosed)
+	}
+	for i, one := range accepted {
+		if closed(one) != (i < 6) {
+			t.Errorf("connection %d: closed %v", i, closed(one))
+		}
+	}
+	for _, one := range accepted {
+		one.prove() // Also those that are closed.
+	}
+	if unproven, proven := open.counts(); unproven != 0 || proven != 2 || closed(accepted[9]) || !closed(accepted[6]) {
+		t.Errorf("%d and %d connections", unproven, proven)
+	}
+	accepted[8].prove() // It is used again.
+	if open.proven.Front().Value != accepted[9] {
+		t.Error("the one used last would go first")
+	}
+	accepted[8].Close()
+	accepted[8].Close()
+	if _, proven := open.counts(); proven != 1 {
+		t.Errorf("%d connections", proven)
+	}
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+)
+
+var errNoResponse = errors.New("the hook returned neither a response nor an error")
+
+// reviewResponse converts a response to an AdmissionReview, and returns its result.
+func reviewResponse(w *admission.Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (*admissionv1.AdmissionReview, admission.Result, error) {
+	if v == nil {
+		return nil, admission.Errored, errNoResponse
+	}
+	response := &admissionv1.AdmissionResponse{
+		UID:              types.UID(r.UID),
+		Allowed:          v.Denial == nil,
+		Warnings:         cleanWarnings(v.Warnings),
+		AuditAnnotations: cleanAudit(v.AuditAnnotations),
+	}
+	if v.Denial != nil {
+		response.Result = denialStatus(v.Denial)
+		return newAdmissionReview(response), admission.Denied, nil
+	}
+	changes, err := patch.For(r, v)
+	switch {
+	case err != nil:
+		return nil, admission.Errored, fmt.Errorf("changes: %w", err)
+	case changes == nil:
+		return newAdmissionReview(response), admission.Allowed, nil
+	case !w.Mutates:
+		return nil, admission.Errored, errors.New("a validating webhook must not change the object; use a mutating webhook")
+	}
+	form := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = changes, &form
+	return newAdmissionReview(response), admission.Mutated, nil
+}
+
+func newAdmissionReview(response *admissionv1.AdmissionResponse) *admissionv1.AdmissionReview {
+	return &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: reviewVersion, Kind: reviewKind},
+		Response: response,
+	}
+}
+
+// reasons lists the status codes that go with reasons.
+var reasons = map[metav1.StatusReason]int32{
+	metav1.StatusReasonBadRequest:            http.StatusBadRequest,
+	metav1.StatusReasonUnauthorized:          http.StatusUnauthorized,
+	metav1.StatusReasonForbidden:             http.StatusForbidden,
+	metav1.StatusReasonNotFound:              http.StatusNotFound,
+	metav1.StatusReasonMethodNotAllowed:      http.StatusMethodNotAllowed,
+	metav1.StatusReasonNotAcceptable:         http.StatusNotAcceptable,
+	metav1.StatusReasonConflict:              http.StatusConflict,
+	metav1.StatusReasonAlreadyExists:         http.StatusConflict,
+	metav1.StatusReasonGone:                  http.StatusGone,
+	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
+	metav1.StatusReasonInvalid:               http.StatusUnprocessableEntity,
+	metav1.StatusReasonTooManyRequests:       http.StatusTooManyRequests,
+	metav1.StatusReasonInternalError:         http.StatusInternalServerError,
+	metav1.StatusReasonServiceUnavailable:    http.StatusServiceUnavailable,
+}
+
+// denialStatus returns the status of a denial. Only codes of errors are valid.
+func denialStatus(d *hook.Denial) *metav1.Status {
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Message: d.Message,
+		Reason: metav1.StatusReason(d.Reason), Code: int32(d.Code),
+	}
+	if status.Reason == "" {
+		status.Reason = metav1.StatusReasonForbidden
+	}
+	if d.Code < http.StatusBadRequest || d.Code > maxCode {
+		status.Code = reasons[status.Reason]
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusForbidden
+	}
+	return status
+}
+
+// maxCode is the last HTTP status that there is.
+const maxCode = 599
+
+func encode(a *admissionv1.AdmissionReview) ([]byte, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode the response: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// outcome is the result of a review.
+type outcome struct {
+	// request is nil if it could not be decoded, and response if there is none.
+	request  *hook.ReviewRequest
+	response *hook.ReviewResponse
+	body     []byte
+	result   admission.Result
+}
+
+// review calls the hook and writes its response.
+func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
+	began := s.options.Now()
+	limit := responseTimeout(r, to.webhook.Timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &timeoutError{limit})
+	defer cancel()
+	var j outcome
+	reservation := s.memory.begin(to.budget, interruptRead(w))
+	defer reservation.release()
+	err := s.process(ctx, &j, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
+	if err != nil {
+		j.result = admission.Errored
+		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
+		writeError(w, err)
+	} else {
+		writeJSON(w, j.body)
+	}
+	s.log(to, err)
+	if s.options.Observer == nil {
+		return
+	}
+	record := admission.ReviewRecord{
+		Program: to.program.Name, Webhook: to.webhook.Name, Result: j.result, Err: err,
+		Started: began, Duration: s.options.Now().Sub(began), Request: j.request, Response: j.response, Authenticated: authenticated(r),
+	}
+	if j.request != nil {
+		record.Operation = j.request.Operation
+	}
+	s.options.Observer.Reviewed(record)
+	if err != nil {
+		return
+	}
+	for _, event := range responseEvents(j.request, j.response) {
+		s.options.Observer.EventAt(event)
+	}
+}
+
+// authenticated reports that the caller presented a certificate of the API server.
+func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
+
+// process reads a review, waits for a turn, and calls the hook. A slow sender does not
+// use a turn.
+func (s *Server) process(ctx context.Context, j *outcome, to *route, read func() ([]byte, error)) error {
+	body, err := read()
+	if err != nil {
+		return err
+	}
+	if j.request, err = decodeReview(body); err != nil {
+		return malformed(err)
+	}
+	if err := checkPlausible(to.webhook, j.request); err != nil {
+		return err
+	}
+	if err := to.budget.enter(ctx); err != nil {
+		return err
+	}
+	defer to.budget.leave()
+	s.inFlight.Add(1)
+	defer s.inFlight.Add(-1)
+	j.request.Controller, j.request.Webhook = to.program.Object, to.webhook.Name
+	if j.response, err = s.call(ctx, to, j.request); err != nil {
+		return err
+	}
+	response, result, err := reviewResponse(to.webhook, j.request, j.response)
+	if err != nil {
+		return err
+	}
+	j.result = result
+	j.body, err = encode(response)
+	return err
+}
+
+// call calls the webhook. A panic and a runtime.Goexit are errors, and so is a late
+// response.
+func (s *Server) call(ctx context.Context, to *route, r *hook.ReviewRequest) (v *hook.ReviewResponse, err error) {
+	err = failure.Recover("it", func() (err error) {
+		v, err = to.webhook.Admitter.Admit(ctx, r)
+		return err
+	})
+	if stack, crashed := failure.PanicStack(err); crashed {
+		s.options.Log.Error("webhook crashed", "program", to.program.Name, "webhook", to.webhook.Name,
+			"error", oneLine(err), "stack", stack)
+	}
+	over := context.Cause(ctx)
+	_, timedOut := errors.AsType[*timeoutError](over)
+	switch {
+	case err != nil && timedOut:
+		return nil, fmt.Errorf("%w: %w", over, err)
+	case err != nil:
+		return nil, failure.WithSource(failure.Handler, err)
+	case timedOut:
+		return nil, over
+	case over != nil:
+		return nil, fmt.Errorf("the caller no longer waits for the response: %w", over)
+	}
+	return v, nil
+}
+
+type timeoutError struct{ limit time.Duration }
+
+func (l *timeoutError) Error() string { return "no response within " + l.limit.String() }
+func (*timeoutError) Unwrap() error   { return context.DeadlineExceeded }
+
+// log logs when a webhook starts to fail and when it recovers.
+func (s *Server) log(to *route, err error) {
+	if err == nil && !to.failing.Load() {
+		return
+	}
+	log := s.options.Log.With("program", to.program.Name, "webhook", to.webhook.Name)
+	switch was := to.failing.Swap(err != nil); {
+	case err == nil:
+		log.Info("webhook recovered")
+	case was:
+		log.Debug("webhook failed again", "error", oneLine(err))
+	default:
+		log.Warn("webhook failed", "error", oneLine(err))
+	}
+}

@@ -1,0 +1,222 @@
+// Package server serves the reviews of API servers: it decodes an AdmissionReview, calls
+// the hook of the webhook, and encodes its response. It limits what callers can use of the
+// process. The manager runs one Server, in every replica.
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+// Options configure a Server. Only Certificate is required.
+type Options struct {
+	Observer admission.Observer
+	Log      *slog.Logger
+	// Certificate returns the certificate for each connection.
+	Certificate func() (*tls.Certificate, error)
+	// ClientCAs returns the CAs of client certificates for each connection, which are
+	// then required; nil requires none.
+	ClientCAs func() (*x509.CertPool, error)
+	// MaxBody is the maximum size of a review in bytes, 8 MiB by default. An object may
+	// have about 1.5 MB, and larger ones are reviewed before the API server refuses them:
+	// an old and a new one of 3 MB fit.
+	MaxBody int64
+	// BodyTimeout is how long a review may take to arrive, 5s by default.
+	BodyTimeout time.Duration
+	// MaxReviews is how many reviews of one program may be in its hook at once, 128 by
+	// default. More of them wait.
+	MaxReviews int
+	// MaxMemory is the memory of reviews in flight in bytes, 256 MiB by default, a
+	// quarter of it for one program.
+	MaxMemory int64
+	// MaxConnections is the maximum number of connections, 512 by default, a quarter of
+	// it for unproven ones.
+	MaxConnections int
+	// PathKeys returns the keys of paths; nil means paths without tokens.
+	PathKeys func() admission.PathKeys
+	// LameDuck is how long the server continues during shutdown, because API servers
+	// learn of it later.
+	LameDuck time.Duration
+	// Drain is how long reviews in flight may then take, 30s by default.
+	Drain time.Duration
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+}
+
+const (
+	defaultMaxBody        = 8 << 20
+	defaultBodyTimeout    = 5 * time.Second
+	defaultMaxReviews     = 128
+	defaultMaxMemory      = 256 << 20
+	defaultMaxConnections = 512
+	defaultDrain          = 30 * time.Second
+)
+
+// Limits on connections. No review takes longer than 30s, which is the most that a
+// webhook's configuration may say.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 5 * time.Minute
+)
+
+// Server serves API servers for a set of programs. It is safe for concurrent use.
+type Server struct {
+	options Options
+	// routes are by path.
+	routes atomic.Pointer[map[string]*route]
+	memory memoryLimiter
+	// inFlight counts the reviews that are with a hook.
+	inFlight atomic.Int64
+
+	mu sync.Mutex
+	// budgets are those of the programs, by name.
+	budgets map[string]*budget
+}
+
+// route is the target of a path. Webhook is nil for a probe.
+type route struct {
+	program *admission.Program
+	webhook *admission.Webhook
+	budget  *budget
+	// failing reports that the last review had no response.
+	failing atomic.Bool
+}
+
+// New returns a server without programs.
+func New(o Options) *Server {
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, defaultBodyTimeout)
+	o.MaxReviews = cmp.Or(o.MaxReviews, defaultMaxReviews)
+	o.MaxMemory = cmp.Or(o.MaxMemory, defaultMaxMemory)
+	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	if o.PathKeys == nil {
+		o.PathKeys = func() admission.PathKeys { return admission.PathKeys{} }
+	}
+	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{options: o, memory: memoryLimiter{max: o.MaxMemory}}
+	s.Set(nil)
+	return s
+}
+
+// Set replaces the programs. Reviews in flight finish with the previous ones.
+func (s *Server) Set(programs []*admission.Program) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	routes, budgets := map[string]*route{}, map[string]*budget{}
+	for _, program := range programs {
+		of := s.budgets[program.Name]
+		if of == nil {
+			of = &budget{turns: make(chan struct{}, s.options.MaxReviews), max: s.options.MaxMemory / 4}
+		}
+		budgets[program.Name] = of
+		routes[program.ProbePath()] = &route{program: program, budget: of}
+		for i := range program.Webhooks {
+			webhook := &program.Webhooks[i]
+			routes[program.AdmitPath(webhook.Name)] = &route{program: program, webhook: webhook, budget: of}
+		}
+	}
+	s.budgets = budgets
+	s.routes.Store(&routes)
+}
+
+// find returns the program and webhook of a path with a valid token, or nil.
+func (s *Server) find(path string) *route {
+	plain, ours := s.options.PathKeys().StripToken(path)
+	if !ours {
+		return nil
+	}
+	return (*s.routes.Load())[plain]
+}
+
+// Serve serves TLS at the listener until ctx ends, for the LameDuck time longer, and
+// until reviews in flight have finished.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := s.http()
+	ended := make(chan error, 1)
+	most := s.options.MaxConnections
+	open := &connections{maxUnproven: max(1, most/4), maxProven: max(1, most-most/4)}
+	go func() { ended <- server.ServeTLS(&bounded{listener, open}, "", "") }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	lame := time.NewTimer(s.options.LameDuck)
+	defer lame.Stop()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve webhooks at %s: %w", listener.Addr(), err)
+	case <-lame.C:
+	}
+	return s.shutdown(context.WithoutCancel(ctx), server)
+}
+
+// shutdown waits for reviews in flight.
+func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Drain)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		_ = server.Close() // Only what is cut off would complain.
+		return fmt.Errorf("stop the webhook server with %d reviews in flight: %w", s.inFlight.Load(), err)
+	}
+	return nil
+}
+
+func (s *Server) http() *http.Server {
+	return &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		ConnContext:       withConnection,
+		// Usually a port scan.
+		ErrorLog:  slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		TLSConfig: s.tls(),
+	}
+}
+
+// tls presents the current certificate, and requires a client certificate if its CAs are
+// configured.
+func (s *Server) tls() *tls.Config {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.options.Certificate()
+		},
+	}
+	if s.options.ClientCAs == nil {
+		return config
+	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := s.options.ClientCAs()
+		if err != nil {
+			return nil, err
+		}
+		required := config.Clone()
+		required.GetConfigForClient = nil
+		required.ClientAuth, required.ClientCAs = tls.RequireAndVerifyClientCert, pool
+		return required, nil
+	}
+	return config
+}

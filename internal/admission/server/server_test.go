@@ -1,0 +1,569 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+)
+
+// recordingObserver is an Observer that stores the events it receives.
+type recordingObserver struct {
+	sync.Mutex
+
+	results []string
+	errs    []error
+	events  []hook.ObjectEvent
+}
+
+func (s *recordingObserver) Reviewed(o admission.ReviewRecord) {
+	s.Lock()
+	defer s.Unlock()
+	s.results = append(s.results, fmt.Sprintf("%s/%s %s %s", o.Program, o.Webhook, o.Operation, o.Result))
+	s.errs = append(s.errs, o.Err)
+	if o.Duration < 0 {
+		s.errs = append(s.errs, errors.New("it took less than nothing"))
+	}
+}
+
+func (s *recordingObserver) EventAt(event hook.ObjectEvent) {
+	s.Lock()
+	defer s.Unlock()
+	s.events = append(s.events, event)
+}
+
+func (s *recordingObserver) last() string {
+	s.Lock()
+	defer s.Unlock()
+	if len(s.results) == 0 {
+		return ""
+	}
+	return s.results[len(s.results)-1]
+}
+
+// programOf has one webhook that mutates.
+func programOf(do hook.AdmitterFunc) *admission.Program {
+	return &admission.Program{Name: "web", Object: json.RawMessage(`{"kind":"C"}`), Webhooks: []admission.Webhook{{Name: "check", Mutates: true, Admitter: do}}}
+}
+
+func allow(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+	return &hook.ReviewResponse{}, nil
+}
+
+func post(s http.Handler, path string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func responseOf(t *testing.T, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		t.Fatal(err)
+	}
+	if review.Kind != reviewKind || review.APIVersion != reviewVersion || review.Response == nil {
+		t.Fatalf("no review: %s", body)
+	}
+	return review.Response
+}
+
+func TestServerCallsWebhooks(t *testing.T) {
+	var called *hook.ReviewRequest
+	received := &recordingObserver{}
+	s := New(Options{Observer: received})
+	s.Set([]*admission.Program{programOf(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		called = r
+		return &hook.ReviewResponse{Patch: json.RawMessage(`{"b":2}`), Events: []hook.ObjectEvent{{APIVersion: "v1", Kind: "Pod", Name: "x"}}}, nil
+	})})
+	w := post(s, "/admit/web/check?timeout=5s", reviewOf(`"operation":"UPDATE","object":{"a":1},"oldObject":{"a":0}`))
+	response := responseOf(t, w.Body.Bytes())
+	if w.Code != http.StatusOK || !response.Allowed || response.UID != "u" || string(response.Patch) != `[{"op":"add","path":"/b","value":2}]` {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if called.Webhook != "check" || string(called.Controller) != `{"kind":"C"}` || string(called.Object) != `{"a":1}` || string(called.OldObject) != `{"a":0}` {
+		t.Errorf("called %+v", called)
+	}
+	if received.last() != "web/check UPDATE mutated" || received.errs[0] != nil || len(received.events) != 1 {
+		t.Errorf("received %+v", received)
+	}
+	post(s, "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"a":1},"dryRun":true`))
+	if !called.DryRun || len(received.events) != 1 {
+		t.Errorf("events of a dry run are recorded: %+v", received.events)
+	}
+}
+
+func TestServerRefuses(t *testing.T) {
+	create := reviewOf(`"operation":"CREATE","object":{}`)
+	for name, c := range map[string]struct {
+		method, path, contentType string
+		body                      []byte
+		code                      int
+		want                      string
+	}{
+		"an unknown program":  {path: "/admit/other/check", code: 404, want: "no webhook at"},
+		"an unknown webhook":  {path: "/admit/web/other", code: 404},
+		"an unknown path":     {path: "/", code: 404},
+		"an unknown probe":    {path: "/probe/other", code: 404},
+		"another method":      {method: http.MethodGet, code: 405, want: "must be POST"},
+		"another type":        {contentType: "application/yaml", code: 415, want: `not "application/yaml"`},
+		"no type":             {contentType: "-", code: 415},
+		"a type with more":    {contentType: "application/json; charset=utf-8", code: 200},
+		"a body too large":    {body: bytes.Repeat([]byte(" "), 2<<20), code: 413, want: "exceeds 1048576 bytes"},
+		"a malformed probe":   {path: "/probe/web", body: []byte("{}"), code: 400, want: "malformed AdmissionReview"},
+		"a probe too large":   {path: "/probe/web", body: bytes.Repeat([]byte(" "), 2<<20), code: 413},
+		"a probe in order":    {path: "/probe/web", code: 200, want: admission.ProbeWarning},
+		"an odd timeout":      {path: "/admit/web/check?timeout=soon", code: 200},
+		"a timeout that is 0": {path: "/admit/web/check?timeout=0s", code: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{MaxBody: 1 << 20})
+			s.Set([]*admission.Program{programOf(allow)})
+			r := httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(create))
+			if c.body != nil {
+				r = httptest.NewRequest(or(c.method, "POST"), or(c.path, "/admit/web/check"), bytes.NewReader(c.body))
+			}
+			r.Header.Set("Content-Type", or(c.contentType, "application/json"))
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// TestServerRefusesWhatIsLongerThanItSays: a length may be left out.
+func TestServerRefusesWhatIsLongerThanItSays(t *testing.T) {
+	s := New(Options{MaxBody: 1 << 10})
+	s.Set([]*admission.Program{programOf(allow)})
+	r := httptest.NewRequest(http.MethodPost, "/admit/web/check", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<10))))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if r.ContentLength != -1 || w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d bytes said: %d, %s", r.ContentLength, w.Code, w.Body)
+	}
+}
+
+func TestServerRefusesMalformedReviews(t *testing.T) {
+	received := &recordingObserver{}
+	s := New(Options{Observer: received})
+	s.Set([]*admission.Program{programOf(allow)})
+	for body, want := range malformedReviews() {
+		w := post(s, "/admit/web/check", []byte(body))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "webhook check of web: malformed AdmissionReview: ") ||
+			!strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), "\n") != 1 {
+			t.Errorf("%q: %d, %s", body, w.Code, w.Body)
+		}
+		if received.last() != "web/check  error" {
+			t.Errorf("received %s", received.last())
+		}
+	}
+}
+
+func TestServerHasNoResponse(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   hook.AdmitterFunc
+		want string
+	}{
+		"an error": {
+			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+				return nil, errors.New("no\nanswer")
+			},
+			"webhook check of web: no answer",
+		},
+		"a panic": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { panic("ouch") }, "it panicked: ouch"},
+		// Fault H4.
+		"an exit": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, "it called runtime.Goexit"},
+		"nothing": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil }, "neither a response nor an error"},
+		"nonsense": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+			return &hook.ReviewResponse{JSONPatch: json.RawMessage(`{]`)}, nil
+		}, "jsonPatch:"},
+		"too late": {
+			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}, "no response within ",
+		},
+		"a verdict too late": {
+			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+				<-ctx.Done()
+				return &hook.ReviewResponse{}, nil
+			}, "no response within ",
+		},
+		"a long error": {
+			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+				return nil, errors.New(strings.Repeat("long ", 1000))
+			}, "…",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			received := &recordingObserver{}
+			s := New(Options{Observer: received, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			s.Set([]*admission.Program{programOf(c.do)})
+			w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
+			if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), c.want) || strings.Count(w.Body.String(), "\n") != 1 {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+			if received.last() != "web/check DELETE error" || received.errs[0] == nil {
+				t.Errorf("received %+v", received)
+			}
+			if !strings.Contains(log.String(), "webhook failed") || (name == "a panic" || name == "an exit") && !strings.Contains(log.String(), "server_test.go") {
+				t.Errorf("log: %s", log.String())
+			}
+		})
+	}
+}
+
+// TestServerLogsWhenItBeginsAndEnds: a webhook that fails all the time is no news.
+func TestServerLogsWhenItBeginsAndEnds(t *testing.T) {
+	var log bytes.Buffer
+	fails := true
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		if fails {
+			return nil, errors.New("no")
+		}
+		return &hook.ReviewResponse{}, nil
+	})})
+	for range 3 {
+		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	}
+	fails = false
+	for range 3 {
+		post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+	}
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "webhook failed") || !strings.Contains(got, "webhook recovered") {
+		t.Errorf("log: %s", got)
+	}
+}
+
+func TestResponseTimeout(t *testing.T) {
+	for _, c := range []struct {
+		query         string
+		webhook, want time.Duration
+	}{
+		{"", 0, 9800 * time.Millisecond},
+		{"", time.Second, 900 * time.Millisecond},
+		{"?timeout=5s", 10 * time.Second, 4800 * time.Millisecond},
+		{"?timeout=30s", 10 * time.Second, 9800 * time.Millisecond},
+		{"?timeout=-1s", 10 * time.Second, 9800 * time.Millisecond},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/"+c.query, http.NoBody)
+		if got := responseTimeout(r, c.webhook); got != c.want {
+			t.Errorf("%q, %s: %s, want %s", c.query, c.webhook, got, c.want)
+		}
+	}
+}
+
+// TestServerBoundsReviewsInFlight: those above the bound wait for their turn, as long
+// as they have time.
+func TestServerBoundsReviewsInFlight(t *testing.T) {
+	entered, release := make(chan struct{}, 3), make(chan struct{})
+	s := New(Options{MaxReviews: 1})
+	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		entered <- struct{}{}
+		<-release
+		return &hook.ReviewResponse{}, nil
+	})})
+	first := make(chan int)
+	go func() { first <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
+	<-entered
+	w := post(s, "/admit/web/check?timeout=20ms", reviewOf(`"operation":"DELETE"`))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "all 1 concurrent reviews are busy") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	second := make(chan int)
+	go func() { second <- post(s, "/admit/web/check", reviewOf(`"operation":"DELETE"`)).Code }()
+	close(release)
+	if a, b := <-first, <-second; a != 200 || b != 200 {
+		t.Errorf("%d, %d", a, b)
+	}
+}
+
+// issuer signs certificates for 127.0.0.1.
+type issuer struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	a := &issuer{pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.cert, a.key = template, nil
+	der, key := a.sign(t, template)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, a.key = cert, key
+	a.pool.AddCert(cert)
+	return a
+}
+
+func (a *issuer) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := a.key
+	if signer == nil {
+		signer = key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+func (a *issuer) serving(t *testing.T, serial int64) *tls.Certificate {
+	t.Helper()
+	der, key := a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// serving is a server on loopback, and a client that trusts it.
+type serving struct {
+	*Server
+
+	url    string
+	pool   *x509.CertPool
+	cert   atomic.Pointer[tls.Certificate]
+	ended  chan error
+	cancel context.CancelFunc
+}
+
+func serve(t *testing.T, o Options, programs ...*admission.Program) *serving {
+	t.Helper()
+	ca := newIssuer(t)
+	s := &serving{pool: ca.pool, ended: make(chan error, 1)}
+	s.cert.Store(ca.serving(t, 2))
+	o.Certificate = func() (*tls.Certificate, error) { return s.cert.Load(), nil }
+	s.Server = New(o)
+	s.Set(programs)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "https://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	t.Cleanup(cancel)
+	go func() { s.ended <- s.Serve(ctx, listener) }()
+	return s
+}
+
+func (s *serving) client(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: s.pool, MinVersion: tls.VersionTLS12}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+// httpResponse is what a client gets.
+type httpResponse struct {
+	code, protocol int
+	serial         string
+	body           []byte
+}
+
+func (s *serving) post(client *http.Client, path string, body []byte) (httpResponse, error) {
+	response, err := client.Post(s.url+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return httpResponse{}, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return httpResponse{response.StatusCode, response.ProtoMajor, response.TLS.PeerCertificates[0].SerialNumber.String(), data}, err
+}
+
+func TestServeTakesObjectsOfThreeMegabytes(t *testing.T) {
+	const size = 3 << 20
+	s := serve(t, Options{}, programOf(func(_ context.Context, r *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		if len(r.Object) < size || len(r.OldObject) < size {
+			return nil, errors.New("cut short")
+		}
+		return &hook.ReviewResponse{Patch: json.RawMessage(`{"new":true}`)}, nil
+	}))
+	object := fmt.Sprintf(`{"data":%q}`, strings.Repeat("é", size/2))
+	got, err := s.post(s.client(t), "/admit/web/check?timeout=30s", reviewOf(`"operation":"UPDATE","oldObject":`+object+`,"object":`+object))
+	if err != nil || got.code != http.StatusOK || got.protocol != 2 {
+		t.Fatalf("%d over HTTP/%d, %.200s, %v", got.code, got.protocol, got.body, err)
+	}
+	if patch := responseOf(t, got.body).Patch; string(patch) != `[{"op":"add","path":"/new","value":true}]` {
+		t.Errorf("%.200s", got.body)
+	}
+	got, err = s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"CREATE","object":{"data":"`+strings.Repeat("x", 9<<20)+`"}`))
+	if err != nil || got.code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d, %.200s, %v", got.code, got.body, err)
+	}
+}
+
+// TestServeWhileAllChanges exchanges the certificate, and the programs, while 32
+// clients ask over new connections: none of them is refused.
+func TestServeWhileAllChanges(t *testing.T) {
+	ca := newIssuer(t)
+	program := programOf(allow)
+	s := serve(t, Options{}, program)
+	s.pool = ca.pool
+	s.cert.Store(ca.serving(t, 2))
+	serials, stop := sync.Map{}, make(chan struct{})
+	var clients, changes sync.WaitGroup
+	changes.Go(func() {
+		for serial := int64(3); ; serial++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			s.cert.Store(ca.serving(t, serial))
+			s.Set([]*admission.Program{program, {Name: fmt.Sprint("other-", serial), Webhooks: program.Webhooks}})
+		}
+	})
+	for range 32 {
+		clients.Go(func() {
+			client := s.client(t)
+			for i := range 12 {
+				if i%3 == 0 {
+					client = s.client(t)
+				}
+				got, err := s.post(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+				if err != nil || got.code != http.StatusOK {
+					t.Errorf("%d: %s, %v", got.code, got.body, err)
+					return
+				}
+				serials.Store(got.serial, true)
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	changes.Wait()
+	several := 0
+	serials.Range(func(_, _ any) bool { several++; return true })
+	if several < 2 {
+		t.Error("no certificate was exchanged meanwhile")
+	}
+}
+
+// TestServeEnds: a stopping server still responds for a while and finishes active requests.
+func TestServeEnds(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	slow := programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		close(entered)
+		<-release
+		return &hook.ReviewResponse{}, nil
+	})
+	quick := &admission.Program{Name: "quick", Webhooks: []admission.Webhook{{Name: "check", Admitter: hook.AdmitterFunc(allow)}}}
+	s := serve(t, Options{LameDuck: time.Second}, slow, quick)
+	underWay := make(chan error, 1)
+	go func() {
+		got, err := s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		if err == nil && got.code != http.StatusOK {
+			err = fmt.Errorf("%d: %s", got.code, got.body)
+		}
+		underWay <- err
+	}()
+	<-entered
+	s.cancel()
+	if got, err := s.post(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`)); err != nil || got.code != http.StatusOK {
+		t.Errorf("the lame duck does not answer: %s, %v", got.body, err)
+	}
+	// Once the server accepts no connections, active requests still run.
+	refused, poll := false, time.NewTicker(20*time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !refused && time.Now().Before(deadline); {
+		_, err := s.post(s.client(t), "/admit/quick/check", reviewOf(`"operation":"DELETE"`))
+		refused = err != nil
+		<-poll.C
+	}
+	close(release)
+	if err := <-underWay; err != nil || !refused {
+		t.Errorf("what was under way: %v; refused: %v", err, refused)
+	}
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeInterruptsStuckReviews(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, Options{Drain: 10 * time.Millisecond}, programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		close(entered)
+		<-release
+		return &hook.ReviewResponse{}, nil
+	}))
+	underWay := make(chan error, 1)
+	go func() {
+		_, err := s.post(s.client(t), "/admit/web/check", reviewOf(`"operation":"DELETE"`))
+		underWay <- err
+	}()
+	<-entered
+	s.cancel()
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "1 reviews in flight") {
+		t.Error(err)
+	}
+	if err := <-underWay; err == nil {
+		t.Error("it was not cut off")
+	}
+	close(release)
+}
+
+func TestServeReturnsErrors(t *testing.T) {
+	s := New(Options{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := s.Serve(t.Context(), listener); err == nil || !strings.Contains(err.Error(), "serve webhooks at 127.0.0.1:") {
+		t.Error(err)
+	}
+}
