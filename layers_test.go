@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
 	{"internal/request"},
 	{"internal/manager/conflicts", "internal/manager/crds", "internal/manager/leader"},
-	{"internal/manager/rbac"},
+	{"internal/manager/rbac", "internal/manager/serving"},
 	{"internal/manager", "internal/dashboard/discovery/portforward"},
 	{"internal/dryrun", "internal/flags", "dashboard"},
 	{"."},

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Options configure how an app runs. The zero value connects to the cluster of the
@@ -167,7 +168,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		CRDs: a.crds.texts, AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
 		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, WatchNamespaces: o.Namespaces, Workers: o.Workers,
 		Dashboard:       a.dashboard,
-		Admission:       manager.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
+		Admission:       serving.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
 		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Options configure the address of the dashboard and how it authenticates users: by a
@@ -106,7 +107,7 @@ func isLoopbackAddress(address string) bool {
 }
 
 // Open opens the endpoint of the dashboard, if it has an address.
-func (o *Options) Open(ctx context.Context, p manager.DashboardProcess) ([]manager.HTTPEndpoint, error) {
+func (o *Options) Open(ctx context.Context, p manager.DashboardProcess) ([]serving.Endpoint, error) {
 	if o.Address == "" {
 		return nil, nil
 	}
@@ -130,7 +131,7 @@ func (o *Options) Open(ctx context.Context, p manager.DashboardProcess) ([]manag
 		p.Log.Warn("users of the dashboard send their tokens in clear text: " +
 			"set a certificate (--dashboard-tls-cert-file), or a proxy that has one (--dashboard-trusted-proxies)")
 	}
-	return []manager.HTTPEndpoint{{Listener: listener, Handler: handler}}, nil
+	return []serving.Endpoint{{Listener: listener, Handler: handler}}, nil
 }
 
 // listen opens the address.

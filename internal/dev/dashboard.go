@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // defaultDashboardAddress is tried first, so that open pages keep working in the next
@@ -45,7 +46,7 @@ type devDashboard struct {
 func (*devDashboard) Check() error { return nil }
 
 // Open implements manager.Dashboard.
-func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]manager.HTTPEndpoint, error) {
+func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]serving.Endpoint, error) {
 	sources := func(ctx context.Context) []model.Source {
 		all := []model.Source{p.Source}
 		for _, other := range d.otherSources(ctx) {
@@ -62,7 +63,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]ma
 	if err != nil {
 		return nil, err
 	}
-	return []manager.HTTPEndpoint{{Listener: d.listener, Handler: handler}}, nil
+	return []serving.Endpoint{{Listener: d.listener, Handler: handler}}, nil
 }
 
 // listenNear listens at an address; for any port it tries the default one first.

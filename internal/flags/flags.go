@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Flags are the values of the shared flags.
@@ -25,7 +26,7 @@ type Flags struct {
 	LeaderElection      leader.Election
 	Address             string
 	HealthAddress       string
-	Admission           manager.AdmissionOptions
+	Admission           serving.AdmissionOptions
 	InspectAddress      string
 	Profiling           bool
 	LogFormat, LogLevel *Choice

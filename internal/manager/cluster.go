@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Cluster is a cluster and where its configuration comes from.
@@ -64,6 +65,24 @@ func loadCluster(kubeconfig, context string) (Cluster, error) {
 	}
 	namespace, _, err := loader.Namespace()
 	return Cluster{Config: config, Namespace: namespace, ProcessDir: discovery.KubeconfigFolder(&raw, context)}, err
+}
+
+// InspectAuto selects an address by the environment, see Cluster.InspectAddress.
+const InspectAuto = "auto"
+
+// InspectAddress resolves InspectAuto: a well-known port in a pod, which is reached by
+// port-forward; any port where there is a directory to publish it in; else none. Other
+// addresses stay.
+func (c Cluster) InspectAddress(address string) string {
+	switch {
+	case address != InspectAuto:
+		return address
+	case c.InCluster:
+		return serving.PodInspectAddress()
+	case c.ProcessDir != "":
+		return serving.AnyLoopbackPort
+	}
+	return ""
 }
 
 // namespaceFile holds the namespace of a pod.

@@ -81,7 +81,8 @@ func (s *controllerState) registeredCondition() conditionState {
 	if s.running == nil || s.running.Admission == nil {
 		return conditionState{ok: true}
 	}
-	return s.running.webhooks.registeredCondition(s.running.Admission.Name)
+	ok, reason, message := s.running.webhooks.Registered(s.running.Admission.Name)
+	return conditionState{ok, reason, message}
 }
 
 // failsForAll reports whether the hook fails for more than nine in ten objects. Failures

@@ -76,6 +76,14 @@ type controllerState struct {
 	running  *runningController
 }
 
+// health returns the health of a controller, if it runs.
+func (s *controllerState) health() (health controller.Health, runs bool) {
+	if s.running == nil {
+		return controller.Health{}, false
+	}
+	return s.running.health(), true
+}
+
 // refused reports whether the controller is refused for a reason.
 func (s controllerState) refused(reason string) bool {
 	refusal, ok := errors.AsType[*compile.Refusal](s.refusal)
@@ -183,7 +191,7 @@ func (cs *controllerSet) startAll(ctx context.Context) {
 		}
 	}
 	cs.started.Store(true)
-	cs.manager.webhooks.initialSyncDone()
+	cs.manager.webhooks.Publish()
 }
 
 // declaredKeys returns the keys of all controllers, oldest first.
@@ -236,7 +244,7 @@ func (cs *controllerSet) signalReady(ctx context.Context) {
 	}
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for cs.checkSynced() != nil || cs.manager.webhooks.registering() {
+	for cs.checkSynced() != nil || cs.manager.webhooks.Registering() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -10,13 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // newTestControllers returns the controllers of a Manager that has nothing else.
 func newTestControllers(m *Manager) *controllerSet {
-	m.controllers, m.webhooks, m.inFlight = newControllerSet(m), newWebhookServer(m), newInFlight()
+	m.controllers, m.inFlight = newControllerSet(m), newInFlight()
+	m.options.Config = &rest.Config{}
+	m.webhooks = newWebhooks(m)
 	return m.controllers
 }
 
@@ -75,7 +78,7 @@ func TestMetricsSumWatchesOfOneResource(t *testing.T) {
 		t.Cleanup(s.Watch(cache.Selection{Resource: crds.Resource, Metadata: metadata}, nil).Close)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{cached: s, controllers: newControllerSet(&Manager{})})
+	registry.MustRegister(&serving.Collector{Cache: s, Controllers: newControllerSet(&Manager{}).gauges})
 	if _, err := registry.Gather(); err != nil {
 		t.Error(err)
 	}

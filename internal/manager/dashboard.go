@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // Dashboard opens the endpoints of a dashboard. It is an interface so that programs without
@@ -15,7 +16,7 @@ type Dashboard interface {
 	// Check validates the configuration.
 	Check() error
 	// Open opens the endpoints, of which there may be none.
-	Open(ctx context.Context, p DashboardProcess) ([]HTTPEndpoint, error)
+	Open(ctx context.Context, p DashboardProcess) ([]serving.Endpoint, error)
 }
 
 // DashboardProcess is the process that a dashboard shows. Its Source stays the same, since
@@ -25,14 +26,4 @@ type DashboardProcess struct {
 	Source  model.Source
 	Version string
 	Log     *slog.Logger
-}
-
-// openDashboard opens the endpoints of the dashboard, if there is one.
-func (m *Manager) openDashboard(ctx context.Context) ([]HTTPEndpoint, error) {
-	if m.options.Dashboard == nil {
-		return nil, nil
-	}
-	return m.options.Dashboard.Open(ctx, DashboardProcess{
-		Config: m.options.Config, Source: m.Inspect(), Version: m.options.Version, Log: m.log,
-	})
 }

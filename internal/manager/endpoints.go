@@ -30,8 +30,11 @@ func newEndpoints() *endpoints {
 func (e *endpoints) setDown(address string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.down[address] = strings.Join(strings.Fields(err.Error()), " ")
+	e.down[address] = flat(err)
 }
+
+// flat returns the text of an error in one line. Processes end theirs with several.
+func flat(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // setUp records that the process at an address is up.
 func (e *endpoints) setUp(address string) {
@@ -46,7 +49,7 @@ func (e *endpoints) recordCall(controller, address string, call webhook.CallResu
 	defer e.mu.Unlock()
 	switch at := (endpoint{controller, address}); {
 	case webhook.IsConnectError(call.Err):
-		e.unconnected[at] = strings.Join(strings.Fields(call.Err.Error()), " ")
+		e.unconnected[at] = flat(call.Err)
 	case call.Code != 0:
 		delete(e.unconnected, at)
 	}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -108,10 +110,11 @@ func TestUnconnectedCalls(t *testing.T) {
 // Fault G7: after a restart of the hook, failed reviews of its previous process do not make a
 // controller unready. The next review may be long in coming.
 func TestReviewFailuresOfPreviousProcess(t *testing.T) {
-	m := &Manager{options: Options{History: History{Off: true}}}
-	s := &webhookServer{manager: m, programs: map[queue.Key]*admission.Program{{Name: "p"}: {Name: "p"}}, failures: map[string]*reviewFailures{}}
-	s.recordResult(admission.ReviewRecord{Program: "p", Webhook: "check"}, "connection refused")
-	a := admissionWorker{s, "p"}
+	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), options: Options{History: History{Off: true}}}
+	newTestControllers(m)
+	m.webhooks.Set(queue.Key{Name: "p"}, &admission.Program{Name: "p"})
+	m.webhooks.Reviewed(admission.ReviewRecord{Program: "p", Webhook: "check", Err: errors.New("connection refused")})
+	a := admissionWorker{m.webhooks, "p"}
 	a.SyncAll(queue.Resync)
 	if got := a.Health(); got.HookFailing != 1 || got.HookMessage != "connection refused" {
 		t.Errorf("%+v", got)

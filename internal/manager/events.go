@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -26,7 +26,7 @@ type eventWriter struct {
 
 func newEventWriter(client rest.Interface, o Options) *eventWriter {
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
-	broadcaster.StartRecordingToSink(eventSink{client, instanceName()})
+	broadcaster.StartRecordingToSink(eventSink{client, serving.InstanceName()})
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: cmp.Or(o.Name, programName)})
 	return &eventWriter{broadcaster: broadcaster, recorder: recorder}
 }
@@ -57,12 +57,6 @@ func (e *eventWriter) record(at *corev1.ObjectReference, event hook.Event) {
 		message = message[:maxEventMessage-len("…")-3] + "…"
 	}
 	e.recorder.Event(at, event.Type, event.Reason, message)
-}
-
-// instanceName identifies this process among its replicas: the pod's or the host's name.
-func instanceName() string {
-	machine, _ := os.Hostname() // The name may be empty.
-	return cmp.Or(os.Getenv("POD_NAME"), machine)
 }
 
 // eventSink writes events through the shared client, with the reporting instance.

@@ -9,6 +9,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -35,14 +36,16 @@ func (cs *controllerSet) states() map[queue.Key]controllerState {
 	return all
 }
 
-// readiness returns 1 for every ready controller and 0 for the others, by name.
-func (cs *controllerSet) readiness(healths map[string]controller.Health) map[string]float64 {
-	all := map[string]float64{}
+// gauges returns what metrics show of each controller, by name.
+func (cs *controllerSet) gauges() map[string]serving.ControllerState {
+	all := map[string]serving.ControllerState{}
 	for key, s := range cs.states() {
-		all[key.String()] = 0
-		if s.overallCondition(healths[key.String()]).ok {
-			all[key.String()] = 1
+		health, runs := s.health()
+		gauges := serving.ControllerState{Ready: s.overallCondition(health).ok}
+		if runs {
+			gauges.Health = &health
 		}
+		all[key.String()] = gauges
 	}
 	return all
 }
@@ -54,9 +57,9 @@ func (cs *controllerSet) logGoControllers(ctx context.Context) {
 	defer ticker.Stop()
 	logged := map[queue.Key]conditionState{}
 	for {
-		healths := cs.health()
 		for key, s := range cs.states() {
-			now := s.overallCondition(healths[key.String()])
+			health, _ := s.health()
+			now := s.overallCondition(health)
 			before := logged[key]
 			logged[key] = now
 			if now.changedFrom(before, s.running != nil) {

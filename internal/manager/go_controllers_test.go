@@ -239,7 +239,8 @@ func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
 // readyz returns the response of /readyz.
 func readyz(m *Manager) string {
 	w := httptest.NewRecorder()
-	m.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+	options := m.serving()
+	options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	return strings.TrimSpace(w.Body.String())
 }
 
@@ -269,7 +270,7 @@ func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	eventually(t, "the controller", func() bool { return len(m.controllers.runningControllers()) == 1 })
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
-	eventually(t, "the metric", func() bool { return m.controllers.readiness(m.controllers.health())["keeper"] == 1 })
+	eventually(t, "the metric", func() bool { return m.controllers.gauges()["keeper"].Ready })
 }
 
 // A waiting controller is reconciled when a CRD changes, with a short backoff from then on.
@@ -327,7 +328,7 @@ subjects:
   name: keeper
   namespace: shops`
 	eventually(t, "the missing access", func() bool { return readyz(m) == want })
-	if got := m.controllers.readiness(m.controllers.health()); got["keeper"] != 0 {
+	if got := m.controllers.gauges(); got["keeper"].Ready {
 		t.Error(got)
 	}
 	s.deny("")

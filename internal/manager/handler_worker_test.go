@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -58,8 +59,8 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 
 // Metrics of handlers have no object names and are deleted with the controller.
 func TestMetricsOfHandlers(t *testing.T) {
-	m := newMetrics()
-	o := observer{metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	m := serving.NewMetrics()
+	o := observer{Metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),
@@ -72,16 +73,16 @@ func TestMetricsOfHandlers(t *testing.T) {
 	if got := outcomeCounters(t, m); got != want {
 		t.Errorf("got %s", got)
 	}
-	m.deleteController("greeter")
+	m.DeleteController("greeter")
 	if got := outcomeCounters(t, m); got != "" {
 		t.Errorf("left %s", got)
 	}
 }
 
 // outcomeCounters returns the counters with a value, by outcome.
-func outcomeCounters(t *testing.T, m *metrics) string {
+func outcomeCounters(t *testing.T, m *serving.Metrics) string {
 	t.Helper()
-	families, err := m.registry.Gather()
+	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -81,7 +82,7 @@ func TestOverdueCalls(t *testing.T) {
 
 func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*inFlight, blockingHook)) {
 	t.Helper()
-	m := &Manager{log: slog.New(slog.DiscardHandler), store: cache.New(nil, cache.Options{})}
+	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: serving.NewMetrics(), store: cache.New(nil, cache.Options{})}
 	newTestControllers(m)
 	r := &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "shop"}}}, inFlight: m.inFlight}
 	state := controllerState{object: controllerObject(t, `{"name":"shop"}`), running: r}
@@ -114,13 +115,14 @@ func testOverdue(t *testing.T, what string, timeout time.Duration, call func(*in
 
 func getHealth(m *Manager, path string) int {
 	w := httptest.NewRecorder()
-	m.health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+	options := m.serving()
+	options.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 	return w.Code
 }
 
 func scrape(m *Manager) string {
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(&collector{cached: m.store, controllers: m.controllers})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()

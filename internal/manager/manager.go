@@ -33,6 +33,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -46,10 +47,10 @@ type Manager struct {
 	deletedCRDs     deletedCRDs
 	crdDrift        *driftCorrector
 	store           *cache.Cache
-	metrics         *metrics
+	metrics         *serving.Metrics
 	events          *eventWriter
 	controllers     *controllerSet
-	webhooks        *webhookServer
+	webhooks        *serving.Webhooks
 	inFlight        *inFlight
 	endpoints       *endpoints
 	connections     *webhook.ConnectionLimiter
@@ -79,29 +80,28 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, crds: installs, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(maxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, crds: installs, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
-	electionConfig := rest.CopyConfig(o.Config)
-	electionConfig.UserAgent = o.userAgent()
-	if m.leader, err = leader.New(o.LeaderElection, electionConfig, o.Log); err != nil {
+	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
 	}
 	if m.processLease, err = newProcessLease(o); err != nil {
 		return nil, err
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
-	m.metrics = newMetrics()
+	m.metrics = serving.NewMetrics()
 	m.events = newEventWriter(client, o)
 	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
-	m.controllers, m.webhooks = newControllerSet(m), newWebhookServer(m)
+	m.controllers = newControllerSet(m)
+	m.webhooks = newWebhooks(m)
 	if m.processLease != nil {
-		m.processLease.onHeld = m.webhooks.ownerChanged
+		m.processLease.onHeld = m.webhooks.Publish
 	}
 	if m.crdDrift, err = newDriftCorrector(m); err != nil {
 		return nil, err
 	}
-	m.metrics.registerCollector(m.store, m.controllers)
-	m.leader.RegisterMetric(m.metrics.registry)
+	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
+	m.leader.RegisterMetric(m.metrics.Registry)
 	return m, nil
 }
 
@@ -118,12 +118,11 @@ func (m *Manager) onWatchHealth(_ cache.Selection, err error) {
 // newClient returns the client that all packages share. It has no rate limit by default,
 // since the API server has priority and fairness.
 func newClient(o Options) (rest.Interface, error) {
-	c := rest.CopyConfig(o.Config)
+	c := o.config()
 	c.QPS, c.Burst = -1, -1
 	if o.ClientQPS > 0 {
 		c.QPS, c.Burst = o.ClientQPS, cmp.Or(o.ClientBurst, max(1, int(2*o.ClientQPS)))
 	}
-	c.UserAgent = o.userAgent()
 	// The server is near: compression costs both sides more than it saves.
 	c.DisableCompression = true
 	c.APIPath, c.GroupVersion = "/", &schema.GroupVersion{}
@@ -139,21 +138,16 @@ func newClient(o Options) (rest.Interface, error) {
 
 // Run runs until the context ends. An error says why it could not start or stop.
 func (m *Manager) Run(ctx context.Context) error {
-	listeners, err := m.listen(ctx)
+	endpoints, unpublish, err := m.listen(ctx)
 	if err != nil {
-		return err
-	}
-	inspected, unpublish, err := m.startInspectEndpoint(ctx)
-	if err != nil {
-		closeAll(listeners)
 		return err
 	}
 	defer unpublish()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, listener := range append(listeners, inspected...) {
-		group.Go(func() error { return m.serve(ctx, listener) })
+	for _, endpoint := range endpoints {
+		group.Go(func() error { return endpoint.Serve(ctx) })
 	}
-	group.Go(func() error { return m.webhooks.run(ctx) })
+	group.Go(func() error { return m.webhooks.Run(ctx) })
 	group.Go(func() error { return m.runControllers(ctx) })
 	group.Go(func() error { m.processLease.run(ctx); return nil })
 	group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
@@ -177,6 +171,7 @@ func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(addr
 
 // compileEnvironment returns what the compiler depends on.
 func (m *Manager) compileEnvironment() compile.Environment {
+	reach := m.options.reach()
 	return compile.Environment{
 		Resolve:       m.resolve,
 		ResolveKind:   m.resolveKind,
@@ -189,7 +184,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		Workers:       m.options.Workers,
 		Resync:        m.options.Resync,
 		Namespace:     m.options.Namespace,
-		PodNamespace:  m.options.ownNamespace(),
+		PodNamespace:  reach.PodNamespace(),
 		ApplyStrategy: plan.ApplyStrategy(m.options.ApplyStrategy), DisableDeletionGuard: m.options.NoDeletionGuard,
 		FieldManager:       m.options.FieldManager,
 		Store:              m.store,
@@ -215,5 +210,5 @@ func (m *Manager) composeTools() compose.Tools {
 }
 
 func (m *Manager) writer() *apply.Writer {
-	return apply.New(m.client, apply.Options{Observe: m.metrics.observeRequest})
+	return apply.New(m.client, apply.Options{Observe: m.metrics.ObserveRequest})
 }

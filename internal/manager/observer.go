@@ -7,12 +7,13 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // observer passes what controllers report to metrics, events and the history.
 type observer struct {
-	*metrics
+	*serving.Metrics
 	*eventWriter
 	history *model.History
 }
@@ -21,7 +22,7 @@ func (m *Manager) observer() observer { return observer{m.metrics, m.events, m.h
 
 // Ran records a run.
 func (o observer) Ran(run record.Run) {
-	o.observeRun(&run)
+	o.ObserveRun(&run)
 	o.history.Add(run)
 }
 
@@ -30,7 +31,7 @@ func (o observer) Deleted(deletion record.Run) { o.history.Add(deletion) }
 
 // Handled counts a handler call.
 func (o observer) Handled(program, handler string, reason hook.Reason, took time.Duration, err error) {
-	o.observeHandler(program, handler, reason, took, err)
+	o.ObserveHandler(program, handler, reason, took, err)
 	o.history.AddCall(program, handler, model.CallOutcome(err), took)
 }
 
@@ -38,7 +39,7 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 // instead.
 func (m *Manager) called(program, address string, e webhook.CallResult) {
 	m.endpoints.recordCall(program, address, e)
-	m.metrics.observeHookCall(program, e)
+	m.metrics.ObserveHookCall(program, e)
 	if e.HookType != webhook.Handle && e.HookType != webhook.Admit {
 		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -50,7 +52,7 @@ type Options struct {
 	// revisions of cluster-scoped parents are stored; "default" if empty.
 	Namespace string
 	// Admission configures the webhook server.
-	Admission AdmissionOptions
+	Admission serving.AdmissionOptions
 	// LeaderElection is disabled by default.
 	LeaderElection leader.Election
 	// ProcessLease detects other processes that handle the same objects without leader
@@ -135,8 +137,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// reach returns how API servers reach the webhook server.
+func (o *Options) reach() serving.Reach {
+	return serving.Reach{
+		AdmissionOptions: o.Admission, Namespace: o.Namespace,
+		LeaderLease: types.NamespacedName{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
+	}
+}
+
+// inspect returns the configuration of the inspect endpoint.
+func (o *Options) inspect() serving.Inspect {
+	return serving.Inspect{Address: o.InspectAddress, Dir: o.InspectDir, Namespace: o.Namespace, Log: o.Log}
+}
+
+// config returns the client configuration with the user agent.
+func (o *Options) config() *rest.Config {
+	c := rest.CopyConfig(o.Config)
+	c.UserAgent = o.userAgent()
+	return c
+}
+
 // userAgent returns the user agent of requests to the API server.
-func (o Options) userAgent() string {
+func (o *Options) userAgent() string {
 	if o.Name == "" {
 		return programName + "/" + o.Version
 	}
@@ -153,13 +175,13 @@ func (o Options) check() error {
 			return err
 		}
 	}
-	if err := o.Admission.check(); err != nil {
+	if err := o.Admission.Check(); err != nil {
 		return err
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return fmt.Errorf("controller selector: %w", err)
 	}
-	if err := checkInspectAddress(o.InspectAddress); err != nil {
+	if err := serving.CheckInspectAddress(o.InspectAddress); err != nil {
 		return err
 	}
 	switch plan.ApplyStrategy(o.ApplyStrategy) {

@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
 )
 
 // ownObjects are the objects that this Manager depends on. Its webhooks exempt them: with
@@ -16,11 +15,11 @@ func (m *Manager) ownObjects() register.ExemptObjects {
 		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
 		{Namespace: o.LeaderElection.Namespace, Name: processLeaseName(*o)},
 	}}
-	if secret := o.certificateSecret(); secret != (types.NamespacedName{}) {
-		own.Secrets = append(own.Secrets, types.NamespacedName(secret))
-	}
-	if o.usesInspectSecret() {
-		own.Secrets = append(own.Secrets, types.NamespacedName{Namespace: podNamespace(o.Namespace), Name: token.SecretName})
+	reach, inspect := o.reach(), o.inspect()
+	for _, secret := range []types.NamespacedName{types.NamespacedName(reach.CertificateSecret()), inspect.Secret()} {
+		if secret != (types.NamespacedName{}) {
+			own.Secrets = append(own.Secrets, secret)
+		}
 	}
 	for _, d := range m.crds {
 		own.CRDs = append(own.CRDs, d.Name())

@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -24,13 +26,21 @@ func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, 
 
 // process returns what a process with these options needs permissions for.
 func (o *Options) process() *rbac.Process {
-	p := &rbac.Process{
-		Namespace: o.Namespace, PodNamespace: o.ownNamespace(), CertificateSecret: o.certificateSecret(), LeaderElection: o.LeaderElection,
+	reach, inspect := o.reach(), o.inspect()
+	return &rbac.Process{
+		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
+		InspectSecret: inspect.Secret().Name, LeaderElection: o.LeaderElection,
 	}
-	if o.usesInspectSecret() {
-		p.InspectSecret = token.SecretName
+}
+
+// InspectSecret returns the empty Secret to create before a Manager runs; nil if it needs
+// none.
+func InspectSecret(o Options) *corev1.Secret {
+	inspect := o.inspect()
+	if inspect.Secret().Name == "" {
+		return nil
 	}
-	return p
+	return token.NewSecret(o.withDefaults().Namespace)
 }
 
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 )
 
 // processLeaseInterval is the interval of renewals without leader election. A process is
@@ -63,8 +62,8 @@ func newProcessLease(o Options) (*processLease, error) {
 	if o.LeaderElection.Enabled || !o.ProcessLease {
 		return nil, nil //nolint:nilnil // The option is off.
 	}
-	config := rest.CopyConfig(o.Config)
-	config.QPS, config.UserAgent, config.ContentType = -1, o.userAgent(), "application/json"
+	config := o.config()
+	config.QPS, config.ContentType = -1, "application/json"
 	config.Timeout = processLeaseInterval
 	client, err := coordination.NewForConfig(config)
 	if err != nil {

@@ -31,7 +31,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 	if err != nil && !errors.As(err, &refusal) {
 		cs.manager.log.Warn("controller not compiled; retrying", "controller", key.String(), "error", err.Error())
 		// Until this succeeds, its webhook configurations stay registered.
-		cs.manager.webhooks.reject(key)
+		cs.manager.webhooks.Reject(key)
 		return queue.Retry()
 	}
 	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
@@ -193,11 +193,11 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
 	case now.refusal != nil:
-		cs.manager.webhooks.reject(key)
+		cs.manager.webhooks.Reject(key)
 	case now.running == nil:
-		cs.manager.webhooks.set(key, nil)
+		cs.manager.webhooks.Set(key, nil)
 	default:
-		cs.manager.webhooks.set(key, now.running.Admission)
+		cs.manager.webhooks.Set(key, cs.manager.inFlight.wrapReviews(now.running.Admission))
 	}
 }
 
@@ -239,10 +239,10 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 		e.running.shutdown()
 		cs.recordStopped(key, e.object)
 	}
-	cs.manager.webhooks.remove(key)
+	cs.manager.webhooks.Set(key, nil)
 	if e != nil && e.running != nil {
-		cs.manager.metrics.deleteController(e.running.Name())
-		cs.manager.webhooks.dropFailures(e.running.Name())
+		cs.manager.metrics.DeleteController(e.running.Name())
+		cs.manager.webhooks.DropFailures(e.running.Name())
 		cs.manager.endpoints.remove(e.running.Name())
 	}
 	cs.manager.history.Drop(key.String())

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -22,7 +23,7 @@ import (
 type runningController struct {
 	*compile.Compiled
 	workers   []worker
-	webhooks  *webhookServer
+	webhooks  *serving.Webhooks
 	inFlight  *inFlight
 	endpoints *endpoints
 	// deletions is the deletion guard of the programs of hooks.

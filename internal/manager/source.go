@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -40,7 +41,7 @@ func (m *Manager) name() string { return cmp.Or(m.options.Name, programName) }
 func (s *source) Process(context.Context) (model.Process, error) {
 	m := s.manager
 	p := model.Process{
-		Name: m.name(), Version: m.options.Version, Instance: instanceName(), Started: m.started,
+		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
 		Selector: m.options.Selector, Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),

@@ -72,10 +72,7 @@ func (s *source) digest() uint64 {
 		if one.stored != nil {
 			digest.version = one.stored.Version()
 		}
-		var health controller.Health
-		if one.running != nil {
-			health = one.running.health()
-		}
+		health, _ := one.health()
 		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
 		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
 		maphash.WriteComparable(&h, digest)

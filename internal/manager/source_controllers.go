@@ -84,10 +84,10 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		declared := model.RefOf(one.resource, one.object)
 		c.Declared = &declared
 	}
-	var health controller.Health
+	health, _ := one.health()
 	kinds := one.kinds
 	if r := one.running; r != nil {
-		health, kinds = r.health(), kindsOf(r.Compiled)
+		kinds = kindsOf(r.Compiled)
 		c.AllReplicas = len(r.Programs)+len(r.Handlers) == 0
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}

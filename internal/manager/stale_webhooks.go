@@ -25,9 +25,12 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 		return
 	}
 	register.NewCollector(register.CollectorOptions{
-		Store: m.store, Client: m.client, OwnLease: m.processLease.held, Unused: m.webhooks.unused, Log: m.log, OnRemoved: m.recordStaleWebhook,
+		Store: m.store, Client: m.client, OwnLease: m.processLease.held, Unused: m.webhooks.Unused, Log: m.log, OnRemoved: m.recordStaleWebhook,
 	}).Run(ctx)
 }
+
+// accessRetryInterval is the delay before another access review.
+const accessRetryInterval = 5 * time.Second
 
 // canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
 func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
@@ -38,7 +41,7 @@ func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
 		}
 		m.log.Debug("access to webhook configurations not reviewed; retrying", "error", failure.OneLine(err))
 		select {
-		case <-time.After(listenRetryInterval):
+		case <-time.After(accessRetryInterval):
 		case <-ctx.Done():
 			return false
 		}

@@ -152,10 +152,7 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, controller.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
 	}
-	var health controller.Health
-	if e.running != nil {
-		health = e.running.health()
-	}
+	health, _ := e.health()
 	condition := acceptedCondition(e.refusal, e.notes, health)
 	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
 	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)

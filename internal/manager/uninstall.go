@@ -19,8 +19,9 @@ func Uninstall(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	err = register.Unregister(ctx, client, o.registrationGroup())
-	if secret := o.certificateSecret(); secret != (types.NamespacedName{}) {
+	reach := o.reach()
+	err = register.Unregister(ctx, client, reach.RegistrationGroup())
+	if secret := reach.CertificateSecret(); secret != (types.NamespacedName{}) {
 		err = errors.Join(err, certs.DeleteSecret(ctx, client, secret))
 	}
 	return err

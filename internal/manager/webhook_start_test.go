@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 const declaredReviews = `{"apiVersion":"setpoint.dev/v1alpha1","kind":"AdmissionController","metadata":{"name":"a","uid":"u","resourceVersion":"1","generation":1},
@@ -51,7 +52,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := slog.New(slog.DiscardHandler)
-			m := &Manager{client: client, log: log, metrics: newMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+			m := &Manager{client: client, log: log, metrics: serving.NewMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 			t.Cleanup(m.store.Close)
 			cs := newTestControllers(m)
 			for _, kind := range compile.Kinds() {
@@ -63,7 +64,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 			if !cs.started.Load() {
 				t.Fatal("it has not begun")
 			}
-			if retained, known := m.webhooks.retainedConfigurations(); known && !slices.Contains(retained, "admissioncontroller.setpoint.dev/a") {
+			if retained, known := m.webhooks.Retained(); known && !slices.Contains(retained, "admissioncontroller.setpoint.dev/a") {
 				t.Errorf("%q stay: the configuration of a controller that is not known yet is removed", retained)
 			}
 		})

@@ -1,9 +1,7 @@
-package manager
+package serving
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,16 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/admission/server"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
+
+// noObserver ignores reviews.
+type noObserver struct{}
+
+func (noObserver) Reviewed(admission.ReviewRecord, queue.Key, bool) {}
+func (noObserver) EventAt(hook.ObjectEvent)                         {}
 
 // denyAllProgram denies all requests.
 func denyAllProgram(name string) *admission.Program {
@@ -33,7 +34,7 @@ func denyAllProgram(name string) *admission.Program {
 }
 
 // sendReview sends a review to the webhook server.
-func sendReview(t *testing.T, s *webhookServer, path string) (code int, allowed bool) {
+func sendReview(t *testing.T, s *Webhooks, path string) (code int, allowed bool) {
 	t.Helper()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"group":"","version":"v1","kind":"Pod"},` +
 		`"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","userInfo":{},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}}`
@@ -47,9 +48,7 @@ func sendReview(t *testing.T, s *webhookServer, path string) (code int, allowed 
 // A withdrawn webhook allows all requests, a rejected controller keeps its last program, and an
 // unknown webhook is not found.
 func TestWebhookServerWithdrawsPrograms(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-	newTestControllers(m)
-	s := m.webhooks
+	s := NewWebhooks(WebhookOptions{Observer: noObserver{}, Started: func() bool { return false }})
 	s.server = server.New(server.Options{Observer: s})
 	s.registrar = register.New(register.Options{})
 	key := queue.Key{Namespace: "kind", Name: "policy"}
@@ -61,33 +60,14 @@ func TestWebhookServerWithdrawsPrograms(t *testing.T) {
 		}
 	}
 	expect("nothing", http.StatusNotFound, false)
-	s.set(key, denyAllProgram("policy"))
+	s.Set(key, denyAllProgram("policy"))
 	expect("declared", http.StatusOK, false)
-	s.reject(key)
+	s.Reject(key)
 	expect("rejected", http.StatusOK, false)
-	s.remove(key)
+	s.Set(key, nil)
 	expect("deleted", http.StatusOK, true)
-	s.set(key, denyAllProgram("policy"))
+	s.Set(key, denyAllProgram("policy"))
 	expect("declared again", http.StatusOK, false)
-}
-
-// A review in flight while its controller is deleted leaves nothing in memory.
-func TestWebhookServerDropsRemovedControllers(t *testing.T) {
-	m := &Manager{log: slog.New(slog.DiscardHandler), metrics: newMetrics(), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
-	newTestControllers(m)
-	key, review := queue.Key{Namespace: "kind", Name: "policy"}, admission.ReviewRecord{Program: "policy", Webhook: "no", Result: admission.Denied}
-	m.webhooks.set(key, denyAllProgram("policy"))
-	m.webhooks.Reviewed(review)
-	if runs := m.history.Stats().Runs; runs != 1 {
-		t.Errorf("%d reviews in the history", runs)
-	}
-	m.webhooks.remove(key)
-	m.history.Drop("policy")
-	review.Err = errors.New("too late")
-	m.webhooks.Reviewed(review)
-	if runs, calls := m.history.Stats().Runs, m.history.Calls("policy"); runs != 0 || len(calls) != 0 || len(m.webhooks.failures) != 0 {
-		t.Errorf("%d runs, calls %v, failures %v of a deleted controller", runs, calls, m.webhooks.failures)
-	}
 }
 
 // The webhook address is configured, or on loopback.
@@ -105,8 +85,8 @@ func TestWebhookAddress(t *testing.T) {
 		{"loopback by name", AdmissionOptions{}, "localhost:6443", "https://127.0.0.1:9443"},
 		{"neither", AdmissionOptions{}, "https://10.0.0.1", "the API server at https://10.0.0.1 cannot reach the webhook server at 127.0.0.1:9443: set a Service or URL for it"},
 	} {
-		o := Options{Admission: c.given, Namespace: "ops", Config: &rest.Config{Host: c.host}}
-		address, err := o.webhookAddress(served)
+		reach := Reach{AdmissionOptions: c.given, Namespace: "ops"}
+		address, err := reach.address(c.host, served)
 		got := address.String()
 		if err != nil {
 			got = err.Error()

@@ -1,11 +1,11 @@
 //go:build unix
 
-package manager
+package serving
 
 import "syscall"
 
-// maxOpenFiles returns the limit of open files, and so of connections.
-func maxOpenFiles() int {
+// MaxOpenFiles returns the limit of open files, and so of connections.
+func MaxOpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return defaultMaxFiles

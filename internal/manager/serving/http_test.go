@@ -1,4 +1,4 @@
-package manager
+package serving
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func TestWritesFinishOnShutdown(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- (&Manager{}).serve(ctx, HTTPEndpoint{listener, handler}) }()
+	go func() { served <- Endpoint{listener, handler}.Serve(ctx) }()
 	call := func(method string) chan string {
 		response := make(chan string, 1)
 		go func() { response <- responseText(t.Context(), method, "http://"+listener.Addr().String()) }()
@@ -96,8 +96,8 @@ func TestBusyAddressNamesItsFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	m := &Manager{options: Options{Address: busy.Addr().String()}}
-	if _, err := m.listen(t.Context()); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {
+	o := Options{Address: busy.Addr().String(), Metrics: NewMetrics()}
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "serve health and metrics (--address): ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,12 +1,14 @@
-package manager
+package serving
 
 import (
 	"cmp"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +24,7 @@ type AdmissionOptions struct {
 	// Address is the listen address, such as ":9443"; "127.0.0.1:0" if empty. It is opened
 	// when the first controller has webhooks.
 	Address string
-	// Service is the name of the Service for that address, in Options.Namespace, and Port
+	// Service is the name of the Service for that address, in the namespace of Setpoint, and Port
 	// its port, 443 if zero. All replicas share a certificate, in the Secret
 	// Service-admission.
 	Service string
@@ -63,40 +65,77 @@ func (a AdmissionOptions) WithClusterDefaults(inside bool, service string) Admis
 	return a
 }
 
+// clientCAs returns a function that reads the CAs of the API server's client certificate for
+// each connection, of which there are few; nil if no certificate is required.
+func (a AdmissionOptions) clientCAs() func() (*x509.CertPool, error) {
+	if a.ClientCAFile == "" {
+		return nil
+	}
+	return func() (*x509.CertPool, error) {
+		pem, err := os.ReadFile(a.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the client CAs of the API server: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read the client CAs of the API server: %s has no PEM certificate", a.ClientCAFile)
+		}
+		return pool, nil
+	}
+}
+
+// Check validates the client CAs.
+func (a AdmissionOptions) Check() error {
+	if read := a.clientCAs(); read != nil {
+		_, err := read()
+		return err
+	}
+	return nil
+}
+
+// Reach is how API servers reach the webhook server of a process.
+type Reach struct {
+	AdmissionOptions
+
+	// Namespace is that of Setpoint.
+	Namespace string
+	// LeaderLease identifies this Setpoint and its replicas.
+	LeaderLease types.NamespacedName
+}
+
 // defaultShutdownDelay is the time for API servers to notice that a pod stops.
 const defaultShutdownDelay = 5 * time.Second
 
-// ownNamespace returns the namespace of Setpoint's pods; "" if there are none.
-func (o *Options) ownNamespace() string {
-	if o.usesService() {
-		return o.Namespace
+// PodNamespace returns the namespace of Setpoint's pods; "" if there are none.
+func (r *Reach) PodNamespace() string {
+	if r.usesService() {
+		return r.Namespace
 	}
 	return ""
 }
 
 // usesService reports whether API servers use a Service.
-func (o *Options) usesService() bool { return o.Admission.Service != "" && o.Admission.URL == "" }
+func (r *Reach) usesService() bool { return r.Service != "" && r.URL == "" }
 
-func (o *Options) shutdownDelay() time.Duration {
-	if o.usesService() {
+func (r *Reach) shutdownDelay() time.Duration {
+	if r.usesService() {
 		return defaultShutdownDelay
 	}
 	return 0
 }
 
-// certificateSecret returns the Secret with the certificates; the zero value if they are in
+// CertificateSecret returns the Secret with the certificates; the zero value if they are in
 // memory only.
-func (o *Options) certificateSecret() types.NamespacedName {
-	if !o.usesService() {
+func (r *Reach) CertificateSecret() types.NamespacedName {
+	if !r.usesService() {
 		return types.NamespacedName{}
 	}
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Admission.Service + "-admission"}
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Service + "-admission"}
 }
 
-// registrationGroup identifies the webhook configurations of this Setpoint and its replicas,
-// by the leader Lease.
-func (o *Options) registrationGroup() string {
-	name := o.LeaderElection.Namespace + "." + o.LeaderElection.Name
+// RegistrationGroup identifies the webhook configurations of this Setpoint and its replicas.
+func (r *Reach) RegistrationGroup() string {
+	name := r.LeaderLease.Namespace + "." + r.LeaderLease.Name
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
 	}
@@ -105,17 +144,17 @@ func (o *Options) registrationGroup() string {
 	return name[:validation.LabelValueMaxLength-len(hash)] + hash
 }
 
-// webhookAddress returns the address that API servers use.
-func (o *Options) webhookAddress(served net.Addr) (register.Address, error) {
+// address returns the address that an API server uses.
+func (r *Reach) address(apiServer string, served net.Addr) (register.Address, error) {
 	switch {
-	case o.Admission.URL != "":
-		return register.Address{URL: o.Admission.URL}, nil
-	case o.Admission.Service != "":
-		return register.Address{Service: register.ServiceRef{Namespace: o.Namespace, Name: o.Admission.Service, Port: o.Admission.Port}}, nil
-	case isLoopbackURL(o.Config.Host):
+	case r.URL != "":
+		return register.Address{URL: r.URL}, nil
+	case r.Service != "":
+		return register.Address{Service: register.ServiceRef{Namespace: r.Namespace, Name: r.Service, Port: r.Port}}, nil
+	case isLoopbackURL(apiServer):
 		return register.Address{URL: "https://" + served.String()}, nil
 	}
-	return register.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", o.Config.Host, served)
+	return register.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", apiServer, served)
 }
 
 // isLoopbackURL reports whether an address is on this machine.

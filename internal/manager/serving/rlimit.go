@@ -1,4 +1,4 @@
-package manager
+package serving
 
 // defaultMaxFiles is the limit of a process without one, as far as it is useful.
 const defaultMaxFiles = 64 << 10

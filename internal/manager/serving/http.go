@@ -1,0 +1,150 @@
+// Package serving is what a process serves over HTTP: health, metrics and profiles, the inspect
+// endpoint, and admission webhooks.
+//
+// It does not know controllers; package serving says what is healthy and which webhooks there
+// are, and opens and serves the endpoints.
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Endpoint is an open address and its handler.
+type Endpoint struct {
+	net.Listener
+
+	Handler http.Handler
+}
+
+// Options configure the endpoints of health and metrics.
+type Options struct {
+	// Address serves health and metrics, HealthAddress health only; "" disables either.
+	Address, HealthAddress string
+	// Profiling serves profiles at Address.
+	Profiling bool
+	Metrics   prometheus.Gatherer
+	// Stuck is why the process is unhealthy, Unready why it is not ready; nil for none.
+	Stuck, Unready func() error
+	Log            *slog.Logger
+}
+
+// Open opens the configured addresses.
+func Open(ctx context.Context, o Options) ([]Endpoint, error) {
+	var endpoints []Endpoint
+	for _, each := range []struct {
+		what, flag, address string
+		handler             http.Handler
+	}{
+		{"health and metrics", "--address", o.Address, o.Handler()},
+		{"health", "--health-address", o.HealthAddress, o.health()},
+	} {
+		if each.address == "" {
+			continue
+		}
+		listener, err := listen(ctx, each.address)
+		if err != nil {
+			CloseAll(endpoints)
+			return nil, fmt.Errorf("serve %s (%s): %w", each.what, each.flag, err)
+		}
+		//nolint:sloglint // One message per endpoint.
+		o.Log.Info("serving "+each.what, "address", listener.Addr().String())
+		endpoints = append(endpoints, Endpoint{listener, each.handler})
+	}
+	return endpoints, nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+// CloseAll closes endpoints that are not served.
+func CloseAll(endpoints []Endpoint) {
+	for _, open := range endpoints {
+		_ = open.Close()
+	}
+}
+
+// health serves /healthz and /readyz.
+func (o *Options) health() *http.ServeMux {
+	mux := http.NewServeMux()
+	for path, problem := range map[string]func() error{"/healthz": o.Stuck, "/readyz": o.Unready} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			if err := problem(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
+		})
+	}
+	return mux
+}
+
+// Handler serves health, readiness, metrics and profiles.
+func (o *Options) Handler() http.Handler {
+	mux := o.health()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
+	if o.Profiling {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+// shutdownGrace is how long writes may take when the context has ended.
+const shutdownGrace = 3 * time.Second
+
+// Serve serves until the context ends. Then reads, such as open event streams, are canceled
+// and writes may finish.
+func (at Endpoint) Serve(ctx context.Context) error {
+	server := newServer(cancelReads(ctx, at.Handler))
+	finished := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(finished)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer cancel()
+		_ = server.Shutdown(late) // On a timeout, Close ends the rest.
+		_ = server.Close()
+	})
+	err := server.Serve(at)
+	if !stop() {
+		<-finished
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve at %s: %w", at.Addr(), err)
+	}
+	return nil
+}
+
+// cancelReads cancels requests that only read when a context ends.
+func cancelReads(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			reading, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			r = r.WithContext(reading)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newServer limits what idle connections can use. Reading a body has no timeout, since event
+// streams stay open.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}

@@ -1,0 +1,204 @@
+package serving
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Metrics are the metrics of the manager and its controllers. No label has an object's
+// name, so the cardinality stays low.
+type Metrics struct {
+	*prometheus.Registry
+
+	runs         *prometheus.CounterVec
+	runTime      *prometheus.HistogramVec
+	queueWait    *prometheus.HistogramVec
+	hookCalls    *prometheus.CounterVec
+	hookTime     *prometheus.HistogramVec
+	handlerCalls *prometheus.CounterVec
+	handlerTime  *prometheus.HistogramVec
+	reviews      *prometheus.CounterVec
+	reviewTime   *prometheus.HistogramVec
+	writes       *prometheus.CounterVec
+	writeTime    *prometheus.HistogramVec
+
+	// series have labels, most of them a controller.
+	series []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}
+}
+
+// durationBuckets are the buckets of all histograms of durations.
+var durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// NewMetrics returns metrics without values.
+func NewMetrics() *Metrics {
+	m := &Metrics{Registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.MustRegister(vec)
+		m.series = append(m.series, vec)
+		return vec
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: durationBuckets}, labels)
+		m.MustRegister(vec)
+		m.series = append(m.series, vec)
+		return vec
+	}
+	m.runs = counter("setpoint_reconciles_total", "Reconciliations of objects, by outcome.", "controller", "outcome")
+	m.runTime = histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller")
+	m.queueWait = histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller")
+	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle or admit) and HTTP status code; code 0 means no response.", "controller", "hook", "code")
+	m.hookTime = histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook")
+	m.handlerCalls = counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome")
+	m.handlerTime = histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler")
+	m.reviews = counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result")
+	m.reviewTime = histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook")
+	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome")
+	m.writeTime = histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb")
+	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// ObserveRun counts a reconciliation from the queue.
+func (m *Metrics) ObserveRun(run *record.Run) {
+	if run.Trigger != "" {
+		return
+	}
+	m.runs.WithLabelValues(run.Controller, string(run.Outcome)).Inc()
+	m.runTime.WithLabelValues(run.Controller).Observe(run.Duration.Seconds())
+	m.queueWait.WithLabelValues(run.Controller).Observe(run.QueueDuration.Seconds())
+}
+
+// ObserveHandler counts a handler call.
+func (m *Metrics) ObserveHandler(program, handler string, reason hook.Reason, took time.Duration, err error) {
+	m.handlerCalls.WithLabelValues(program, handler, string(reason), model.CallOutcome(err)).Inc()
+	m.handlerTime.WithLabelValues(program, handler).Observe(took.Seconds())
+}
+
+// ObserveReview counts a review.
+func (m *Metrics) ObserveReview(o admission.ReviewRecord) {
+	m.reviews.WithLabelValues(o.Program, o.Webhook, string(o.Operation), string(o.Result)).Inc()
+	m.reviewTime.WithLabelValues(o.Program, o.Webhook).Observe(o.Duration.Seconds())
+}
+
+// ObserveHookCall counts a call of a hook over HTTP.
+func (m *Metrics) ObserveHookCall(program string, e webhook.CallResult) {
+	m.hookCalls.WithLabelValues(program, string(e.HookType), strconv.Itoa(e.Code)).Inc()
+	m.hookTime.WithLabelValues(program, string(e.HookType)).Observe(e.Duration.Seconds())
+}
+
+// ObserveRequest counts a request to the API server.
+func (m *Metrics) ObserveRequest(resource object.Resource, verb, outcome string, took time.Duration) {
+	m.writes.WithLabelValues(resource.String(), verb, outcome).Inc()
+	m.writeTime.WithLabelValues(verb).Observe(took.Seconds())
+}
+
+// DeleteController deletes the series of a removed controller.
+func (m *Metrics) DeleteController(program string) {
+	for _, vec := range m.series {
+		vec.DeletePartialMatch(prometheus.Labels{"controller": program})
+	}
+}
+
+// Collector computes gauges at each scrape.
+type Collector struct {
+	Cache *cache.Cache
+	// Controllers returns the state of each controller by name.
+	Controllers func() map[string]ControllerState
+}
+
+// ControllerState is what gauges show of a controller.
+type ControllerState struct {
+	Ready bool
+	// Health is nil if the controller does not run.
+	Health *controller.Health
+}
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	cachedObjectsDesc = newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
+	cachedBytesDesc   = newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
+	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
+	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority.", "controller", "priority")
+	readyDesc         = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
+)
+
+// healthGauges are the gauges of running controllers.
+var healthGauges = []struct {
+	desc  *prometheus.Desc
+	value func(h *controller.Health) int
+}{
+	{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"), func(h *controller.Health) int { return h.Queue.Backoff }},
+	{newDesc("setpoint_objects", "Objects managed by a controller.", "controller"), func(h *controller.Health) int { return h.Parents }},
+	{newDesc("setpoint_children", "Children owned by these objects.", "controller"), func(h *controller.Health) int { return h.Children }},
+	{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"), func(h *controller.Health) int { return h.Held.Count }},
+	{newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller"), func(h *controller.Health) int { return h.Failing }},
+	{newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller"), func(h *controller.Health) int { return h.Overdue }},
+	{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.", "controller"), func(h *controller.Health) int { return h.Conflicting }},
+}
+
+// Describe describes nothing, which makes the collector an unchecked one: its series depend
+// on the controllers.
+func (*Collector) Describe(chan<- *prometheus.Desc) {}
+
+// cacheSeries are the labels of a series of the cache.
+type cacheSeries struct{ resource, selector string }
+
+type cacheSum struct{ objects, bytes, lists int }
+
+// cacheSums sums the watches of one series: objects may be watched both whole and by metadata.
+func (s *Collector) cacheSums() map[cacheSeries]cacheSum {
+	sums := map[cacheSeries]cacheSum{}
+	for _, w := range s.Cache.Stats() {
+		which := cacheSeries{w.Selection.Resource.String(), w.Selection.Labels}
+		sum := sums[which]
+		sums[which] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists}
+	}
+	return sums
+}
+
+// Collect implements prometheus.Collector.
+func (s *Collector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	for which, sum := range s.cacheSums() {
+		gauge(cachedObjectsDesc, sum.objects, which.resource, which.selector)
+		gauge(cachedBytesDesc, sum.bytes, which.resource, which.selector)
+		to <- prometheus.MustNewConstMetric(cacheListsDesc, prometheus.CounterValue, float64(sum.lists), which.resource, which.selector)
+	}
+	for name, state := range s.Controllers() {
+		ready := 0
+		if state.Ready {
+			ready = 1
+		}
+		gauge(readyDesc, ready, name)
+		if state.Health == nil {
+			continue
+		}
+		for priority, depth := range state.Health.Queue.Depth {
+			gauge(queueDepthDesc, depth, name, queue.Priority(priority).String())
+		}
+		for _, each := range healthGauges {
+			gauge(each.desc, each.value(state.Health), name)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
+	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/admission/server"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// WebhookOptions configure Webhooks.
+type WebhookOptions struct {
+	Reach
+
+	// APIServer is the address of the API server.
+	APIServer string
+	Store     *cache.Cache
+	Client    rest.Interface
+	Leader    *leader.Elector
+	// Lease is the Lease that the webhook configurations depend on, if there is one.
+	Lease func() types.NamespacedName
+	// Exempt are objects that are not reviewed.
+	Exempt register.ExemptObjects
+	// Started reports whether all controllers listed at the start were reconciled once, Listed
+	// whether all AdmissionControllers are known.
+	Started, Listed func() bool
+	Observer        ReviewObserver
+	Log             *slog.Logger
+}
+
+// ReviewObserver records what webhooks do.
+type ReviewObserver interface {
+	// Reviewed receives each review with its controller, if that still exists. It must not
+	// block.
+	Reviewed(o admission.ReviewRecord, controller queue.Key, exists bool)
+	// EventAt records an event on an object that a review names.
+	EventAt(event hook.ObjectEvent)
+}
+
+// Webhooks serves admission webhooks. It starts with the first controller that has webhooks
+// and then stays open, in every replica, so that the API server may use any.
+type Webhooks struct {
+	options WebhookOptions
+	// openOnce closes opened.
+	openOnce func()
+	opened   chan struct{}
+
+	mu sync.Mutex
+	// programs are served, by controller. A refused controller keeps its last accepted
+	// program: an invalid edit must not allow what was denied.
+	programs map[queue.Key]*admission.Program
+	// withdrawn are the programs of deleted and suspended controllers. They allow all
+	// requests until the API server stops calling them.
+	withdrawn map[queue.Key]*admission.Program
+	// rejected are controllers that were never accepted. Webhook configurations of an earlier
+	// process stay.
+	rejected map[queue.Key]bool
+	// server and registrar are nil before the address is open.
+	server    *server.Server
+	registrar *register.Registrar
+	// owner owns the webhook configurations of programs without an owner; nil for none.
+	owner *metav1.OwnerReference
+	// listenErr is why the address cannot be opened.
+	listenErr error
+	// failures are the failed reviews by controller.
+	failures map[string]*reviewFailures
+}
+
+// NewWebhooks returns webhooks; Run opens their address when it is needed.
+func NewWebhooks(o WebhookOptions) *Webhooks {
+	w := &Webhooks{
+		options: o, opened: make(chan struct{}),
+		programs: map[queue.Key]*admission.Program{}, withdrawn: map[queue.Key]*admission.Program{}, rejected: map[queue.Key]bool{}, failures: map[string]*reviewFailures{},
+	}
+	w.openOnce = sync.OnceFunc(func() { close(w.opened) })
+	return w
+}
+
+// Set serves the program of a controller; nil withdraws it.
+func (w *Webhooks) Set(key queue.Key, program *admission.Program) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.rejected, key)
+	previous := w.programs[key]
+	switch {
+	case program != nil:
+		w.programs[key] = program
+		delete(w.withdrawn, key)
+		w.openOnce()
+	case previous != nil:
+		w.withdrawn[key] = previous.AllowAll()
+		delete(w.programs, key)
+	}
+	w.publish()
+}
+
+// Reject records that a controller is not accepted.
+func (w *Webhooks) Reject(key queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.programs[key] == nil {
+		w.rejected[key] = true
+		w.publish()
+	}
+}
+
+// Publish registers the webhooks again: it is known now which configurations to remove, or
+// Lease returns another Lease.
+func (w *Webhooks) Publish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.publish()
+}
+
+// publish passes the programs to the server and the registrar. The caller holds the lock.
+func (w *Webhooks) publish() {
+	if w.registrar == nil {
+		return // The server is not open.
+	}
+	var accepted []*admission.Program
+	for _, program := range w.programs {
+		accepted = append(accepted, w.withOwner(program))
+	}
+	w.server.Set(slices.AppendSeq(slices.Clone(accepted), maps.Values(w.withdrawn)))
+	if retained, known := w.Retained(); known {
+		w.registrar.Set(accepted, retained...)
+	}
+}
+
+// Retained returns the rejected controllers, whose webhook configurations stay;
+// false while not all controllers are known.
+func (w *Webhooks) Retained() ([]string, bool) {
+	if !w.options.Started() || !w.options.Listed() {
+		return nil, false
+	}
+	var refused []string
+	for key := range w.rejected {
+		refused = append(refused, key.String())
+	}
+	return refused, true
+}
+
+// Unused reports whether no controller has webhooks.
+func (w *Webhooks) Unused() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.opened:
+		return false
+	default:
+		return w.options.Started() && len(w.rejected) == 0
+	}
+}
+
+// Run opens the server with the first webhook and serves until ctx ends.
+func (w *Webhooks) Run(ctx context.Context) error {
+	select {
+	case <-w.opened:
+	case <-ctx.Done():
+		return nil
+	}
+	listener := w.listen(ctx)
+	if listener == nil {
+		return nil
+	}
+	address, err := w.options.address(w.options.APIServer, listener.Addr())
+	if err != nil {
+		w.setListenErr(err)
+		<-ctx.Done()
+		return listener.Close()
+	}
+	return w.serve(ctx, listener, address)
+}
+
+// listenRetryInterval is the delay before another attempt to listen.
+const listenRetryInterval = 5 * time.Second
+
+// listen opens the address, with retries; nil if ctx ends first.
+func (w *Webhooks) listen(ctx context.Context) net.Listener {
+	for {
+		listener, err := listen(ctx, w.options.Address)
+		if err == nil {
+			w.setListenErr(nil)
+			return listener
+		}
+		w.setListenErr(fmt.Errorf("listen for webhooks: %w", err))
+		select {
+		case <-time.After(listenRetryInterval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// setListenErr stores why the address cannot be opened; nil if it is open.
+func (w *Webhooks) setListenErr(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && failure.Text(err) != failure.Text(w.listenErr) {
+		w.options.Log.Warn("webhook server not started", "error", err.Error())
+	}
+	w.listenErr = err
+}
+
+// serve serves webhooks and, while this replica leads, registers them and renews certificates.
+func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address register.Address) error {
+	o := &w.options
+	certificates := certs.New(certs.Options{
+		Names: address.Names(), Lifetimes: o.lifetimes(),
+		Secret: o.CertificateSecret(), Store: o.Store, Client: o.Client, Log: o.Log,
+	})
+	reviews := server.New(server.Options{
+		Observer: w, Log: o.Log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
+		MaxConnections: maxReviewConnections(MaxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.clientCAs(),
+	})
+	registrar := register.New(register.Options{
+		Registration: register.Registration{Address: address, Namespace: o.Namespace, Group: o.RegistrationGroup(), Exempt: o.Exempt, Lease: o.Lease},
+		Certificates: certificates, Store: o.Store, Client: o.Client, Log: o.Log,
+	})
+	owner := w.namespaceOwner(ctx)
+	w.mu.Lock()
+	w.server, w.registrar, w.owner = reviews, registrar, owner
+	w.publish()
+	w.mu.Unlock()
+	o.Log.Info("serving webhooks", "address", listener.Addr().String(), "to", address.String())
+	defer w.unregister(ctx, address)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return reviews.Serve(ctx, listener) })
+	group.Go(func() error { return certificates.Watch(ctx) })
+	group.Go(func() error { o.Leader.WhileLeading(ctx, certificates.Renew); return nil })
+	group.Go(func() error { o.Leader.WhileLeading(ctx, registrar.Run); return nil })
+	return group.Wait()
+}
+
+// namespaceOwner returns the namespace of this process as an owner of webhook configurations,
+// if Setpoint may read it.
+func (w *Webhooks) namespaceOwner(ctx context.Context) *metav1.OwnerReference {
+	name := w.options.PodNamespace()
+	if name == "" {
+		return nil
+	}
+	var o metav1.PartialObjectMetadata
+	if err := w.options.Client.Get().AbsPath(object.Namespaces.Path("", name)).Do(ctx).Into(&o); err != nil {
+		w.options.Log.Debug("webhook configurations have no owner", "namespace", name, "error", err.Error())
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: object.Namespaces.APIVersion(), Kind: object.Namespaces.Kind, Name: o.Name, UID: o.UID}
+}
+
+// withOwner returns a program with an owner, if there is one. The caller holds the lock.
+func (w *Webhooks) withOwner(p *admission.Program) *admission.Program {
+	if p.Owner != nil || w.owner == nil {
+		return p
+	}
+	owned := *p
+	owned.Owner = w.owner
+	return &owned
+}
+
+// unregisterTimeout limits unregister.
+const unregisterTimeout = 5 * time.Second
+
+// unregister removes the webhook configurations when a process ends that no other replica
+// replaces: one that is called by its own URL.
+func (w *Webhooks) unregister(ctx context.Context, address register.Address) {
+	if address.URL == "" || w.options.Leader.Enabled {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
+	defer cancel()
+	err := register.Unregister(ctx, w.options.Client, w.options.RegistrationGroup())
+	// Without an API server there is nothing to unregister.
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		w.options.Log.Warn("webhook configurations not removed", "error", err.Error())
+	}
+}
