@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // ComposeContext is a parent with its observed children, and collects the desired ones.
@@ -164,7 +165,7 @@ func (f *ComposeContext[T]) desiredStatus() (json.RawMessage, error) {
 	if status == nil {
 		return former, nil
 	}
-	was := jsonObject{}
+	was := map[string]any{}
 	if former != nil {
 		if was, err = readJSONObject(former); err != nil {
 			return nil, err
@@ -174,5 +175,5 @@ func (f *ComposeContext[T]) desiredStatus() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(was.withPatch(changes))
+	return json.Marshal(object.MergePatch(was, changes))
 }

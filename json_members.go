@@ -3,8 +3,9 @@ package setpoint
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // member is one member of a JSON object, as text.
@@ -14,69 +15,13 @@ type member struct{ name, value []byte }
 // have the same text as another object, and are not parsed further.
 type members []member
 
-var errNoObject = errors.New("not a JSON object")
-
-// readMembers parses JSON that json.Marshal wrote: it is valid, compact, and has no
-// duplicate names.
-func readMembers(data []byte) (members, error) {
-	if len(data) == 0 || data[0] != '{' {
-		return nil, errNoObject
-	}
-	var all members
-	for at := 1; data[at] == '"'; {
-		name := data[at : at+valueEnd(data[at:])]
-		at += len(name) + 1
-		value := data[at : at+valueEnd(data[at:])]
-		at += len(value) + 1
+// readMembers reads a JSON object.
+func readMembers(data []byte) (all members, err error) {
+	err = object.Members(data, func(name, value []byte) error {
 		all = append(all, member{name, value})
-		if at >= len(data) {
-			break
-		}
-	}
-	return all, nil
-}
-
-// valueEnd returns the end of the value at the start of data.
-func valueEnd(data []byte) int {
-	depth := 0
-	for at := 0; at < len(data); at++ {
-		switch data[at] {
-		case '"':
-			at += stringEnd(data[at:])
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		case ',', ':':
-			if depth == 0 {
-				return at
-			}
-			continue
-		default:
-			continue
-		}
-		switch {
-		case depth < 0:
-			return at
-		case depth == 0:
-			return at + 1
-		}
-	}
-	return len(data)
-}
-
-// stringEnd returns the index of the closing quote of a string.
-func stringEnd(data []byte) int {
-	for at := 1; at < len(data); at++ {
-		switch data[at] {
-		case '\\':
-			at++
-		case '"':
-			return at
-		}
-	}
-	return len(data)
+		return nil
+	})
+	return all, err
 }
 
 // index returns the index of a member whose name needs no escapes, or -1.
@@ -106,12 +51,10 @@ func (m members) text(name string) []byte {
 
 // textOf decodes a JSON string; other values are "".
 func textOf(quoted []byte) string {
-	if len(quoted) > 1 && quoted[0] == '"' && bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
+	if len(quoted) == 0 || quoted[0] != '"' {
+		return ""
 	}
-	var text string
-	_ = json.Unmarshal(quoted, &text) // What is no string has no text.
-	return text
+	return string(object.Unquoted(quoted))
 }
 
 // with returns the members with one set.

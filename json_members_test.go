@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func TestMembers(t *testing.T) {
@@ -57,7 +59,7 @@ func FuzzPatches(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = got.withPatch(changes)
+			got = object.MergePatch(got, changes)
 		}
 		text, err := json.Marshal(got)
 		if err != nil || !bytes.Equal(text, is) {

@@ -10,34 +10,18 @@ import (
 	"strings"
 )
 
-// jsonObject is a decoded JSON object. Its numbers are json.Numbers, so that they are not
-// rounded.
-type jsonObject map[string]any
-
 var errNullObject = errors.New("must not be null")
 
-func readJSONObject(data []byte) (jsonObject, error) {
+// readJSONObject decodes a JSON object. Its numbers are json.Numbers, so that they are not rounded.
+func readJSONObject(data []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var t jsonObject
+	var t map[string]any
 	err := decoder.Decode(&t)
 	if err == nil && t == nil {
 		err = errNullObject
 	}
 	return t, err
-}
-
-// child returns the object at a name, and adds it if it is missing.
-func (t jsonObject) child(name string) jsonObject {
-	switch inner := t[name].(type) {
-	case map[string]any:
-		return inner
-	case jsonObject:
-		return inner
-	}
-	inner := jsonObject{}
-	t[name] = map[string]any(inner)
-	return inner
 }
 
 // mergePatches returns the merge patches from one object to another: of its status, and
@@ -65,7 +49,7 @@ func mergePatches(before, after []byte) (patch, status json.RawMessage, err erro
 			return nil, nil, err
 		}
 	}
-	if metadata, ok := delta["metadata"].(jsonObject); ok {
+	if metadata, ok := delta["metadata"].(map[string]any); ok {
 		former, _ := readMembers(was.text("metadata")) // It is an object in both.
 		for name, changed := range metadata {
 			metadata[name] = deletionOf(former.text(name), changed)
@@ -89,9 +73,14 @@ func deletionOf(was []byte, changed any) any {
 
 // checkPatchable refuses patches of the identity and of metadata other than labels and
 // annotations.
-func checkPatchable(delta jsonObject) error {
-	refused := delta.present("apiVersion", "kind")
-	if metadata, ok := delta["metadata"].(jsonObject); ok {
+func checkPatchable(delta map[string]any) error {
+	var refused []string
+	for _, name := range []string{"apiVersion", "kind"} {
+		if _, has := delta[name]; has {
+			refused = append(refused, name)
+		}
+	}
+	if metadata, ok := delta["metadata"].(map[string]any); ok {
 		for _, name := range slices.Sorted(maps.Keys(metadata)) {
 			if name != "labels" && name != "annotations" {
 				refused = append(refused, "metadata."+name)
@@ -104,15 +93,10 @@ func checkPatchable(delta jsonObject) error {
 	return nil
 }
 
-// present returns the names that the object has.
-func (t jsonObject) present(names ...string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { _, has := t[name]; return !has })
-}
-
 // mergePatchOf returns the merge patch from one object to another, with the changed
 // members only. New values keep their text.
-func mergePatchOf(was, is members) jsonObject {
-	delta := jsonObject{}
+func mergePatchOf(was, is members) map[string]any {
+	delta := map[string]any{}
 	for _, old := range was {
 		now := is.named(old.name)
 		switch {
@@ -135,21 +119,4 @@ func mergePatchOf(was, is members) jsonObject {
 		}
 	}
 	return delta
-}
-
-// withPatch returns the object with a merge patch applied.
-func (t jsonObject) withPatch(patch jsonObject) jsonObject {
-	result := maps.Clone(t)
-	for name, value := range patch {
-		inner, isObject := value.(map[string]any)
-		switch {
-		case value == nil:
-			delete(result, name)
-		case isObject:
-			result[name] = map[string]any(maps.Clone(result.child(name)).withPatch(inner))
-		default:
-			result[name] = value
-		}
-	}
-	return result
 }

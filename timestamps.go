@@ -15,7 +15,7 @@ func dropNullTimestamps(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dropNullTimestampsIn(map[string]any(t))
+	dropNullTimestampsIn(t)
 	return json.Marshal(t)
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -41,19 +39,16 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 
 // without returns an object without the fields that an apply would remove.
 func (l *managedMetadata) without(body []byte, desired *object.Object, manager string, t *plan.TakeOver) (*object.Object, error) {
-	var have, want map[string]any
-	if err := utiljson.Unmarshal(body, &have); err != nil {
-		return nil, err
-	}
-	if err := utiljson.Unmarshal(desired.JSON(), &want); err != nil {
-		return nil, err
-	}
-	l.remove(have, want, manager, t)
-	left, err := json.Marshal(have)
+	have, err := object.Decode(body)
 	if err != nil {
 		return nil, err
 	}
-	return object.Parse(left)
+	want, err := object.Decode(desired.JSON())
+	if err != nil {
+		return nil, err
+	}
+	l.remove(have, want, manager, t)
+	return object.Encode(have)
 }
 
 // remove removes the fields that only the manager owns after the take over, and that are not

@@ -3,16 +3,13 @@ package manager
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -309,15 +306,16 @@ func (m *Manager) DryRunApply(ctx context.Context, resource object.Resource, giv
 
 // mergeManifest merges a manifest into the stored object.
 func mergeManifest(stored, given *object.Object) (*object.Object, error) {
-	var have, want map[string]any
-	if err := errors.Join(utiljson.Unmarshal(stored.JSON(), &have), utiljson.Unmarshal(given.JSON(), &want)); err != nil {
+	have, errHave := object.Decode(stored.JSON())
+	want, err := object.Decode(given.JSON())
+	if err := errors.Join(errHave, err); err != nil {
 		return nil, err
 	}
 	metadata, _ := have["metadata"].(map[string]any)
-	givenMetadata, _ := want["metadata"].(map[string]any)
 	for _, name := range [...]string{"labels", "annotations"} {
-		if givenMetadata[name] != nil {
-			metadata[name] = mergeMaps(metadata[name], givenMetadata[name])
+		if added, has := object.FieldAt(want, "metadata", name).(map[string]any); has {
+			former, _ := metadata[name].(map[string]any)
+			metadata[name] = object.MergePatch(former, added)
 		}
 	}
 	want["metadata"] = metadata
@@ -325,19 +323,5 @@ func mergeManifest(stored, given *object.Object) (*object.Object, error) {
 	if status, has := have["status"]; has {
 		want["status"] = status
 	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(text)
-}
-
-// mergeMaps merges two maps; b wins.
-func mergeMaps(a, b any) map[string]any {
-	all := map[string]any{}
-	for _, each := range [...]any{a, b} {
-		members, _ := each.(map[string]any)
-		maps.Copy(all, members)
-	}
-	return all
+	return object.Encode(want)
 }

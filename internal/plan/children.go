@@ -91,7 +91,7 @@ func (f *Planner) create(action Action, child Child) (Action, error) {
 		w.fields["status"] = w.status
 	}
 	addOwner(w.fields, f.Parent)
-	action.After, err = objectOf(w.fields)
+	action.After, err = object.Encode(w.fields)
 	action.Verb, action.Reason = Create, "missing"
 	return action, err
 }
@@ -104,7 +104,7 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 	if before, err := f.appliedBefore(action.Before, desired); err != nil || before {
 		return f.finishServerSide(action, desired)
 	}
-	m, err := f.merged(action.Before, desired, merger{keys: childKeys, valuesOmitted: f.OmitValues})
+	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, valuesOmitted: f.OmitValues})
 	if err != nil {
 		return Action{}, err
 	}
@@ -113,10 +113,10 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 		return Action{}, nil
 	}
 	if fieldPath == "" {
-		fieldPath = join("metadata.annotations", f.LastApplied)
+		fieldPath = object.JoinPath("metadata.annotations", f.LastApplied)
 	}
 	f.setLastApplied(m.fields, m.text)
-	action.After, err = objectOf(m.fields)
+	action.After, err = object.Encode(m.fields)
 	action.Verb, action.FieldPath, action.Reason = Update, fieldPath, fieldPath+" differs"
 	return action, err
 }
@@ -124,13 +124,13 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 // recreate plans the deletion of a child that differs. It ignores differences that update writes:
 // empty values, the last applied configuration, and another notation of the same value.
 func (f *Planner) recreate(action Action, desired *object.Object) (Action, error) {
-	m, err := f.merged(action.Before, desired, merger{keys: childKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
+	m, err := f.merged(action.Before, desired, merger{keys: object.ChildKeys, ignoreEmpty: true, valuesOmitted: f.OmitValues})
 	if err != nil || m.fieldPath == "" || f.unchangedSinceCreation(action.Before, m) {
 		return Action{}, err
 	}
 	f.setLastApplied(m.fields, m.text)
 	action.Verb, action.DryRunVerb, action.FieldPath, action.Reason = Delete, Update, m.fieldPath, m.fieldPath+" differs"
-	action.After, err = objectOf(m.fields)
+	action.After, err = object.Encode(m.fields)
 	return action, err
 }
 
@@ -152,7 +152,7 @@ type merged struct {
 }
 
 func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, error) {
-	have, err := tree(observed.JSON())
+	have, err := object.Decode(observed.JSON())
 	if err != nil {
 		return merged{}, err
 	}
@@ -173,7 +173,7 @@ func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, e
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
 	m.fieldPath = semanticDifference(have, m.fields)
-	m.recorded = key == f.LastApplied && difference(last, lastAppliedFields) == ""
+	m.recorded = key == f.LastApplied && object.FirstDifference(last, lastAppliedFields) == ""
 	return m, nil
 }
 
@@ -198,25 +198,15 @@ func restore(to, from map[string]any, name string) {
 // mergeOwners merges the owner references by UID. The reference to the parent is only in the
 // observed ones, so it stays.
 func mergeOwners(merged, observed, applied, desired map[string]any) {
-	owners := merger{keys: ownerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
+	owners := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), ownersIn(applied), ownersIn(desired))
 	if metadata, isObject := merged["metadata"].(map[string]any); isObject && len(owners) > 0 {
 		metadata["ownerReferences"] = owners
 	}
 }
 
 func ownersIn(fields map[string]any) []any {
-	owners, _ := member(fields, "metadata", "ownerReferences").([]any)
+	owners, _ := object.FieldAt(fields, "metadata", "ownerReferences").([]any)
 	return owners
-}
-
-// member returns the value at a path; nil if there is none.
-func member(fields map[string]any, path ...string) any {
-	var value any = fields
-	for _, name := range path {
-		members, _ := value.(map[string]any)
-		value = members[name]
-	}
-	return value
 }
 
 // noLongerDesired is the reason of a removal.

@@ -149,8 +149,8 @@ func (f *Planner) complete(path string, o *object.Object, resource object.Resour
 // parseChild parses a child. If a field is duplicated, the last one counts.
 func parseChild(path string, data json.RawMessage) (*object.Object, error) {
 	if !object.HasUniqueNames(data) {
-		if fields, err := tree(data); err == nil {
-			return objectOf(fields)
+		if fields, err := object.Decode(data); err == nil {
+			return object.Encode(fields)
 		}
 	}
 	o, err := object.Parse(data)

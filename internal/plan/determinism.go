@@ -60,19 +60,19 @@ func ResponseDifference(first, second *hook.Response) string {
 		if right[name] == nil {
 			return name + ": only in one response"
 		}
-		if path := diffValues("", left[name], right[name], equivalent); path != "" {
+		if path := object.DifferenceBy("", left[name], right[name], equivalent); path != "" {
 			return name + ": " + path
 		}
 	}
 	if len(left) != len(right) {
 		return "the number of children"
 	}
-	one, _ := tree(first.Status)
-	other, _ := tree(second.Status)
+	one, _ := object.Decode(first.Status)
+	other, _ := object.Decode(second.Status)
 	return cmp.Or(
-		diffValues("status", membersOf(one), membersOf(other), equivalent),
-		diffValues("labels", membersOf(first.Labels), membersOf(second.Labels), equivalent),
-		diffValues("annotations", membersOf(first.Annotations), membersOf(second.Annotations), equivalent),
+		object.DifferenceBy("status", membersOf(one), membersOf(other), equivalent),
+		object.DifferenceBy("labels", membersOf(first.Labels), membersOf(second.Labels), equivalent),
+		object.DifferenceBy("annotations", membersOf(first.Annotations), membersOf(second.Annotations), equivalent),
 	)
 }
 
@@ -94,7 +94,7 @@ func membersOf[T any](of map[string]T) map[string]any {
 func childrenIn(response *hook.Response) (byName map[string]any, names []string) {
 	byName = map[string]any{}
 	for _, raw := range response.Children {
-		fields, err := tree(raw)
+		fields, err := object.Decode(raw)
 		if err != nil {
 			continue
 		}
@@ -109,9 +109,15 @@ func childrenIn(response *hook.Response) (byName map[string]any, names []string)
 	return byName, names
 }
 
+// semanticDifference returns the path of the first field that differs. It prefers one that differs
+// in more than the notation of a quantity.
+func semanticDifference(a, b any) string {
+	return cmp.Or(object.DifferenceBy("", a, b, equivalent), object.FirstDifference(a, b))
+}
+
 // equivalent reports whether two values mean the same: as quantities, "1" is "1000m".
 func equivalent(a, b any) bool {
-	if equalScalars(a, b) {
+	if object.EqualScalars(a, b) {
 		return true
 	}
 	left, isText := a.(string)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -26,30 +25,30 @@ func Diff(a Action) ([]object.FieldChange, error) {
 // Overlay returns an object with the fields of another set on it. It is what an apply makes of it,
 // except for what only the server knows.
 func Overlay(under, over *object.Object) (*object.Object, error) {
-	have, err := tree(under.JSON())
+	have, err := object.Decode(under.JSON())
 	if err != nil {
 		return nil, err
 	}
-	want, err := tree(over.JSON())
+	want, err := object.Decode(over.JSON())
 	if err != nil {
 		return nil, err
 	}
-	overlaid := merger{keys: childKeys}.objects(have, nil, want)
+	overlaid := merger{keys: object.ChildKeys}.objects(have, nil, want)
 	mergeOwners(overlaid, have, nil, want)
 	mergeFinalizers(overlaid, have)
-	return objectOf(overlaid)
+	return object.Encode(overlaid)
 }
 
 // mergeFinalizers keeps the finalizers of others.
 func mergeFinalizers(merged, observed map[string]any) {
-	wanted, _ := member(merged, "metadata", "finalizers").([]any)
-	all, _ := member(observed, "metadata", "finalizers").([]any)
+	wanted, _ := object.FieldAt(merged, "metadata", "finalizers").([]any)
+	all, _ := object.FieldAt(observed, "metadata", "finalizers").([]any)
 	if len(wanted) == 0 || len(all) == 0 {
 		return
 	}
 	all = slices.Clone(all)
 	for _, name := range wanted {
-		if !slices.ContainsFunc(all, func(has any) bool { return difference(has, name) == "" }) {
+		if !slices.ContainsFunc(all, func(has any) bool { return object.FirstDifference(has, name) == "" }) {
 			all = append(all, name)
 		}
 	}
@@ -67,10 +66,7 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found fieldChanges
-	for _, name := range memberNames(left, right) {
-		found.compare(name, memberValue(left, name), memberValue(right, name))
-	}
+	found := object.KeyedChanges(left, right)
 	for _, o := range []*object.Object{before, after} {
 		if o != nil {
 			return MaskSecret(o.GroupKind(), found), nil
@@ -95,7 +91,7 @@ func Same(a, b *object.Object) (bool, error) {
 		return false, err
 	}
 	right, err := comparableFields(b)
-	return difference(left, right) == "", err
+	return object.FirstDifference(left, right) == "", err
 }
 
 // comparableFields returns the fields of an object that Compare compares.
@@ -103,7 +99,7 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // A nil object has no fields.
 	}
-	fields, err := tree(o.JSON())
+	fields, err := object.Decode(o.JSON())
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", o.Ref(), err)
 	}
@@ -119,102 +115,6 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 		delete(metadata, "annotations")
 	}
 	return fields, nil
-}
-
-// value is a value that may be absent.
-type value struct {
-	of    any
-	given bool
-}
-
-func memberValue(members map[string]any, name string) value {
-	of, given := members[name]
-	return value{of, given}
-}
-
-// fieldChanges collects differences.
-type fieldChanges []object.FieldChange
-
-// compare adds the fields in which two values differ.
-func (c *fieldChanges) compare(path string, before, after value) {
-	members, areObjects := bothOf[map[string]any](before, after)
-	lists, areLists := bothOf[[]any](before, after)
-	switch {
-	case areObjects:
-		for _, name := range memberNames(members[0], members[1]) {
-			c.compare(join(path, name), memberValue(members[0], name), memberValue(members[1], name))
-		}
-	case areLists:
-		c.compareLists(path, lists[0], lists[1])
-	case before.given && after.given && difference(before.of, after.of) == "":
-	default:
-		*c = append(*c, object.FieldChange{Path: path, From: before.text(), To: after.text()})
-	}
-}
-
-// bothOf returns the two values if they have the same type and are not both empty. An absent value
-// counts as an empty one.
-func bothOf[T map[string]any | []any](before, after value) ([2]T, bool) {
-	left, isLeft := before.of.(T)
-	right, isRight := after.of.(T)
-	fit := (isLeft || !before.given) && (isRight || !after.given)
-	return [2]T{left, right}, fit && len(left)+len(right) > 0
-}
-
-func (v value) text() json.RawMessage {
-	text, err := json.Marshal(v.of)
-	if !v.given || err != nil {
-		return nil
-	}
-	return text
-}
-
-// compareLists compares items with the same key, or with the same index.
-func (c *fieldChanges) compareLists(path string, before, after []any) {
-	for _, key := range displayKeys {
-		left, fits := key.index(before)
-		right, fitsToo := key.index(after)
-		if fits && fitsToo {
-			c.compareKeyed(path, key, left, right)
-			return
-		}
-	}
-	for i := range max(len(before), len(after)) {
-		c.compare(path+"["+strconv.Itoa(i)+"]", itemValue(before, i), itemValue(after, i))
-	}
-}
-
-func itemValue(list []any, i int) value {
-	if i >= len(list) {
-		return value{}
-	}
-	return value{list[i], true}
-}
-
-func (c *fieldChanges) compareKeyed(path string, key itemKey, before, after items) {
-	order := slices.Clone(before.order)
-	for _, id := range after.order {
-		if _, known := before.byID[id]; !known {
-			order = append(order, id)
-		}
-	}
-	for _, id := range order {
-		left, wasThere := before.byID[id]
-		right, isThere := after.byID[id]
-		c.compare(path+"["+key.describe(id)+"]", value{left, wasThere}, value{right, isThere})
-	}
-}
-
-// describe returns a key such as "name=web", "port=53,protocol=UDP" or "Pod web-0".
-func (k itemKey) describe(id identity) string {
-	if k.manifests {
-		return fmt.Sprint(id.value)
-	}
-	text := fmt.Sprintf("%s=%v", k.field, id.value)
-	if k.protocols {
-		text += ",protocol=" + id.protocol
-	}
-	return text
 }
 
 // mask masks the data of a Secret, and its annotations: kubectl stores a copy of the data there.

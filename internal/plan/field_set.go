@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // fieldSet returns a value with every scalar replaced by {}, except for the keys of list items. It
@@ -99,15 +101,15 @@ func (p *fieldSetWriter) items(list []any) {
 
 // haveUniqueKeys reports whether a key identifies the items of a list.
 func haveUniqueKeys(list []any) bool {
-	return slices.ContainsFunc(childKeys, func(k itemKey) bool {
-		_, fits := k.index(list)
+	return slices.ContainsFunc(object.ChildKeys, func(k object.ItemKey) bool {
+		_, fits := k.Index(list)
 		return fits
 	})
 }
 
 // isKeyField reports whether a field may be the key of list items.
 func isKeyField(field string) bool {
-	return field == "protocol" || slices.ContainsFunc(childKeys, func(k itemKey) bool { return k.field == field })
+	return field == "protocol" || slices.ContainsFunc(object.ChildKeys, func(k object.ItemKey) bool { return k.Field == field })
 }
 
 func isScalar(value any) bool {

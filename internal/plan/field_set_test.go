@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // A merge with the field set of what was applied has the same result as one with the values, as
@@ -11,9 +13,9 @@ func TestFieldSetIsEnoughForAMerge(t *testing.T) {
 	seeded(t, 3000, func(t *testing.T, g generator) {
 		desired := g.object(4)
 		observed := g.objectLike(desired)
-		whole := merger{keys: childKeys}.objects(observed, desired, desired)
-		outlined := merger{keys: childKeys, valuesOmitted: true}.objects(observed, objectFieldSet(desired, false), desired)
-		if fieldPath := difference(whole, outlined); fieldPath != "" {
+		whole := merger{keys: object.ChildKeys}.objects(observed, desired, desired)
+		outlined := merger{keys: object.ChildKeys, valuesOmitted: true}.objects(observed, objectFieldSet(desired, false), desired)
+		if fieldPath := object.FirstDifference(whole, outlined); fieldPath != "" {
 			t.Errorf("%s differs\nobserved, desired: %s\nwhole:    %s\noutlined: %s", fieldPath,
 				jsonOf(t, []any{observed, desired}), jsonOf(t, whole), jsonOf(t, outlined))
 		}
@@ -29,10 +31,10 @@ func TestMergeByFieldSetIsIdempotent(t *testing.T) {
 
 func checkIdempotentByFieldSet(t *testing.T, observed, applied, desired map[string]any) {
 	t.Helper()
-	m := merger{keys: childKeys, valuesOmitted: true}
+	m := merger{keys: object.ChildKeys, valuesOmitted: true}
 	merged := m.objects(observed, objectFieldSet(applied, false), desired)
 	again := m.objects(merged, objectFieldSet(desired, false), desired)
-	if fieldPath := difference(merged, again); fieldPath != "" {
+	if fieldPath := object.FirstDifference(merged, again); fieldPath != "" {
 		t.Errorf("merged again by outline, %s differs\nobserved, applied, desired: %s", fieldPath, jsonOf(t, []any{observed, applied, desired}))
 	}
 }
@@ -40,7 +42,7 @@ func checkIdempotentByFieldSet(t *testing.T, observed, applied, desired map[stri
 // Fields that were applied and are no longer desired are removed.
 func TestFieldSetKnowsWhatToRemove(t *testing.T) {
 	read := func(text string) map[string]any {
-		fields, err := tree([]byte(text))
+		fields, err := object.Decode([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,7 @@ func TestFieldSetKnowsWhatToRemove(t *testing.T) {
 	observed := read(`{"data":{"a":"1","b":"2","theirs":"3"},"env":[{"name":"A","value":"x"},{"name":"B"},{"name":"THEIRS"}]}`)
 	applied := read(`{"data":{"a":"1","b":"2"},"env":[{"name":"A","value":"x"},{"name":"B"}]}`)
 	desired := read(`{"data":{"a":"1"},"env":[{"name":"A"}]}`)
-	merged := merger{keys: childKeys, valuesOmitted: true}.objects(observed, objectFieldSet(applied, false), desired)
+	merged := merger{keys: object.ChildKeys, valuesOmitted: true}.objects(observed, objectFieldSet(applied, false), desired)
 	want := `{"data":{"a":"1","theirs":"3"},"env":[{"name":"A"},{"name":"THEIRS"}]}`
 	if got := jsonOf(t, merged); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -65,7 +67,7 @@ func TestFieldSetHasNoValues(t *testing.T) {
 		`{"items":[{"name":"a","token":"s3cret"},{"name":"a"}]}`:                            `{"items":[{"name":{},"token":{}},{"name":{}}]}`,
 		`{"name":"s3cret","spec":{"path":"s3cret","list":[{"name":{"x":"s3cret"}}]},"n":1}`: `{"n":{},"name":{},"spec":{"list":[{"name":{"x":{}}}],"path":{}}}`,
 	} {
-		fields, err := tree([]byte(text))
+		fields, err := object.Decode([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +86,7 @@ func TestFieldSetHash(t *testing.T) {
 		if fieldSetHash(a) != fieldSetHash(b) {
 			return
 		}
-		if fieldPath := difference(objectFieldSet(a, false), objectFieldSet(b, false)); fieldPath != "" {
+		if fieldPath := object.FirstDifference(objectFieldSet(a, false), objectFieldSet(b, false)); fieldPath != "" {
 			t.Errorf("one hash, but %s differs in %s", fieldPath, jsonOf(t, []any{a, b}))
 		}
 	})
@@ -97,8 +99,8 @@ func TestFieldSetHash(t *testing.T) {
 		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80},{"port":81,"targetPort":1}],"n":1}`:   false,
 		`{"data":{"a":"s3cret"},"args":["x","y"],"ports":[{"port":80,"targetPort":1},{"port":81}]}`:         false,
 	} {
-		one, err := tree([]byte(desired))
-		other, err2 := tree([]byte(text))
+		one, err := object.Decode([]byte(desired))
+		other, err2 := object.Decode([]byte(text))
 		if err != nil || err2 != nil || (fieldSetHash(one) == fieldSetHash(other)) != same {
 			t.Errorf("one hash as %s: %v, %v, want %v", text, err, err2, same)
 		}

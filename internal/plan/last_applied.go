@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -47,7 +45,7 @@ type desiredFields struct {
 // because a hook may return an object as it got it. Otherwise the last applied configuration would
 // contain itself and grow with each write.
 func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error) {
-	fields, err := tree(desired.JSON())
+	fields, err := object.Decode(desired.JSON())
 	if err != nil {
 		return desiredFields{}, err
 	}
@@ -145,10 +143,10 @@ func otherOwners(owners []any, parent string) []any {
 // lastApplied returns the last applied configuration of an observed object and its annotation;
 // nothing if it is missing or corrupt.
 func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key string) {
-	annotations, _ := member(observed, "metadata", "annotations").(map[string]any)
+	annotations, _ := object.FieldAt(observed, "metadata", "annotations").(map[string]any)
 	for _, key := range f.lastAppliedKeys() {
 		text, _ := annotations[key].(string)
-		if last, err := tree([]byte(text)); err == nil {
+		if last, err := object.Decode([]byte(text)); err == nil {
 			f.strip(last)
 			unfoldStringData(last)
 			return last, key
@@ -176,19 +174,4 @@ func setAnnotation(fields map[string]any, key, value string) {
 		metadata["annotations"] = annotations
 	}
 	annotations[key] = value
-}
-
-// tree decodes a JSON object. Integers stay integers.
-func tree(data []byte) (map[string]any, error) {
-	var t map[string]any
-	err := utiljson.Unmarshal(data, &t)
-	return t, err
-}
-
-func objectOf(fields map[string]any) (*object.Object, error) {
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(text)
 }

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/setpoint-dev/setpoint/internal/object"
+
 // merger is a three-way merge of the observed, the last applied and the desired object. It follows
 // the rules of Metacontroller's apply:
 //
@@ -18,7 +20,7 @@ package plan
 // share parts of them.
 type merger struct {
 	// keys are the possible keys of list items, the best first.
-	keys []itemKey
+	keys []object.ItemKey
 	// ignoreEmpty ignores an empty value (false, 0, "", [], {}) that was applied before and is
 	// absent: the server dropped it.
 	ignoreEmpty bool
@@ -81,20 +83,20 @@ func isEmptyValue(value any) bool {
 	case bool:
 		return !v
 	}
-	n, isNumber := number(value)
+	n, isNumber := object.Number(value)
 	return isNumber && n == 0
 }
 
 func (m merger) lists(observed, applied, desired []any) []any {
 	hasKeys := false
 	for _, key := range m.keys {
-		want, fits := key.index(desired)
+		want, fits := key.Index(desired)
 		if !fits {
 			continue
 		}
 		hasKeys = true
-		have, fits := key.index(observed)
-		last, fitsToo := key.index(applied)
+		have, fits := key.Index(observed)
+		last, fitsToo := key.Index(applied)
 		if fits && fitsToo {
 			return m.byKey(have, last, want)
 		}
@@ -111,16 +113,16 @@ func (m merger) unchanged(applied, desired []any) bool {
 	if m.valuesOmitted {
 		desired = listFieldSet(desired)
 	}
-	return difference(applied, desired) == ""
+	return object.FirstDifference(applied, desired) == ""
 }
 
 // byKey merges lists whose items have a key.
-func (m merger) byKey(observed, applied, desired items) []any {
-	merged := make([]any, 0, max(len(observed.order), len(desired.order)))
-	for _, id := range observed.order {
-		item := observed.byID[id]
-		want, isDesired := desired.byID[id]
-		last, wasApplied := applied.byID[id]
+func (m merger) byKey(observed, applied, desired object.Items) []any {
+	merged := make([]any, 0, max(len(observed.Order), len(desired.Order)))
+	for _, id := range observed.Order {
+		item := observed.ByID[id]
+		want, isDesired := desired.ByID[id]
+		last, wasApplied := applied.ByID[id]
 		switch {
 		case isDesired:
 			merged = append(merged, m.merge(item, last, want))
@@ -128,9 +130,9 @@ func (m merger) byKey(observed, applied, desired items) []any {
 			merged = append(merged, item)
 		}
 	}
-	for _, id := range desired.order {
-		if _, known := observed.byID[id]; !known {
-			merged = append(merged, desired.byID[id])
+	for _, id := range desired.Order {
+		if _, known := observed.ByID[id]; !known {
+			merged = append(merged, desired.ByID[id])
 		}
 	}
 	return merged

@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
 
 // TestMerge reads observed.yaml, applied.yaml and desired.yaml, and compares the result with
 // merged.yaml.
@@ -8,7 +12,7 @@ func TestMerge(t *testing.T) {
 	eachVector(t, "testdata/merge/*.txtar", func(t *testing.T, files map[string][]byte) string {
 		observed, applied, desired := treeOf(t, files["observed.yaml"]), treeOf(t, files["applied.yaml"]), treeOf(t, files["desired.yaml"])
 		before := jsonOf(t, []any{observed, applied, desired})
-		merged := yamlOf(t, merger{keys: childKeys}.merge(observed, applied, desired))
+		merged := yamlOf(t, merger{keys: object.ChildKeys}.merge(observed, applied, desired))
 		if after := jsonOf(t, []any{observed, applied, desired}); after != before {
 			t.Errorf("the inputs were changed to %s", after)
 		}
@@ -30,9 +34,9 @@ func TestIgnoreEmpty(t *testing.T) {
 		"not dropped but changed": {
 			`{tty: true, n: 1}`, `{tty: false, n: 0}`, `{tty: false, n: 0}`, `{tty: false, n: 0}`},
 	} {
-		got := merger{keys: childKeys, ignoreEmpty: true}.merge(
+		got := merger{keys: object.ChildKeys, ignoreEmpty: true}.merge(
 			treeOf(t, []byte(c.observed)), treeOf(t, []byte(c.applied)), treeOf(t, []byte(c.desired)))
-		if fieldPath := difference(got, treeOf(t, []byte(c.merged))); fieldPath != "" {
+		if fieldPath := object.FirstDifference(got, treeOf(t, []byte(c.merged))); fieldPath != "" {
 			t.Errorf("%s: got %s, want %s", name, jsonOf(t, got), c.merged)
 		}
 	}

@@ -27,14 +27,14 @@ func missingField(observed, desired map[string]any) string {
 // missingShared compares the lists that several clients share: owners and finalizers.
 func missingShared(observed, desired map[string]any) string {
 	const owners, finalizers = "metadata.ownerReferences", "metadata.finalizers"
-	merged := merger{keys: ownerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
-	if len(ownersIn(desired)) > 0 && difference(ownersIn(observed), merged) != "" {
+	merged := merger{keys: object.OwnerKeys}.lists(ownersIn(observed), nil, ownersIn(desired))
+	if len(ownersIn(desired)) > 0 && object.FirstDifference(ownersIn(observed), merged) != "" {
 		return owners
 	}
-	have, _ := member(observed, "metadata", "finalizers").([]any)
-	want, _ := member(desired, "metadata", "finalizers").([]any)
+	have, _ := object.FieldAt(observed, "metadata", "finalizers").([]any)
+	want, _ := object.FieldAt(desired, "metadata", "finalizers").([]any)
 	for _, name := range want {
-		if !slices.ContainsFunc(have, func(has any) bool { return difference(has, name) == "" }) {
+		if !slices.ContainsFunc(have, func(has any) bool { return object.FirstDifference(has, name) == "" }) {
 			return finalizers
 		}
 	}
@@ -49,24 +49,24 @@ func firstMissing(path string, observed, desired any) string {
 	case map[string]any:
 		have, isObject := observed.(map[string]any)
 		if !isObject {
-			return pathOrRoot(path)
+			return object.PathOrRoot(path)
 		}
 		return firstMissingMember(path, have, want)
 	case []any:
 		have, isList := observed.([]any)
 		if !isList || len(have) != len(want) {
-			return pathOrRoot(path)
+			return object.PathOrRoot(path)
 		}
 		if haveUniqueKeys(want) {
 			return firstMissingItem(path, have, want)
 		}
 	}
-	return diffValues(path, observed, desired, equalScalars)
+	return object.DifferenceBy(path, observed, desired, object.EqualScalars)
 }
 
 func firstMissingMember(path string, observed, desired map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		at := join(path, name)
+		at := object.JoinPath(path, name)
 		have, exists := observed[name]
 		if !exists {
 			return at
@@ -104,7 +104,7 @@ func sameItems(observed, desired any) bool {
 			return false
 		}
 		if !haveUniqueKeys(want) {
-			return difference(have, want) == ""
+			return object.FirstDifference(have, want) == ""
 		}
 		for i, item := range want {
 			if !sameItems(have[i], item) {
@@ -118,11 +118,11 @@ func sameItems(observed, desired any) bool {
 // HasLeftovers reports whether a stored list has more items than were applied, because another
 // manager owns an item that is no longer desired.
 func HasLeftovers(applied, stored *object.Object) (bool, error) {
-	want, err := tree(applied.JSON())
+	want, err := object.Decode(applied.JSON())
 	if err != nil {
 		return false, err
 	}
-	have, err := tree(stored.JSON())
+	have, err := object.Decode(stored.JSON())
 	if err != nil {
 		return false, err
 	}

@@ -77,8 +77,8 @@ func HookConditions(response *hook.Response) []string {
 // types that the hook sets. Conditions that say the same as the stored ones stay unchanged. If the
 // whole status does, it returns the stored parent.
 func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookConditions []string, now time.Time) (*object.Object, error) {
-	have, _ := tree(stored.Field("status"))
-	want, _ := tree(parent.Field("status"))
+	have, _ := object.Decode(stored.Field("status"))
+	want, _ := object.Decode(parent.Field("status"))
 	if want == nil {
 		want = map[string]any{}
 	}
@@ -92,7 +92,7 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	if len(list) == 0 && len(overlaid) > 0 {
 		delete(want, "conditions")
 	}
-	if difference(have, want) == "" {
+	if object.FirstDifference(have, want) == "" {
 		return stored, nil
 	}
 	text, err := json.Marshal(want)
@@ -135,7 +135,7 @@ func (s conditionStamp) transition(former []any, report StatusReport, hookCondit
 // sameCondition reports whether two conditions of the same generation say the same.
 func sameCondition(before, now map[string]any) bool {
 	for _, name := range [...]string{"status", "reason", "observedGeneration"} {
-		if difference(before[name], now[name]) != "" {
+		if object.FirstDifference(before[name], now[name]) != "" {
 			return false
 		}
 	}
@@ -159,7 +159,7 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 	if stored.Field("status", "conditions") == nil {
 		return stored, nil
 	}
-	status, err := tree(stored.Field("status"))
+	status, err := object.Decode(stored.Field("status"))
 	if err != nil {
 		return stored, nil //nolint:nilerr // A status that is not an object has no conditions.
 	}
@@ -183,12 +183,12 @@ func WithoutOwnConditions(stored *object.Object, hookConditions []string) (*obje
 
 // IsStalled reports whether a parent is Stalled in its current generation.
 func IsStalled(stored *object.Object, hookConditions []string) bool {
-	status, _ := tree(stored.Field("status"))
+	status, _ := object.Decode(stored.Field("status"))
 	list, _ := status["conditions"].([]any)
 	i := indexOfType(list, setpoint.ConditionStalled)
 	if i < 0 || slices.Contains(hookConditions, setpoint.ConditionStalled) {
 		return false
 	}
 	fields := list[i].(map[string]any)
-	return fields["status"] == "True" && difference(fields["observedGeneration"], stored.Generation()) == ""
+	return fields["status"] == "True" && object.FirstDifference(fields["observedGeneration"], stored.Generation()) == ""
 }

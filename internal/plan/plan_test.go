@@ -116,7 +116,7 @@ func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 	t.Helper()
 	applied := map[any]string{}
 	for _, one := range listOf(t, files["applied.yaml"]) {
-		applied[member(one, "metadata", "name")] = jsonOf(t, one)
+		applied[object.FieldAt(one, "metadata", "name")] = jsonOf(t, one)
 	}
 	var observed []*object.Object
 	for _, one := range listOf(t, files["observed.yaml"]) {

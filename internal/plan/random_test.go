@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // generator makes random values that are similar, so that merges meet all cases.
@@ -115,7 +117,7 @@ func TestMergeIsIdempotent(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
 		observed, applied := g.objectLike(desired), g.objectLike(desired)
-		checkIdempotent(t, merger{keys: childKeys, ignoreEmpty: g.IntN(2) == 0}, observed, applied, desired)
+		checkIdempotent(t, merger{keys: object.ChildKeys, ignoreEmpty: g.IntN(2) == 0}, observed, applied, desired)
 	})
 }
 
@@ -124,7 +126,7 @@ func checkIdempotent(t *testing.T, m merger, observed, applied, desired map[stri
 	before := jsonOf(t, []any{observed, applied, desired})
 	merged := m.objects(observed, applied, desired)
 	again := m.objects(merged, desired, desired)
-	if fieldPath := difference(merged, again); fieldPath != "" {
+	if fieldPath := object.FirstDifference(merged, again); fieldPath != "" {
 		t.Errorf("merged again, %s differs\nobserved, applied, desired: %s\nmerged: %s\nagain:  %s",
 			fieldPath, before, jsonOf(t, merged), jsonOf(t, again))
 	}
@@ -140,9 +142,9 @@ func TestMergeKeepsForeignFields(t *testing.T) {
 		observed, applied := g.objectLike(desired), g.objectLike(desired)
 		others := g.value(3)
 		observed["theirs"] = others
-		merged := merger{keys: childKeys}.objects(observed, applied, desired)
+		merged := merger{keys: object.ChildKeys}.objects(observed, applied, desired)
 		checkFollows(t, "", observed, applied, desired, merged)
-		if fieldPath := difference(merged["theirs"], others); fieldPath != "" {
+		if fieldPath := object.FirstDifference(merged["theirs"], others); fieldPath != "" {
 			t.Errorf("theirs: %s differs", fieldPath)
 		}
 	})
@@ -156,14 +158,14 @@ func checkFollows(t *testing.T, path string, observed, applied, desired, merged 
 		_, isDesired := desired[name]
 		got, isThere := merged[name]
 		if isThere != (isDesired || !wasApplied) {
-			t.Errorf("%s: is there: %v", join(path, name), isThere)
+			t.Errorf("%s: is there: %v", object.JoinPath(path, name), isThere)
 		}
-		if !isDesired && !wasApplied && difference(got, have) != "" {
-			t.Errorf("%s: changed although another client owns it", join(path, name))
+		if !isDesired && !wasApplied && object.FirstDifference(got, have) != "" {
+			t.Errorf("%s: changed although another client owns it", object.JoinPath(path, name))
 		}
 	}
 	for name, want := range desired {
-		at := join(path, name)
+		at := object.JoinPath(path, name)
 		wantObject, isObject := want.(map[string]any)
 		if !isObject {
 			checkListed(t, at, want, merged[name])
@@ -182,7 +184,7 @@ func checkFollows(t *testing.T, path string, observed, applied, desired, merged 
 func checkListed(t *testing.T, path string, want, got any) {
 	t.Helper()
 	wanted, isList := want.([]any)
-	if !isList && difference(want, got) != "" {
+	if !isList && object.FirstDifference(want, got) != "" {
 		t.Errorf("%s: desired and not there", path)
 	}
 	if list, _ := got.([]any); isList && len(list) < len(wanted) {
@@ -194,7 +196,7 @@ func checkListed(t *testing.T, path string, want, got any) {
 func TestNothingMissingNeedsNoMerge(t *testing.T) {
 	seeded(t, 2000, func(t *testing.T, g generator) {
 		desired := g.object(4)
-		checkMissing(t, merger{keys: childKeys}.objects(g.objectLike(desired), nil, desired), desired)
+		checkMissing(t, merger{keys: object.ChildKeys}.objects(g.objectLike(desired), nil, desired), desired)
 		checkMissing(t, g.objectLike(desired), desired)
 	})
 }
@@ -204,8 +206,8 @@ func checkMissing(t *testing.T, observed, desired map[string]any) {
 	if fieldPath := firstMissing("", desired, desired); fieldPath != "" {
 		t.Errorf("%s is not as desired in what is desired: %s", fieldPath, jsonOf(t, desired))
 	}
-	overlaid := merger{keys: childKeys}.objects(observed, nil, desired)
-	if fieldPath := difference(observed, overlaid); fieldPath != "" && firstMissing("", observed, desired) == "" {
+	overlaid := merger{keys: object.ChildKeys}.objects(observed, nil, desired)
+	if fieldPath := object.FirstDifference(observed, overlaid); fieldPath != "" && firstMissing("", observed, desired) == "" {
 		t.Errorf("nothing is lacking, and yet %s differs\nobserved, desired: %s", fieldPath, jsonOf(t, []any{observed, desired}))
 	}
 }
@@ -214,10 +216,8 @@ func checkMissing(t *testing.T, observed, desired map[string]any) {
 // count.
 func checkChanges(t *testing.T, before, after map[string]any) {
 	t.Helper()
-	var same, found fieldChanges
-	same.compare("x", value{before, true}, value{before, true})
-	found.compare("x", value{before, true}, value{after, true})
-	if len(same) > 0 || len(found) > 0 && difference(before, after) == "" {
+	same, found := object.KeyedChanges(before, before), object.KeyedChanges(before, after)
+	if len(same) > 0 || len(found) > 0 && object.FirstDifference(before, after) == "" {
 		t.Errorf("changes of what is the same: %v %v\nbefore, after: %s", same, found, jsonOf(t, []any{before, after}))
 	}
 	for _, c := range found {
@@ -245,7 +245,7 @@ func FuzzMerge(f *testing.F) {
 		}
 		observed, applied, desired := trees[0], trees[1], trees[2]
 		for _, forgiving := range []bool{false, true} {
-			checkIdempotent(t, merger{keys: childKeys, ignoreEmpty: forgiving}, observed, applied, desired)
+			checkIdempotent(t, merger{keys: object.ChildKeys, ignoreEmpty: forgiving}, observed, applied, desired)
 		}
 		checkIdempotentByFieldSet(t, observed, applied, desired)
 		checkMissing(t, observed, desired)

@@ -95,23 +95,10 @@ func (k Revisions) current(parent *object.Object) (Revision, error) {
 		if err := utiljson.Unmarshal(text, &value); err != nil {
 			return Revision{}, fmt.Errorf("read %s of %s: %w", strings.Join(path, "."), parent.Ref(), err)
 		}
-		setMember(fields, value, path)
+		object.SetField(fields, value, path...)
 	}
 	patch, err := json.Marshal(fields)
 	return Revision{Name: k.name(parent, patch), patch: patch}, err
-}
-
-// setMember sets a member at a path.
-func setMember(fields map[string]any, value any, path []string) {
-	for _, name := range path[:len(path)-1] {
-		inner, isObject := fields[name].(map[string]any)
-		if !isObject {
-			inner = map[string]any{}
-			fields[name] = inner
-		}
-		fields = inner
-	}
-	fields[path[len(path)-1]] = value
 }
 
 // hashLength is how many hex digits of a hash a name has.
@@ -161,7 +148,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 	if r.patch != nil {
 		data["parentPatch"] = r.patch
 	}
-	return objectOf(map[string]any{
+	return object.Encode(map[string]any{
 		"apiVersion": ControllerRevisions.APIVersion(),
 		"kind":       ControllerRevisions.Kind,
 		"metadata": map[string]any{

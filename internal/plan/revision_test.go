@@ -108,7 +108,7 @@ func TestParentAtRevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fieldPath := difference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); fieldPath != "" {
+		if fieldPath := object.FirstDifference(treeOf(t, got.JSON()), treeOf(t, []byte(parent(c.want)))); fieldPath != "" {
 			t.Errorf("%v of %s in %s: %s differs: %s", c.paths, c.then, c.now, fieldPath, got.JSON())
 		}
 	}

@@ -129,7 +129,7 @@ func (f *Planner) comparison(observed, desired *object.Object) (c comparison, er
 	if c.desired, err = f.desiredFieldsOf(desired); err != nil {
 		return c, err
 	}
-	if c.observed, err = tree(observed.JSON()); err != nil {
+	if c.observed, err = object.Decode(observed.JSON()); err != nil {
 		return c, err
 	}
 	c.fieldPath, c.record = missingField(c.observed, c.desired.fields), appliedRecordOf(observed)
@@ -150,7 +150,7 @@ func (c comparison) equal() bool { return c.fieldPath == "" && c.record.hasSameF
 // another record.
 func (c comparison) path() string {
 	if c.fieldPath == "" && c.record.verb == "" {
-		return join("metadata.annotations", AppliedAnnotation)
+		return object.JoinPath("metadata.annotations", AppliedAnnotation)
 	}
 	return c.fieldPath
 }
@@ -188,7 +188,7 @@ func (f *Planner) applied(observed *object.Object, w desiredFields, n appliedRec
 	setAnnotation(w.fields, AppliedAnnotation, n.String())
 	addOwner(w.fields, f.Parent)
 	w.fields["metadata"].(map[string]any)["uid"] = observed.UID()
-	return objectOf(w.fields)
+	return object.Encode(w.fields)
 }
 
 // takeOver returns nil if the manager owns all fields already.
@@ -205,7 +205,7 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 			t.From = append(t.From, FormerManager{Name: name, Shared: true})
 		}
 	}
-	annotations, _ := member(have, "metadata", "annotations").(map[string]any)
+	annotations, _ := object.FieldAt(have, "metadata", "annotations").(map[string]any)
 	for _, key := range f.lastAppliedKeys() {
 		if _, given := annotations[key]; given {
 			t.RemoveAnnotations = append(t.RemoveAnnotations, key)

@@ -41,13 +41,13 @@ func (s statusOverlay) overlay(parent *object.Object, response *hook.Response) (
 		return nil, err
 	}
 	// A missing or malformed status counts as empty.
-	have, _ := tree(parent.Field("status"))
+	have, _ := object.Decode(parent.Field("status"))
 	want = s.complete(have, want, parent.Generation())
 	withConditions(have, want, response.Conditions, conditionStamp{parent.Generation(), s.now})
 	if response.Message != "" {
 		want["message"] = response.Message
 	}
-	if difference(have, want) == "" && !s.createsStatus(parent, response) {
+	if object.FirstDifference(have, want) == "" && !s.createsStatus(parent, response) {
 		return parent, nil
 	}
 	text, err := json.Marshal(want)
@@ -81,7 +81,7 @@ func (s statusOverlay) complete(have, want map[string]any, generation int64) map
 	case s.decorates && want == nil:
 		want = maps.Clone(have)
 	case !s.resource.Custom:
-		want = merger{keys: statusKeys}.objects(have, nil, want)
+		want = merger{keys: object.StatusKeys}.objects(have, nil, want)
 	}
 	if want == nil {
 		want = map[string]any{}

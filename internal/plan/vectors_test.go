@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 var update = flag.Bool("update", false, "write what the cases in testdata yield into their last file")
@@ -58,7 +60,7 @@ func treeOf(t *testing.T, text []byte) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrapped, err := tree([]byte(`{"it":` + string(data) + `}`))
+	wrapped, err := object.Decode([]byte(`{"it":` + string(data) + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,11 @@ const digestBytes = 9
 // decodeObject decodes a JSON object; integers stay integers. Other values become an empty
 // object, so that lookups find nothing.
 func decodeObject(data []byte) map[string]any {
-	var t map[string]any
-	if utiljson.Unmarshal(data, &t) != nil || t == nil {
+	fields, err := object.Decode(data)
+	if err != nil || fields == nil {
 		return map[string]any{}
 	}
-	return t
+	return fields
 }
 
 // watchedFields returns the part of an object that a handler watches.
@@ -43,7 +43,7 @@ func (h *Handler) watchedFields(o *object.Object) map[string]any {
 			var value any
 			// The object was parsed before, so its parts are valid.
 			_ = utiljson.Unmarshal(text, &value)
-			setPath(part, value, path)
+			object.SetField(part, value, path...)
 		}
 	}
 	removeBookkeeping(part)
@@ -64,19 +64,6 @@ func (h *Handler) Watches(path []string) bool {
 		return len(path) > 1 && (path[1] == "labels" || path[1] == "annotations")
 	}
 	return true
-}
-
-// setPath sets a value in a tree. It replaces values on the way that are not objects.
-func setPath(into map[string]any, value any, path []string) {
-	for _, name := range path[:len(path)-1] {
-		below, isObject := into[name].(map[string]any)
-		if !isObject {
-			below = map[string]any{}
-			into[name] = below
-		}
-		into = below
-	}
-	into[path[len(path)-1]] = value
 }
 
 // watchableFields returns an object without its status and the metadata of other controllers.

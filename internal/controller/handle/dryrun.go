@@ -88,7 +88,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	var err error
 	switch {
 	case r.phase == phaseReleasing:
-		p.Object, err = newObject(mergePatch(decodeObject(r.stored.JSON()), map[string]any{"metadata": r.metadataPatch(nil)}))
+		p.Object, err = object.Encode(object.MergePatch(decodeObject(r.stored.JSON()), map[string]any{"metadata": r.metadataPatch(nil)}))
 	case p.SkipReason == "":
 		err = r.dryRun(ctx, &p, !of.SkipCalls)
 	}

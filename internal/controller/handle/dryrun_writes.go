@@ -88,11 +88,11 @@ func (r *run) dryRunObject(applied []*pendingResponse) (o *object.Object, record
 	whole := decodeObject(r.stored.JSON())
 	if r.program.Resource.Status {
 		if status := r.statusPatch(applied); len(status) > 0 {
-			whole = mergePatch(whole, map[string]any{"status": status})
+			whole = object.MergePatch(whole, map[string]any{"status": status})
 		}
 	}
 	accounts := r.metadataPatch(applied)
-	whole = mergePatch(whole, combinePatches(r.contentPatch(applied), map[string]any{"metadata": accounts}))
-	o, err = newObject(whole)
+	whole = object.MergePatch(whole, object.CombinePatches(r.contentPatch(applied), map[string]any{"metadata": accounts}))
+	o, err = object.Encode(whole)
 	return o, accounts["annotations"] != nil, err
 }

@@ -121,11 +121,11 @@ func TestMergePatches(t *testing.T) {
 		"nulls":   {`{"a":{"x":null}}`, `{"a":{"y":1}}`, `{"a":{"x":null,"y":1}}`, `{"a":{"x":5}}`, `{"a":{"y":1}}`},
 		"lists":   {`{"a":[1]}`, `{"a":[2]}`, `{"a":[2]}`, `{"a":{"x":1}}`, `{"a":[2]}`},
 	} {
-		both := combinePatches(decodeObject([]byte(c.first)), decodeObject([]byte(c.second)))
+		both := object.CombinePatches(decodeObject([]byte(c.first)), decodeObject([]byte(c.second)))
 		if got := string(toJSON(both)); got != c.combined {
 			t.Errorf("%s: combined %s, want %s", name, got, c.combined)
 		}
-		if got := string(toJSON(mergePatch(decodeObject([]byte(c.target)), both))); got != c.merged {
+		if got := string(toJSON(object.MergePatch(decodeObject([]byte(c.target)), both))); got != c.merged {
 			t.Errorf("%s: merged %s, want %s", name, got, c.merged)
 		}
 	}

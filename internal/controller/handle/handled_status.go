@@ -39,7 +39,7 @@ func (c *Controller) storesStateInStatus() bool {
 func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	if patch != nil {
-		if err := r.patchObject(ctx, combinePatches(patch, map[string]any{"metadata": precondition(r.stored, d.checkVersion)})); err != nil {
+		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.stored, d.checkVersion)})); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	text, differs := r.stateText(applied)
 	differs = differs && !r.removesLastFinalizer(applied)
 	if differs {
-		status = combinePatches(status, map[string]any{HandledStatusField: map[string]any{r.program.HandledStatusKey: text}})
+		status = object.CombinePatches(status, map[string]any{HandledStatusField: map[string]any{r.program.HandledStatusKey: text}})
 	}
 	var err error
 	if d.status, err = r.storeStatus(ctx, status, checkVersion); err != nil {
@@ -87,5 +87,5 @@ func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) erro
 	if len(metadata) == 0 {
 		return nil
 	}
-	return r.patchObject(ctx, map[string]any{"metadata": combinePatches(metadata, precondition(r.stored, released))})
+	return r.patchObject(ctx, map[string]any{"metadata": object.CombinePatches(metadata, precondition(r.stored, released))})
 }

@@ -28,8 +28,8 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 	metadata := r.metadataPatch(applied)
 	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
 	if len(patch)+len(metadata) > 0 {
-		metadata = combinePatches(metadata, precondition(r.stored, d.checkVersion))
-		if err := r.patchObject(ctx, combinePatches(patch, map[string]any{"metadata": metadata})); err != nil {
+		metadata = object.CombinePatches(metadata, precondition(r.stored, d.checkVersion))
+		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata})); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
 	if patch == nil {
 		return nil
 	}
-	return r.patchObject(ctx, combinePatches(patch, map[string]any{"metadata": precondition(r.stored, true)}))
+	return r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.stored, true)}))
 }
 
 func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
@@ -93,18 +93,18 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	var patch map[string]any
 	for _, o := range applied {
 		if o.response.Patch != nil {
-			patch = combinePatches(patch, decodeObject(o.response.Patch))
+			patch = object.CombinePatches(patch, decodeObject(o.response.Patch))
 		}
 	}
 	if !r.program.Resource.Status {
 		if status := r.statusPatch(applied); len(status) > 0 {
-			patch = combinePatches(patch, map[string]any{"status": status})
+			patch = object.CombinePatches(patch, map[string]any{"status": status})
 		}
 	}
 	if len(patch) == 0 {
 		return nil
 	}
-	if have := decodeObject(r.stored.JSON()); reflect.DeepEqual(have, mergePatch(have, patch)) {
+	if have := decodeObject(r.stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
 		return nil
 	}
 	return patch
@@ -156,7 +156,7 @@ func (r *run) desiredDigests(d objectWrite, patch map[string]any) ([]string, err
 	if d.status != nil {
 		desired["status"] = d.status
 	}
-	o, err := newObject(mergePatch(desired, patch))
+	o, err := object.Encode(object.MergePatch(desired, patch))
 	if err != nil {
 		return nil, err
 	}

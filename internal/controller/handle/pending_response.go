@@ -1,7 +1,6 @@
 package handle
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -134,7 +133,7 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 	}
 	patch := decodeObject(a.Patch)
 	if status {
-		patch = combinePatches(patch, map[string]any{"status": decodeObject(a.Status)})
+		patch = object.CombinePatches(patch, map[string]any{"status": decodeObject(a.Status)})
 	}
 	return patch
 }
@@ -142,7 +141,7 @@ func responsePatch(a *hook.HandlerResponse, status bool) map[string]any {
 // applyPatch returns an object with a patch; nil if the result is invalid, which the server
 // will report.
 func applyPatch(o *object.Object, patch map[string]any) *object.Object {
-	made, err := newObject(mergePatch(decodeObject(o.JSON()), patch))
+	made, err := object.Encode(object.MergePatch(decodeObject(o.JSON()), patch))
 	if err != nil {
 		return nil
 	}
@@ -153,14 +152,6 @@ func applyPatch(o *object.Object, patch map[string]any) *object.Object {
 // watches the whole object does not.
 func (h *Handler) watchesStatus() bool {
 	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
-}
-
-func newObject(fields map[string]any) (*object.Object, error) {
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	return object.Parse(text)
 }
 
 // dropSuperseded drops the pending response of a handler that is about to be called again.

@@ -30,7 +30,7 @@ func (r *run) withPendingResponses(o *object.Object) *object.Object {
 	var patch map[string]any
 	for _, before := range r.memory.pending {
 		if said := responsePatch(before.response, true); len(said) > 0 {
-			patch = combinePatches(patch, said)
+			patch = object.CombinePatches(patch, said)
 		}
 	}
 	if patch == nil {

@@ -78,7 +78,7 @@ func (p *Program) revisionName(uid, seen string) string {
 // owns it, so that both are deleted together, but does not control it: it is not an owned
 // object of a handler.
 func (p *Program) revisionOf(o *object.Object, seen string, part map[string]any, number int64) (*object.Object, error) {
-	return newObject(map[string]any{
+	return object.Encode(map[string]any{
 		"apiVersion": plan.ControllerRevisions.APIVersion(),
 		"kind":       plan.ControllerRevisions.Kind,
 		"metadata": map[string]any{
@@ -113,5 +113,5 @@ func previousObject(o *object.Object, part map[string]any) (*object.Object, erro
 	if o.Namespace() != "" {
 		metadata["namespace"] = o.Namespace()
 	}
-	return newObject(combinePatches(part, map[string]any{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}))
+	return object.Encode(object.CombinePatches(part, map[string]any{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}))
 }

@@ -171,7 +171,7 @@ func (k *revisionHistory) nextNumber() int64 {
 
 // add adds a revision, without its data.
 func (k *revisionHistory) add(revision *object.Object) error {
-	small, err := newObject(map[string]any{
+	small, err := object.Encode(map[string]any{
 		"apiVersion": revision.APIVersion(), "kind": revision.Kind(),
 		"metadata": map[string]any{"name": revision.Name(), "namespace": revision.Namespace(), "uid": revision.UID()},
 		"revision": revisionNumber(revision),

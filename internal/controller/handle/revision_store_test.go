@@ -184,7 +184,7 @@ func TestExistingRevision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.create(plan.ControllerRevisions, left.Name(), text(mergePatch(decodeObject(left.JSON()), decodeObject([]byte(spoil)))))
+			s.create(plan.ControllerRevisions, left.Name(), text(object.MergePatch(decodeObject(left.JSON()), decodeObject([]byte(spoil)))))
 			st := e.start(t, s, p)
 			st.waitForEntries(t, "eur", hasRevision, "h")
 			expectRevisions(t, s, `{"spec":{"n":1}}`)

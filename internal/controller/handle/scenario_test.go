@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // seedVariable has the seed of a failed scenario, to run it alone.
@@ -388,7 +389,7 @@ func (sc *scenario) increment(name string) {
 	sc.s.set(func() {
 		path := pathOf(rates, name)
 		if have := sc.s.objects[path]; have != nil {
-			sc.s.put(path, mergePatch(have, map[string]any{"status": map[string]any{"by": by, "count": float64(countIn(have) + 1)}}))
+			sc.s.put(path, object.MergePatch(have, map[string]any{"status": map[string]any{"by": by, "count": float64(countIn(have) + 1)}}))
 		}
 	})
 }

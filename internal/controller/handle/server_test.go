@@ -185,7 +185,7 @@ func (s *server) respond(r *http.Request, sent map[string]any) (int, any) {
 		sent = maps.Clone(sent)
 		delete(sent, "status")
 	}
-	return http.StatusOK, s.put(target, mergePatch(have, sent))
+	return http.StatusOK, s.put(target, object.MergePatch(have, sent))
 }
 
 var reasons = map[int]metav1.StatusReason{
@@ -273,10 +273,10 @@ func (s *server) post(collection string, sent map[string]any) (int, any) {
 
 func (s *server) delete(path string, have map[string]any) (int, any) {
 	if finalizers, _ := meta(have)["finalizers"].([]any); len(finalizers) > 0 {
-		return http.StatusOK, s.put(path, mergePatch(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+		return http.StatusOK, s.put(path, object.MergePatch(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
 	}
 	s.version++
-	gone := mergePatch(have, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}})
+	gone := object.MergePatch(have, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}})
 	s.remove(path, gone)
 	return http.StatusOK, gone
 }
@@ -404,7 +404,7 @@ func (s *server) edit(resource object.Resource, name, patch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := pathOf(resource, name)
-	s.put(path, mergePatch(s.objects[path], decodeObject([]byte(patch))))
+	s.put(path, object.MergePatch(s.objects[path], decodeObject([]byte(patch))))
 }
 
 func (s *server) drop(resource object.Resource, name string) {

@@ -22,7 +22,7 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 		return nil, nil //nolint:nilnil // No status to write.
 	}
 	have := decodeObject(r.stored.Field("status"))
-	want := mergePatch(have, patch)
+	want := object.MergePatch(have, patch)
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
@@ -77,12 +77,12 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	var conditions []hook.Condition
 	for _, o := range applied {
 		if o.response.Status != nil {
-			patch = combinePatches(patch, decodeObject(o.response.Status))
+			patch = object.CombinePatches(patch, decodeObject(o.response.Status))
 			// A handler that replaces the status must not change the records.
 			delete(patch, HandledStatusField)
 		}
 		if o.response.Message != "" && r.program.Resource.Custom {
-			patch = combinePatches(patch, map[string]any{"message": o.response.Message})
+			patch = object.CombinePatches(patch, map[string]any{"message": o.response.Message})
 		}
 		conditions = append(conditions, o.response.Conditions...)
 	}
@@ -96,7 +96,7 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	if !given {
 		list, _ = decodeObject(r.stored.Field("status"))["conditions"].([]any)
 	}
-	return combinePatches(patch, map[string]any{
+	return object.CombinePatches(patch, map[string]any{
 		"conditions": plan.Conditions(list, conditions, r.stored.Generation(), r.tools.Now()),
 	})
 }

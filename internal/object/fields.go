@@ -1,0 +1,46 @@
+package object
+
+import (
+	"encoding/json"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Decode decodes a JSON object. Integers stay integers.
+func Decode(data []byte) (fields map[string]any, err error) {
+	err = utiljson.Unmarshal(data, &fields)
+	return fields, err
+}
+
+// Encode returns the object with decoded fields.
+func Encode(fields map[string]any) (*Object, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
+}
+
+// FieldAt returns the value at a path of member names; nil if there is none.
+func FieldAt(fields map[string]any, path ...string) any {
+	var value any = fields
+	for _, name := range path {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	return value
+}
+
+// SetField sets the value at a path of member names. It replaces values on the way that are not
+// objects.
+func SetField(fields map[string]any, value any, path ...string) {
+	for _, name := range path[:len(path)-1] {
+		below, isObject := fields[name].(map[string]any)
+		if !isObject {
+			below = map[string]any{}
+			fields[name] = below
+		}
+		fields = below
+	}
+	fields[path[len(path)-1]] = value
+}
