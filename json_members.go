@@ -3,6 +3,7 @@ package setpoint
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -15,8 +16,13 @@ type member struct{ name, value []byte }
 // have the same text as another object, and are not parsed further.
 type members []member
 
-// readMembers reads a JSON object.
+var errNoObject = errors.New("not a JSON object")
+
+// readMembers reads the JSON of a Go value.
 func readMembers(data []byte) (all members, err error) {
+	if len(data) == 0 || data[0] != '{' {
+		return nil, errNoObject
+	}
 	err = object.Members(data, func(name, value []byte) error {
 		all = append(all, member{name, value})
 		return nil
