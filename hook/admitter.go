@@ -76,29 +76,31 @@ type User struct {
 // unmodified.
 type ReviewResponse struct {
 	// Denial rejects the change; nil allows it.
-	Denial *Denial
+	Denial *Denial `json:"-"`
 	// Object replaces the object, Patch is a JSON merge patch and JSONPatch a JSON patch
 	// of it. At most one is set; none leaves the object unmodified. A validating webhook
 	// sets none.
-	Object, Patch, JSONPatch json.RawMessage
+	Object    json.RawMessage `json:"object,omitempty"`
+	Patch     json.RawMessage `json:"patch,omitempty"`
+	JSONPatch json.RawMessage `json:"jsonPatch,omitempty"`
 	// Warnings are shown to the user, one per line. Kubernetes truncates long ones at
 	// about 256 characters.
-	Warnings []string
+	Warnings []string `json:"warnings,omitempty"`
 	// AuditAnnotations are added to the audit log, by key.
-	AuditAnnotations map[string]string
+	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
 	// Events are emitted after the review, each for the object it names. A dry run emits
 	// none.
-	Events []ObjectEvent
+	Events []ObjectEvent `json:"events,omitempty"`
 }
 
 // Denial explains why a change is rejected.
 type Denial struct {
 	// Message describes the problem and how to fix it.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Reason is a metav1.StatusReason, such as "Invalid"; "Forbidden" if empty.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Code is the HTTP status of the denial; 403 if zero.
-	Code int
+	Code int `json:"code,omitempty"`
 }
 
 // ObjectEvent is an event for any object, not only the reviewed one.
@@ -107,5 +109,5 @@ type ObjectEvent struct {
 
 	// APIVersion, Kind, Namespace, Name and UID identify the object. UID is optional.
 	// Without a Kind, the event is for the reviewed object, if that has a name.
-	APIVersion, Kind, Namespace, Name, UID string
+	APIVersion, Kind, Namespace, Name, UID string `json:"-"`
 }

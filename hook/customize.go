@@ -33,7 +33,7 @@ type CustomizeRequest struct {
 
 // CustomizeResponse selects related objects. An empty list selects none.
 type CustomizeResponse struct {
-	Related []RelatedRule
+	Related []RelatedRule `json:"relatedResources"`
 }
 
 // RelatedRule selects objects of one kind: by names in a namespace, or by labels in one

@@ -119,24 +119,24 @@ func orNone(value json.RawMessage) string {
 // HandlerResponse lists the desired writes. The zero value writes nothing.
 type HandlerResponse struct {
 	// Patch is a JSON merge patch of the object without its status; nil for none.
-	Patch json.RawMessage
+	Patch json.RawMessage `json:"patch,omitempty"`
 	// Status is a JSON merge patch of the object's status; nil for none.
-	Status json.RawMessage
+	Status json.RawMessage `json:"status,omitempty"`
 	// Apply lists objects to apply, each with at least apiVersion, kind and
 	// metadata.name. Setpoint sets the handled object as owner unless Unowned is set, or
 	// the handled object is namespaced and the applied one is outside its namespace.
-	Apply []AppliedObject
+	Apply []AppliedObject `json:"-"`
 	// Delete lists objects to delete.
-	Delete []Deletion
+	Delete []Deletion `json:"delete,omitempty"`
 	// Events are emitted for the object.
-	Events []Event
+	Events []Event `json:"events,omitempty"`
 	// Conditions are merged into the object's status by type.
-	Conditions []Condition
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Message is a sentence on the object's state; optional.
-	Message string
+	Message string `json:"message,omitempty"`
 	// RetryAfter makes the caller write the response and then repeat the request after
 	// this delay. Zero completes the request. See Immediately.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"-"`
 }
 
 // Immediately is a RetryAfter without delay: the first repeat is immediate, consecutive
@@ -145,20 +145,22 @@ const Immediately = time.Nanosecond
 
 // AppliedObject is an object for server-side apply.
 type AppliedObject struct {
-	Object json.RawMessage
+	Object json.RawMessage `json:"object"`
 	// Unowned omits the owner reference, so the object outlives the handled one.
-	Unowned bool
+	Unowned bool `json:"unowned"`
 }
 
 // Deletion selects objects to delete: one by name, or all that match a label selector.
 type Deletion struct {
 	// APIVersion and Kind are the objects', such as "v1" and "Pod".
-	APIVersion, Kind string
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// Namespace defaults to the handled object's.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// Exactly one of Name and Selector is set. Selector is a label selector, such as
 	// "app=web,tier!=cache".
-	Name, Selector string
+	Name     string `json:"name,omitempty"`
+	Selector string `json:"selector,omitempty"`
 	// Evict evicts pods instead of deleting them, so PodDisruptionBudgets apply.
-	Evict bool
+	Evict bool `json:"evict,omitempty"`
 }

@@ -67,38 +67,41 @@ type Entry struct {
 type Response struct {
 	// Status is the parent's desired status, a JSON object; nil if absent or null in the
 	// response.
-	Status json.RawMessage
+	Status json.RawMessage `json:"status,omitempty"`
 	// Children are the desired children in the hook's order, each a JSON object with at
 	// least apiVersion, kind and metadata.name.
-	Children []json.RawMessage
+	Children []json.RawMessage `json:"children,omitempty"`
 	// ResyncAfter schedules one more call after this delay; zero schedules none.
-	ResyncAfter time.Duration
+	ResyncAfter time.Duration `json:"-"`
 	// Finalized, in response to a Finalizing request, reports that cleanup is complete.
-	Finalized bool
+	Finalized bool `json:"finalized,omitempty"`
 	// Labels and Annotations are set on the parent of a DecoratorController; a nil value
 	// removes the key.
-	Labels, Annotations map[string]*string
+	Labels      map[string]*string `json:"labels,omitempty"`
+	Annotations map[string]*string `json:"annotations,omitempty"`
 	// Events are emitted for the parent.
-	Events []Event
+	Events []Event `json:"events,omitempty"`
 	// Conditions are merged into the parent's status by type.
-	Conditions []Condition
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Message is a sentence on the parent's state; optional.
-	Message string
+	Message string `json:"message,omitempty"`
 }
 
 // Event is a Kubernetes event. Setpoint aggregates repeated events into a count.
 type Event struct {
 	// Type is "Normal" or "Warning"; "Normal" if absent from a response.
-	Type string
+	Type string `json:"type"`
 	// Reason is one CamelCase word, Message a sentence.
-	Reason, Message string
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 // Condition is a status condition. The caller maintains its lastTransitionTime.
 type Condition struct {
 	// Type and Reason are CamelCase words.
-	Type string
+	Type string `json:"type"`
 	// Status is "True", "False" or "Unknown".
-	Status          string
-	Reason, Message string
+	Status  string `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }

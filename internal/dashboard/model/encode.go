@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -29,11 +28,11 @@ func responseJSON(a *record.Response, form hook.ControllerType) json.RawMessage 
 	case a.Sync != nil:
 		return marshal(syncResponseOf(a.Sync, form))
 	case a.Customize != nil:
-		return marshal(rules{a.Customize.Related})
+		return marshal(a.Customize)
 	case a.Handler != nil:
 		return marshal(handlerResponseOf(a.Handler))
 	case a.Review != nil:
-		return marshal(reviewResponseOf(a.Review))
+		return marshal(reviewResponse{a.Review.Denial == nil, a.Review.Denial, a.Review})
 	}
 	return nil
 }
@@ -47,70 +46,27 @@ func marshal(value any) json.RawMessage {
 	return text
 }
 
-// The JSON forms of responses. Package hook decodes them; only this package encodes them.
+// The JSON forms of responses, beside the fields that those of package hook have.
 type (
 	syncResponse struct {
-		Status             json.RawMessage    `json:"status,omitempty"`
-		Children           []json.RawMessage  `json:"children,omitempty"`
-		Attachments        []json.RawMessage  `json:"attachments,omitempty"`
-		ResyncAfterSeconds float64            `json:"resyncAfterSeconds,omitempty"`
-		Finalized          bool               `json:"finalized,omitempty"`
-		Labels             map[string]*string `json:"labels,omitempty"`
-		Annotations        map[string]*string `json:"annotations,omitempty"`
-		Events             []Event            `json:"events,omitempty"`
-		Conditions         []condition        `json:"conditions,omitempty"`
-		Message            string             `json:"message,omitempty"`
-	}
-	condition struct {
-		Type    string `json:"type"`
-		Status  string `json:"status"`
-		Reason  string `json:"reason,omitempty"`
-		Message string `json:"message,omitempty"`
-	}
-	rules struct {
-		RelatedResources []hook.RelatedRule `json:"relatedResources"`
+		hook.Response
+		Attachments        []json.RawMessage `json:"attachments,omitempty"`
+		ResyncAfterSeconds float64           `json:"resyncAfterSeconds,omitempty"`
 	}
 	handlerResponse struct {
-		Patch             json.RawMessage `json:"patch,omitempty"`
-		Status            json.RawMessage `json:"status,omitempty"`
-		Apply             []any           `json:"apply,omitempty"`
-		Delete            []deletion      `json:"delete,omitempty"`
-		Events            []Event         `json:"events,omitempty"`
-		Conditions        []condition     `json:"conditions,omitempty"`
-		Message           string          `json:"message,omitempty"`
-		RetryAfterSeconds float64         `json:"retryAfterSeconds,omitempty"`
-	}
-	unowned struct {
-		Object  json.RawMessage `json:"object"`
-		Unowned bool            `json:"unowned"`
-	}
-	deletion struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Namespace  string `json:"namespace,omitempty"`
-		Name       string `json:"name,omitempty"`
-		Selector   string `json:"selector,omitempty"`
-		Evict      bool   `json:"evict,omitempty"`
+		*hook.HandlerResponse
+		Apply             []any   `json:"apply,omitempty"`
+		RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
 	}
 	reviewResponse struct {
-		Allowed          bool              `json:"allowed"`
-		Message          string            `json:"message,omitempty"`
-		Reason           string            `json:"reason,omitempty"`
-		Code             int               `json:"code,omitempty"`
-		Object           json.RawMessage   `json:"object,omitempty"`
-		Patch            json.RawMessage   `json:"patch,omitempty"`
-		JSONPatch        json.RawMessage   `json:"jsonPatch,omitempty"`
-		Warnings         []string          `json:"warnings,omitempty"`
-		AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
-		Events           []Event           `json:"events,omitempty"`
+		Allowed bool `json:"allowed"`
+		*hook.Denial
+		*hook.ReviewResponse
 	}
 )
 
 func syncResponseOf(r *hook.Response, form hook.ControllerType) syncResponse {
-	out := syncResponse{
-		Status: r.Status, Children: r.Children, ResyncAfterSeconds: secondsOf(r.ResyncAfter), Finalized: r.Finalized,
-		Labels: r.Labels, Annotations: r.Annotations, Events: eventsOf(r.Events), Conditions: conditionsOf(r.Conditions), Message: r.Message,
-	}
+	out := syncResponse{Response: *r, ResyncAfterSeconds: r.ResyncAfter.Seconds()}
 	if form == hook.Decorator {
 		out.Children, out.Attachments = nil, r.Children
 	}
@@ -118,51 +74,13 @@ func syncResponseOf(r *hook.Response, form hook.ControllerType) syncResponse {
 }
 
 func handlerResponseOf(a *hook.HandlerResponse) handlerResponse {
-	out := handlerResponse{
-		Patch: a.Patch, Status: a.Status, Events: eventsOf(a.Events), Conditions: conditionsOf(a.Conditions),
-		Message: a.Message, RetryAfterSeconds: secondsOf(a.RetryAfter),
-	}
+	out := handlerResponse{HandlerResponse: a, RetryAfterSeconds: a.RetryAfter.Seconds()}
 	for _, applied := range a.Apply {
 		if applied.Unowned {
-			out.Apply = append(out.Apply, unowned(applied))
+			out.Apply = append(out.Apply, applied)
 		} else {
 			out.Apply = append(out.Apply, applied.Object)
 		}
 	}
-	for _, d := range a.Delete {
-		out.Delete = append(out.Delete, deletion(d))
-	}
 	return out
 }
-
-func reviewResponseOf(v *hook.ReviewResponse) reviewResponse {
-	out := reviewResponse{
-		Allowed: v.Denial == nil, Object: v.Object, Patch: v.Patch, JSONPatch: v.JSONPatch,
-		Warnings: v.Warnings, AuditAnnotations: v.AuditAnnotations,
-	}
-	if d := v.Denial; d != nil {
-		out.Message, out.Reason, out.Code = d.Message, d.Reason, d.Code
-	}
-	for _, at := range v.Events {
-		out.Events = append(out.Events, Event(at.Event))
-	}
-	return out
-}
-
-func eventsOf(events []hook.Event) []Event {
-	var all []Event
-	for _, e := range events {
-		all = append(all, Event(e))
-	}
-	return all
-}
-
-func conditionsOf(conditions []hook.Condition) []condition {
-	var all []condition
-	for _, c := range conditions {
-		all = append(all, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
-	}
-	return all
-}
-
-func secondsOf(d time.Duration) float64 { return d.Seconds() }

@@ -130,12 +130,12 @@ func TestRequestsAndResponses(t *testing.T) {
 			record.Request{Sync: &hook.Request{Parent: json.RawMessage(`{"a":1}`), Children: []hook.Group{{APIVersion: "v1", Kind: "Pod"}}}},
 			record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{"b":2}`)}, Status: json.RawMessage(`{}`), ResyncAfter: 1500e6, Events: []hook.Event{{Type: "Normal", Reason: "R", Message: "m"}}}},
 			`{"controller":null,"parent":{"a":1},"children":{"Pod.v1":{}},"related":{},"finalizing":false}`,
-			`{"status":{},"children":[{"b":2}],"resyncAfterSeconds":1.5,"events":[{"type":"Normal","reason":"R","message":"m"}]}`},
+			`{"status":{},"children":[{"b":2}],"events":[{"type":"Normal","reason":"R","message":"m"}],"resyncAfterSeconds":1.5}`},
 		{"a decorator's",
 			record.Request{ControllerType: hook.Decorator, Sync: &hook.Request{Parent: json.RawMessage(`{}`), Finalizing: true}},
 			record.Response{Sync: &hook.Response{Children: []json.RawMessage{json.RawMessage(`{}`)}, Finalized: true, Labels: map[string]*string{"a": &label, "b": nil}}},
 			`{"controller":null,"object":{},"attachments":{},"related":{},"finalizing":true}`,
-			`{"attachments":[{}],"finalized":true,"labels":{"a":"x","b":null}}`},
+			`{"finalized":true,"labels":{"a":"x","b":null},"attachments":[{}]}`},
 		{"customize",
 			record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(`{}`)}},
 			record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{APIVersion: "v1", Resource: "pods", Names: []string{"a"}}}}},
@@ -145,7 +145,7 @@ func TestRequestsAndResponses(t *testing.T) {
 		{"an answer", record.Request{}, record.Response{Handler: &hook.HandlerResponse{
 			Patch: json.RawMessage(`{"spec":1}`), Apply: []hook.AppliedObject{{Object: json.RawMessage(`{"a":1}`)}, {Object: json.RawMessage(`{}`), Unowned: true}},
 			Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "p", Evict: true}}, RetryAfter: 60e9,
-		}}, ``, `{"patch":{"spec":1},"apply":[{"a":1},{"object":{},"unowned":true}],"delete":[{"apiVersion":"v1","kind":"Pod","name":"p","evict":true}],"retryAfterSeconds":60}`},
+		}}, ``, `{"patch":{"spec":1},"delete":[{"apiVersion":"v1","kind":"Pod","name":"p","evict":true}],"apply":[{"a":1},{"object":{},"unowned":true}],"retryAfterSeconds":60}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := string(requestJSON(&c.question)); got != c.request {

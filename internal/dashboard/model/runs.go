@@ -145,7 +145,7 @@ func (w *renderer) step(s *record.Step) Step {
 	case s.Write != nil:
 		step.Write = w.write(s.Write)
 	case s.Event != nil:
-		step.Event = &Event{Type: s.Event.Type, Reason: s.Event.Reason, Message: s.Event.Message}
+		step.Event = clonePtr(s.Event)
 	}
 	return step
 }

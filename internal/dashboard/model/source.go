@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -466,11 +467,7 @@ type Write struct {
 }
 
 // Event is an event sent for the object.
-type Event struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-}
+type Event = hook.Event
 
 // Plan is the result of a dry run.
 type Plan struct {
