@@ -2,15 +2,6 @@ package hook
 
 import "encoding/json"
 
-func (r *responseReader) child() error {
-	raw, err := r.object()
-	if err != nil {
-		return err
-	}
-	r.out.Children = append(r.out.Children, raw)
-	return nil
-}
-
 // object reads an object and requires the fields that identify it.
 func (r *reader) object() (json.RawMessage, error) {
 	var id identity
@@ -21,8 +12,7 @@ func (r *reader) object() (json.RawMessage, error) {
 	if missing := id.missing(); missing != "" {
 		return nil, r.errorAt(missing, "required")
 	}
-	end := r.dec.InputOffset()
-	return json.RawMessage(r.data[start:end:end]), nil
+	return r.since(start), nil
 }
 
 // identityMember reads a field of an object and records in id whether it identifies the

@@ -7,43 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxListItems limits the events, and the conditions, of one response. More than that is
-// a bug in the hook and would flood the API server.
-const maxListItems = 100
-
 // The types of an Event.
 const (
 	eventNormal  = "Normal"
 	eventWarning = "Warning"
 )
 
-func (r *reader) event(into *[]Event) error {
-	if len(*into) == maxListItems {
-		return r.tooMany()
-	}
+func (r *reader) event() (Event, error) {
 	e := Event{Type: eventNormal}
-	if err := r.members(func(name []byte) error { return r.eventMember(name, &e) }); err != nil {
-		return err
+	if err := r.fields(r.eventFields(&e)...); err != nil {
+		return e, err
 	}
-	if err := r.checkEvent(e); err != nil {
-		return err
-	}
-	*into = append(*into, e)
-	return nil
+	return e, r.checkEvent(e)
 }
 
-// eventMember reads one field of an event. others are additional fields of the caller's
-// event type, listed in errors only.
-func (r *reader) eventMember(name []byte, e *Event, others ...string) error {
-	switch string(name) {
-	case "type":
-		return r.optionalString(&e.Type)
-	case "reason":
-		return r.optionalString(&e.Reason)
-	case "message":
-		return r.optionalString(&e.Message)
-	}
-	return r.rejectUnknown(name, append([]string{"type", "reason", "message"}, others...))
+func (r *reader) eventFields(e *Event) []field {
+	return []field{{"type", r.text(&e.Type)}, {"reason", r.text(&e.Reason)}, {"message", r.text(&e.Message)}}
 }
 
 func (r *reader) checkEvent(e Event) error {
@@ -53,41 +32,23 @@ func (r *reader) checkEvent(e Event) error {
 	return r.reason(e.Reason)
 }
 
-func (r *reader) condition(into *[]Condition) error {
-	if len(*into) == maxListItems {
-		return r.tooMany()
-	}
+// condition reads a condition that differs from the others by its type.
+func (r *reader) condition(others []Condition) (Condition, error) {
 	var c Condition
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "type":
-			return r.optionalString(&c.Type)
-		case "status":
-			return r.optionalString(&c.Status)
-		case "reason":
-			return r.optionalString(&c.Reason)
-		case "message":
-			return r.optionalString(&c.Message)
-		case "lastTransitionTime", "observedGeneration":
-			// metav1.Condition serializes both always, so hooks send them. Setpoint sets
-			// them itself.
-			return r.skip()
-		}
-		return r.rejectUnknown(name, []string{"type", "status", "reason", "message"})
-	})
+	err := r.fields(
+		field{"type", r.text(&c.Type)},
+		field{"status", r.text(&c.Status)},
+		field{"reason", r.text(&c.Reason)},
+		field{"message", r.text(&c.Message)},
+		// metav1.Condition serializes both always, so hooks send them. Setpoint sets them
+		// itself.
+		field{"lastTransitionTime", r.skip},
+		field{"observedGeneration", r.skip},
+	)
 	if err != nil {
-		return err
+		return c, err
 	}
-	if err := r.checkCondition(c, *into); err != nil {
-		return err
-	}
-	*into = append(*into, c)
-	return nil
-}
-
-// tooMany reports an oversized list, at its last permitted item.
-func (r *reader) tooMany() error {
-	return r.errorAt("", "more than %d items", maxListItems)
+	return c, r.checkCondition(c, others)
 }
 
 func (r *reader) checkCondition(c Condition, others []Condition) error {
@@ -144,32 +105,34 @@ var (
 	}
 )
 
-// stringMap reads labels or annotations to set. A null value removes the key.
-func (r *reader) stringMap(rules keyRules) (values map[string]*string, err error) {
-	if r.null() {
-		return nil, r.skip()
+// keys reads labels or annotations to set. A null value removes the key.
+func (r *reader) keys(into *map[string]*string, rules keyRules) func() error {
+	return func() error {
+		*into = nil
+		if r.null() {
+			return r.skip()
+		}
+		return r.members(func(name []byte) error {
+			key := string(name)
+			if wrong := rules.key(key); len(wrong) > 0 {
+				return r.errorAt("", "invalid key: %s", wrong[0])
+			}
+			value, err := r.keyValue(rules)
+			if *into == nil {
+				*into = map[string]*string{}
+			}
+			(*into)[key] = value
+			return err
+		})
 	}
-	err = r.members(func(name []byte) error {
-		key := string(name)
-		if wrong := rules.key(key); len(wrong) > 0 {
-			return r.errorAt("", "invalid key: %s", wrong[0])
-		}
-		value, err := r.stringMapValue(rules)
-		if values == nil {
-			values = map[string]*string{}
-		}
-		values[key] = value
-		return err
-	})
-	return values, err
 }
 
-func (r *reader) stringMapValue(rules keyRules) (*string, error) {
+func (r *reader) keyValue(rules keyRules) (*string, error) {
 	if r.null() {
 		return nil, r.skip()
 	}
-	var value string
-	if err := r.string(&value); err != nil {
+	value, err := r.string()
+	if err != nil {
 		return nil, err
 	}
 	if wrong := rules.value(value); len(wrong) > 0 {

@@ -6,162 +6,99 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // DecodeResponse. It rejects a missing list and misspelled selectors, which would
 // otherwise select nothing or everything.
 func DecodeCustomizeResponse(data []byte, d Decoding) (*CustomizeResponse, error) {
-	r := customizeResponseReader{reader: newReader(data, d), rules: requiredList{name: fieldRelated, required: true}, out: &CustomizeResponse{}}
-	if err := r.decode(); err != nil {
+	r, out := newReader(data, d), &CustomizeResponse{}
+	rules := requiredList{name: "relatedResources", required: true}
+	if err := r.documentWithList(&rules, []field{{rules.name, required(r, &rules, &out.Related, r.relatedRule)}}); err != nil {
 		return nil, r.malformed(err)
 	}
-	return r.out, nil
+	return out, nil
 }
 
-const fieldRelated = "relatedResources"
-
-type customizeResponseReader struct {
-	reader
-
-	rules requiredList
-	out   *CustomizeResponse
-}
-
-func (r *customizeResponseReader) decode() error {
-	if err := r.document(r.field); err != nil {
-		return err
-	}
-	return r.checkRequired(r.rules, []string{r.rules.name})
-}
-
-func (r *customizeResponseReader) field(name []byte) error {
-	if string(name) == r.rules.name {
-		r.out.Related = nil
-		return r.list(&r.rules, r.rule)
-	}
-	return r.unknownListField(r.rules, name, []string{r.rules.name})
-}
-
-func (r *customizeResponseReader) rule() error {
+func (r *reader) relatedRule() (RelatedRule, error) {
 	var rule RelatedRule
-	var unknown string
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "apiVersion":
-			return r.optionalString(&rule.APIVersion)
-		case "resource":
-			return r.optionalString(&rule.Resource)
-		case "namespace":
-			return r.optionalString(&rule.Namespace)
-		case "names":
-			rule.Names = nil
-			return r.stringList(&rule.Names)
-		case "labelSelector":
-			return r.selector(&rule.LabelSelector)
-		case "namespaceSelector":
-			return r.selector(&rule.NamespaceSelector)
-		}
-		unknown = string(name)
-		return r.rejectUnknown(name, ruleFields())
-	})
-	if err != nil {
-		return err
+	fields := []field{
+		{"apiVersion", r.text(&rule.APIVersion)},
+		{"resource", r.text(&rule.Resource)},
+		{"labelSelector", r.selector(&rule.LabelSelector)},
+		{"namespaceSelector", r.selector(&rule.NamespaceSelector)},
+		{"namespace", r.text(&rule.Namespace)},
+		{"names", r.strings(&rule.Names)},
 	}
-	r.out.Related = append(r.out.Related, rule)
-	return r.checkRule(rule, unknown)
-}
-
-func ruleFields() []string {
-	return []string{"apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names"}
-}
-
-func (r *customizeResponseReader) checkRule(rule RelatedRule, unknown string) error {
+	unknown, err := r.fieldsAndUnknown(fields)
 	switch {
+	case err != nil:
+		return rule, err
 	case rule.APIVersion == "":
-		return r.errorAt(".apiVersion", "required")
+		return rule, r.errorAt(".apiVersion", "required")
 	case rule.Resource == "":
-		return r.errorAt(".resource", "required")
+		return rule, r.errorAt(".resource", "required")
 	case rule.LabelSelector == nil && rule.NamespaceSelector == nil && rule.Namespace == "" && rule.Names == nil:
-		return r.checkMisspelled(unknown, ruleFields())
+		return rule, r.checkMisspelled(unknown, fields)
 	}
-	return nil
+	return rule, nil
 }
 
 // checkMisspelled rejects an unknown field that resembles a selector, if the rule would
 // otherwise select everything.
-func (r *customizeResponseReader) checkMisspelled(unknown string, fields []string) error {
-	if hint := suggestion(unknown, fields); hint != "" {
+func (r *reader) checkMisspelled(unknown string, fields []field) error {
+	if hint := suggestion(unknown, namesOf(fields)); hint != "" {
 		return r.errorAt(fieldPath(unknown), "unknown field, and no other field limits the selection%s", hint)
 	}
 	return nil
 }
 
-// stringList reads a list of strings. It keeps an empty list distinct from null.
-func (r *customizeResponseReader) stringList(into *[]string) error {
-	if r.null() {
-		return r.skip()
-	}
-	*into = []string{}
-	return r.elements("a list", func() error {
-		var word string
-		err := r.string(&word)
-		*into = append(*into, word)
-		return err
-	})
-}
-
-func (r *customizeResponseReader) selector(into **metav1.LabelSelector) error {
-	*into = nil
-	if r.null() {
-		return r.skip()
-	}
-	s := &metav1.LabelSelector{}
-	*into = s
-	fields := []string{"matchLabels", "matchExpressions"}
-	var unknown string
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "matchLabels":
-			return r.matchLabels(s)
-		case "matchExpressions":
-			s.MatchExpressions = nil
-			return r.optional(func() error { return r.requirement(s) })
+// strings reads a list of strings. It keeps an empty list distinct from null.
+func (r *reader) strings(into *[]string) func() error {
+	read := list(r, into, r.string)
+	return func() error {
+		isNull := r.null()
+		err := read()
+		if *into == nil && !isNull {
+			*into = []string{}
 		}
-		unknown = string(name)
-		return r.rejectUnknown(name, fields)
-	})
-	if err == nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		err = r.checkMisspelled(unknown, fields)
+		return err
 	}
-	return err
 }
 
-func (r *customizeResponseReader) matchLabels(s *metav1.LabelSelector) error {
+func (r *reader) selector(into **metav1.LabelSelector) func() error {
+	return func() error {
+		*into = nil
+		if r.null() {
+			return r.skip()
+		}
+		s := &metav1.LabelSelector{}
+		*into = s
+		fields := []field{
+			{"matchLabels", func() error { return r.matchLabels(s) }},
+			{"matchExpressions", list(r, &s.MatchExpressions, r.requirement)},
+		}
+		unknown, err := r.fieldsAndUnknown(fields)
+		if err == nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+			err = r.checkMisspelled(unknown, fields)
+		}
+		return err
+	}
+}
+
+func (r *reader) matchLabels(s *metav1.LabelSelector) error {
 	s.MatchLabels = nil
 	if r.null() {
 		return r.skip()
 	}
 	s.MatchLabels = map[string]string{}
-	return r.members(func(name []byte) error {
+	return r.members(func(name []byte) (err error) {
 		key := string(name)
-		var value string
-		err := r.string(&value)
-		s.MatchLabels[key] = value
+		s.MatchLabels[key], err = r.string()
 		return err
 	})
 }
 
-func (r *customizeResponseReader) requirement(s *metav1.LabelSelector) error {
+func (r *reader) requirement() (metav1.LabelSelectorRequirement, error) {
 	var q metav1.LabelSelectorRequirement
-	var operator string
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "key":
-			return r.optionalString(&q.Key)
-		case "operator":
-			return r.optionalString(&operator)
-		case "values":
-			q.Values = nil
-			return r.stringList(&q.Values)
-		}
-		return r.rejectUnknown(name, []string{"key", "operator", "values"})
-	})
-	q.Operator = metav1.LabelSelectorOperator(operator)
-	s.MatchExpressions = append(s.MatchExpressions, q)
-	return err
+	err := r.fields(
+		field{"key", r.text(&q.Key)},
+		field{"operator", r.text((*string)(&q.Operator))},
+		field{"values", r.strings(&q.Values)},
+	)
+	return q, err
 }

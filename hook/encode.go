@@ -17,16 +17,11 @@ import (
 func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
 	keys := r.keys(w.Version)
 	dst = slices.Grow(dst, r.wireSize())
-	dst = append(dst, `{"controller":`...)
-	dst = appendObject(dst, r.Controller)
-	dst = appendField(dst, w.ControllerType.parentField())
-	dst = appendObject(dst, r.Parent)
-	dst = appendField(dst, w.ControllerType.childrenField())
-	dst = keys.appendGroups(dst, r.Children)
-	dst = appendField(dst, "related")
-	dst = keys.appendGroups(dst, r.Related)
-	dst = appendField(dst, "finalizing")
-	dst = strconv.AppendBool(dst, r.Finalizing)
+	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
+	dst = appendObject(appendField(dst, w.ControllerType.parentField()), r.Parent)
+	dst = keys.appendGroups(appendField(dst, w.ControllerType.childrenField()), r.Children)
+	dst = keys.appendGroups(appendField(dst, "related"), r.Related)
+	dst = strconv.AppendBool(appendField(dst, "finalizing"), r.Finalizing)
 	return append(dst, '}')
 }
 
@@ -34,10 +29,8 @@ func (r *Request) AppendJSON(dst []byte, w Wire) []byte {
 // share it.
 func (r *CustomizeRequest) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, frameSize+len(r.Controller)+len(r.Parent))
-	dst = append(dst, `{"controller":`...)
-	dst = appendObject(dst, r.Controller)
-	dst = appendField(dst, "parent")
-	dst = appendObject(dst, r.Parent)
+	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
+	dst = appendObject(appendField(dst, "parent"), r.Parent)
 	return append(dst, '}')
 }
 

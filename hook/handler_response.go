@@ -1,10 +1,6 @@
 package hook
 
-import (
-	"errors"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "errors"
 
 // DecodeHandlerResponse decodes the response to a HandlerRequest. The result aliases
 // data, which must not change afterwards.
@@ -17,103 +13,60 @@ func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
 	if err := r.decode(); err != nil {
 		return nil, r.malformed(err)
 	}
-	if r.failure.isSet {
+	if r.failure != nil {
 		return nil, r.handlerError()
 	}
 	return r.out, nil
 }
 
 type handlerResponseReader struct {
-	reader
+	*reader
 
-	out     *HandlerResponse
-	failure handlerFailure
-	// hasKnownField reports whether the response has any known field.
-	hasKnownField bool
+	out *HandlerResponse
+	// failure is the response field error; nil for none.
+	failure *handlerFailure
 }
 
-// handlerFailure is the response field error.
 type handlerFailure struct {
-	isSet     bool
 	message   string
 	permanent bool
 }
 
-// The fields that only handler responses have.
+// The fields of handler responses that errors name.
 const (
 	fieldPatch      = "patch"
 	fieldApply      = "apply"
 	fieldDelete     = "delete"
 	fieldRetryAfter = "retryAfterSeconds"
-	fieldError      = "error"
 )
 
-// handlerResponseFields lists all fields of a handler response.
-func handlerResponseFields() []string {
-	return []string{fieldPatch, fieldStatus, fieldApply, fieldDelete, fieldEvents, fieldConditions, fieldMessage, fieldRetryAfter, fieldError}
-}
-
 func (r *handlerResponseReader) decode() error {
-	if err := r.document(r.field); err != nil {
+	fields := []field{
+		{fieldPatch, r.patch},
+		{fieldStatus, r.raw(&r.out.Status)},
+		{fieldApply, list(r.reader, &r.out.Apply, r.applied)},
+		{fieldDelete, list(r.reader, &r.out.Delete, r.deletion)},
+	}
+	fields = append(fields, r.reportFields(&r.out.Events, &r.out.Conditions, &r.out.Message)...)
+	fields = append(fields, field{fieldRetryAfter, r.seconds(&r.out.RetryAfter)}, field{"error", r.errorField})
+	if err := r.document(fields); err != nil {
 		return err
 	}
-	if r.firstUnknown != nil && !r.hasKnownField {
-		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
-			"unknown field in a response without known fields%s; return {} to do nothing", suggestion(*r.firstUnknown, handlerResponseFields()))
+	if len(r.unknown) > 0 && !r.hasKnownField {
+		return malformedAt(topLevelPath(r.unknown[0]),
+			"unknown field in a response without known fields%s; return {} to do nothing", suggestion(r.unknown[0], namesOf(fields)))
 	}
 	return r.checkFailure()
 }
 
-func (r *handlerResponseReader) field(name []byte) (err error) {
-	known := r.hasKnownField
-	r.hasKnownField = true
-	switch string(name) {
-	case fieldPatch:
-		r.out.Patch, err = r.patch()
-	case fieldStatus:
-		r.out.Status, err = r.rawObject()
-	case fieldApply:
-		r.out.Apply = nil
-		err = r.optional(r.applied)
-	case fieldDelete:
-		r.out.Delete = nil
-		err = r.optional(r.deletion)
-	case fieldEvents:
-		r.out.Events = nil
-		err = r.optional(func() error { return r.event(&r.out.Events) })
-	case fieldConditions:
-		r.out.Conditions = nil
-		err = r.optional(func() error { return r.condition(&r.out.Conditions) })
-	case fieldMessage:
-		r.out.Message = ""
-		err = r.optionalString(&r.out.Message)
-	case fieldRetryAfter:
-		err = r.seconds(&r.out.RetryAfter)
-	case fieldError:
-		err = r.errorField()
-	default:
-		r.hasKnownField = known
-		err = r.unknownField(name, handlerResponseFields())
-	}
-	return err
-}
-
 // errorField reads the field error; null means success.
 func (r *handlerResponseReader) errorField() error {
-	r.failure = handlerFailure{}
+	r.failure = nil
 	if r.null() {
 		return r.skip()
 	}
-	r.failure.isSet = true
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "message":
-			return r.optionalString(&r.failure.message)
-		case "permanent":
-			return r.boolean(&r.failure.permanent)
-		}
-		return r.rejectUnknown(name, []string{"message", "permanent"})
-	})
+	r.failure = &handlerFailure{}
+	err := r.fields(field{"message", r.text(&r.failure.message)}, field{"permanent", r.boolean(&r.failure.permanent)})
 	if err == nil && r.failure.message == "" {
 		return r.errorAt(".message", "required")
 	}
@@ -123,7 +76,7 @@ func (r *handlerResponseReader) errorField() error {
 // checkFailure rejects a response with both an error and writes: after an error,
 // Setpoint writes nothing.
 func (r *handlerResponseReader) checkFailure() error {
-	if !r.failure.isSet {
+	if r.failure == nil {
 		return nil
 	}
 	if field := r.firstWrite(); field != "" {

@@ -1,16 +1,13 @@
 package hook
 
-import (
-	"encoding/json"
-
-	"k8s.io/apimachinery/pkg/labels"
-)
+import "k8s.io/apimachinery/pkg/labels"
 
 // patch reads a merge patch of the object, nil for null. It rejects identity fields, the
 // status, and metadata that other clients own.
-func (r *handlerResponseReader) patch() (json.RawMessage, error) {
+func (r *handlerResponseReader) patch() error {
+	r.out.Patch = nil
 	if r.null() {
-		return nil, r.skip()
+		return r.skip()
 	}
 	start, err := r.openObject(func(name []byte) error {
 		switch string(name) {
@@ -23,14 +20,13 @@ func (r *handlerResponseReader) patch() (json.RawMessage, error) {
 		}
 		return r.skip()
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.out.Patch = r.since(start)
 	}
-	end := r.dec.InputOffset()
-	return json.RawMessage(r.data[start:end:end]), nil
+	return err
 }
 
-func (r *handlerResponseReader) metadataPatch(name []byte) (err error) {
+func (r *handlerResponseReader) metadataPatch(name []byte) error {
 	rules := labelRules
 	switch string(name) {
 	case "labels":
@@ -42,13 +38,13 @@ func (r *handlerResponseReader) metadataPatch(name []byte) (err error) {
 	if r.null() {
 		return r.errorAt("", "must be an object, is null; to remove a key, set the key to null")
 	}
-	_, err = r.stringMap(rules)
-	return err
+	var checked map[string]*string
+	return r.keys(&checked, rules)()
 }
 
 // applied reads one object to apply: the bare object, or {"object": …, "unowned": …}. An
 // object with a top-level field object or unowned needs the second form.
-func (r *handlerResponseReader) applied() error {
+func (r *handlerResponseReader) applied() (AppliedObject, error) {
 	var a AppliedObject
 	var id identity
 	var wrapped bool
@@ -61,26 +57,23 @@ func (r *handlerResponseReader) applied() error {
 			return err
 		case "unowned":
 			wrapped = true
-			return r.boolean(&a.Unowned)
+			return r.boolean(&a.Unowned)()
 		}
 		if sibling == "" {
 			sibling = string(name)
 		}
 		return r.identityMember(name, &id)
 	})
-	if err != nil {
-		return err
+	switch missing := id.missing(); {
+	case err != nil:
+		return a, err
+	case wrapped:
+		return a, r.checkWrapped(a, sibling)
+	case missing != "":
+		return a, r.errorAt(missing, "required")
 	}
-	if wrapped {
-		err = r.checkWrapped(a, sibling)
-	} else if missing := id.missing(); missing != "" {
-		err = r.errorAt(missing, "required")
-	} else {
-		end := r.dec.InputOffset()
-		a.Object = json.RawMessage(r.data[start:end:end])
-	}
-	r.out.Apply = append(r.out.Apply, a)
-	return err
+	a.Object = r.since(start)
+	return a, nil
 }
 
 func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) error {
@@ -93,30 +86,20 @@ func (r *handlerResponseReader) checkWrapped(a AppliedObject, sibling string) er
 	return nil
 }
 
-func (r *handlerResponseReader) deletion() error {
+func (r *handlerResponseReader) deletion() (Deletion, error) {
 	var d Deletion
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "apiVersion":
-			return r.optionalString(&d.APIVersion)
-		case "kind":
-			return r.optionalString(&d.Kind)
-		case "namespace":
-			return r.optionalString(&d.Namespace)
-		case "name":
-			return r.optionalString(&d.Name)
-		case "selector":
-			return r.optionalString(&d.Selector)
-		case "evict":
-			return r.boolean(&d.Evict)
-		}
-		return r.rejectUnknown(name, []string{"apiVersion", "kind", "namespace", "name", "selector", "evict"})
-	})
+	err := r.fields(
+		field{"apiVersion", r.text(&d.APIVersion)},
+		field{"kind", r.text(&d.Kind)},
+		field{"namespace", r.text(&d.Namespace)},
+		field{"name", r.text(&d.Name)},
+		field{"selector", r.text(&d.Selector)},
+		field{"evict", r.boolean(&d.Evict)},
+	)
 	if err != nil {
-		return err
+		return d, err
 	}
-	r.out.Delete = append(r.out.Delete, d)
-	return r.checkDeletion(d)
+	return d, r.checkDeletion(d)
 }
 
 func (r *handlerResponseReader) checkDeletion(d Deletion) error {

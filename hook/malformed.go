@@ -77,9 +77,12 @@ func isPlain(token string) bool {
 	})
 }
 
+// topLevelPath returns the path of a field of the response.
+func topLevelPath(name string) string { return pathOf(jsontext.Pointer("").AppendToken(name)) }
+
 // fieldPath returns the path of a field below the value read last.
 func fieldPath(name string) string {
-	path := pathOf(jsontext.Pointer("").AppendToken(name))
+	path := topLevelPath(name)
 	if strings.HasPrefix(path, "[") {
 		return path
 	}

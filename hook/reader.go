@@ -15,33 +15,46 @@ type reader struct {
 	dec      *jsontext.Decoder
 	decoding Decoding
 
-	// firstUnknown is the first ignored top-level field; nil if there is none.
-	firstUnknown *string
-	// likelyMisspelled is the first ignored top-level field that may be a misspelling of
-	// the required list; nil if there is none.
-	likelyMisspelled *string
+	// hasKnownField reports whether the response has any known field, and unknown are its
+	// ignored fields.
+	hasKnownField bool
+	unknown       []string
 }
 
-func newReader(data []byte, d Decoding) reader {
-	return reader{
+func newReader(data []byte, d Decoding) *reader {
+	return &reader{
 		data:     data,
 		dec:      jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(d.loose())),
 		decoding: d,
 	}
 }
 
-// requiredList is the list at the core of a response, such as children. Treating a
-// misspelled list as empty would delete every child, so absence is an error if required
-// is set.
-type requiredList struct {
-	name     string
-	isSet    bool
-	required bool
+// field is a field of an object, and reads its value.
+type field struct {
+	name string
+	read func() error
 }
 
-// document reads a single top-level object and rejects trailing data.
-func (r *reader) document(field func(name []byte) error) error {
-	if err := r.members(field); err != nil {
+func namesOf(fields []field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// document reads a single top-level object with these fields and rejects trailing data.
+func (r *reader) document(fields []field) error {
+	err := r.members(func(name []byte) error {
+		known, err := r.readField(name, fields)
+		if known || err != nil {
+			r.hasKnownField = true
+			return err
+		}
+		r.unknown = append(r.unknown, string(name))
+		return r.skip()
+	})
+	if err != nil {
 		return err
 	}
 	switch _, err := r.dec.ReadToken(); {
@@ -53,47 +66,64 @@ func (r *reader) document(field func(name []byte) error) error {
 	return &MalformedError{Err: errors.New("more than one JSON value")}
 }
 
-// checkRequired rejects a response without the required list, as far as the decoding
-// mode demands.
-func (r *reader) checkRequired(l requiredList, fields []string) error {
+// fields reads an object with these fields. It skips unknown ones in loose modes.
+func (r *reader) fields(fields ...field) error {
+	_, err := r.fieldsAndUnknown(fields)
+	return err
+}
+
+// fieldsAndUnknown is fields and returns the last unknown field.
+func (r *reader) fieldsAndUnknown(fields []field) (unknown string, err error) {
+	err = r.members(func(name []byte) error {
+		known, err := r.readField(name, fields)
+		if known || err != nil {
+			return err
+		}
+		unknown = string(name)
+		return r.skip()
+	})
+	return unknown, err
+}
+
+// readField reads the value of a known field. It rejects an unknown one, or leaves it to
+// the caller in loose modes.
+func (r *reader) readField(name []byte, fields []field) (known bool, err error) {
+	for _, f := range fields {
+		if f.name == string(name) {
+			return true, f.read()
+		}
+	}
+	if r.decoding.loose() {
+		return false, nil
+	}
+	return false, r.errorAt("", "unknown field%s", suggestion(string(name), namesOf(fields)))
+}
+
+// requiredList is the list at the core of a response, such as children. Treating a
+// misspelled list as empty would delete every child, so absence is an error if required
+// is set.
+type requiredList struct {
+	name     string
+	isSet    bool
+	required bool
+}
+
+// documentWithList is document, and rejects a response without the required list, as far
+// as the decoding mode demands.
+func (r *reader) documentWithList(l *requiredList, fields []field) error {
+	err := r.document(fields)
 	switch {
-	case l.isSet || !l.required:
-		return nil
+	case err != nil || l.isSet || !l.required:
+		return err
 	case r.decoding == Strict:
 		return malformedAt(l.name, "required; return [] for none")
-	case r.likelyMisspelled != nil:
-		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.likelyMisspelled)),
-			"unknown field, and %s is missing%s; return [] for none", l.name, suggestion(*r.likelyMisspelled, fields))
+	}
+	for _, name := range r.unknown {
+		if r.decoding.mayReplace(name, l.name) {
+			return malformedAt(topLevelPath(name), "unknown field, and %s is missing%s; return [] for none", l.name, suggestion(name, namesOf(fields)))
+		}
 	}
 	return nil
-}
-
-// list reads the required list. It rejects values of other types rather than treating
-// them as empty.
-func (r *reader) list(l *requiredList, each func() error) error {
-	l.isSet = true
-	if (r.decoding != Strict || !l.required) && r.null() {
-		return r.skip()
-	}
-	return r.elements("a list ([] for none)", each)
-}
-
-// unknownField records and then skips or rejects an unknown top-level field.
-func (r *reader) unknownField(name []byte, fields []string) error {
-	if r.decoding.loose() && r.firstUnknown == nil {
-		first := string(name)
-		r.firstUnknown = &first
-	}
-	return r.rejectUnknown(name, fields)
-}
-
-// unknownListField is unknownField for responses with a required list.
-func (r *reader) unknownListField(l requiredList, name []byte, fields []string) error {
-	if r.likelyMisspelled == nil && r.decoding.mayReplace(string(name), l.name) {
-		first := string(name)
-		r.likelyMisspelled = &first
-	}
-	return r.unknownField(name, fields)
 }
 
 // mayReplace reports whether an ignored field may be a misspelling of the missing list.
@@ -101,12 +131,50 @@ func (d Decoding) mayReplace(name, list string) bool {
 	return d == Loose || d == LooseOptional && suggestion(name, []string{list}) != ""
 }
 
-// rejectUnknown rejects an unknown field, or skips it in loose modes.
-func (r *reader) rejectUnknown(name []byte, fields []string) error {
-	if !r.decoding.loose() {
-		return r.errorAt("", "unknown field%s", suggestion(string(name), fields))
+// required reads the required list. It rejects values of other types rather than treating
+// them as empty.
+func required[T any](r *reader, l *requiredList, into *[]T, item func() (T, error)) func() error {
+	return func() error {
+		*into, l.isSet = nil, true
+		if (r.decoding != Strict || !l.required) && r.null() {
+			return r.skip()
+		}
+		return r.elements("a list ([] for none)", appendTo(into, item))
 	}
-	return r.skip()
+}
+
+// list reads a list; null means an empty one.
+func list[T any](r *reader, into *[]T, item func() (T, error)) func() error {
+	return func() error {
+		*into = nil
+		if r.null() {
+			return r.skip()
+		}
+		return r.elements("a list", appendTo(into, item))
+	}
+}
+
+// maxListItems limits the events, and the conditions, of one response. More than that is
+// a bug in the hook and would flood the API server.
+const maxListItems = 100
+
+// limitedList is list for at most maxListItems.
+func limitedList[T any](r *reader, into *[]T, item func() (T, error)) func() error {
+	return list(r, into, func() (T, error) {
+		if len(*into) == maxListItems {
+			var none T
+			return none, r.errorAt("", "more than %d items", maxListItems) // At the last permitted item.
+		}
+		return item()
+	})
+}
+
+func appendTo[T any](into *[]T, item func() (T, error)) func() error {
+	return func() error {
+		one, err := item()
+		*into = append(*into, one)
+		return err
+	}
 }
 
 func (r *reader) skip() error {
@@ -117,20 +185,28 @@ func (r *reader) skip() error {
 // null reports whether the next value is null.
 func (r *reader) null() bool { return r.dec.PeekKind() == 'n' }
 
-// rawObject returns the bytes of an object, nil for null.
-func (r *reader) rawObject() (json.RawMessage, error) {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return nil, err
+// raw reads the bytes of an object, nil for null.
+func (r *reader) raw(into *json.RawMessage) func() error {
+	return func() error {
+		value, err := r.dec.ReadValue()
+		switch {
+		case err != nil:
+			return err
+		case value.Kind() == '{':
+			*into = r.since(r.dec.InputOffset() - int64(len(value)))
+		case value.Kind() == 'n':
+			*into = nil
+		default:
+			return r.errorAt("", "must be an object, is %s", describe(value.Kind()))
+		}
+		return nil
 	}
-	switch value.Kind() {
-	case '{':
-		end := int(r.dec.InputOffset())
-		return json.RawMessage(r.data[end-len(value) : end : end]), nil
-	case 'n':
-		return nil, nil
-	}
-	return nil, r.errorAt("", "must be an object, is %s", describe(value.Kind()))
+}
+
+// since returns the bytes from an offset to the end of the value read last.
+func (r *reader) since(start int64) json.RawMessage {
+	end := r.dec.InputOffset()
+	return json.RawMessage(r.data[start:end:end])
 }
 
 // elements calls each at every item of the next value, a list.
@@ -145,14 +221,6 @@ func (r *reader) elements(want string, each func() error) error {
 	}
 	_, err := r.dec.ReadToken()
 	return err
-}
-
-// optional is elements, but treats null as an empty list.
-func (r *reader) optional(each func() error) error {
-	if r.null() {
-		return r.skip()
-	}
-	return r.elements("a list", each)
 }
 
 // members calls each for every field of the next value, an object.

@@ -10,24 +10,18 @@ import (
 // field is present; absent values are null or "".
 func (r *ReviewRequest) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, reviewRequestSize+len(r.Controller)+len(r.Object)+len(r.OldObject))
-	dst = append(dst, `{"controller":`...)
-	dst = appendObject(dst, r.Controller)
+	dst = appendObject(append(dst, `{"controller":`...), r.Controller)
 	for _, one := range []struct{ name, value string }{
 		{"webhook", r.Webhook}, {"uid", r.UID}, {"operation", string(r.Operation)},
 		{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"resource", r.Resource}, {"subresource", r.Subresource},
 		{"namespace", r.Namespace}, {"name", r.Name},
 	} {
-		dst = appendField(dst, one.name)
-		dst = appendString(dst, one.value)
+		dst = appendString(appendField(dst, one.name), one.value)
 	}
-	dst = appendField(dst, "object")
-	dst = appendObject(dst, r.Object)
-	dst = appendField(dst, "oldObject")
-	dst = appendObject(dst, r.OldObject)
-	dst = appendField(dst, "user")
-	dst = r.User.appendJSON(dst)
-	dst = appendField(dst, "dryRun")
-	dst = strconv.AppendBool(dst, r.DryRun)
+	dst = appendObject(appendField(dst, "object"), r.Object)
+	dst = appendObject(appendField(dst, "oldObject"), r.OldObject)
+	dst = r.User.appendJSON(appendField(dst, "user"))
+	dst = strconv.AppendBool(appendField(dst, "dryRun"), r.DryRun)
 	return append(dst, '}')
 }
 

@@ -3,8 +3,6 @@ package hook
 import (
 	"encoding/json"
 	"net/http"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DecodeReviewResponse decodes the response to a ReviewRequest. The result aliases data,
@@ -21,76 +19,47 @@ func DecodeReviewResponse(data []byte, d Decoding) (*ReviewResponse, error) {
 }
 
 type reviewResponseReader struct {
-	reader
+	*reader
 
 	out *ReviewResponse
 	// isSet reports whether the field allowed was present; allowed is its value.
 	isSet, allowed bool
 	denial         Denial
-	code           *int
+	audit          map[string]*string
 }
 
-// The fields that only review responses have.
+// The fields of review responses that errors name.
 const (
 	fieldAllowed   = "allowed"
 	fieldReason    = "reason"
 	fieldCode      = "code"
 	fieldObject    = "object"
 	fieldJSONPatch = "jsonPatch"
-	fieldWarnings  = "warnings"
-	fieldAudit     = "auditAnnotations"
 )
 
-// reviewResponseFields lists all fields of a review response.
-func reviewResponseFields() []string {
-	return []string{
-		fieldAllowed, fieldMessage, fieldReason, fieldCode,
-		fieldObject, fieldPatch, fieldJSONPatch, fieldWarnings, fieldAudit, fieldEvents,
-	}
-}
-
 func (r *reviewResponseReader) decode() error {
-	if err := r.document(r.field); err != nil {
+	fields := []field{
+		{fieldAllowed, r.allowedField},
+		{fieldMessage, r.text(&r.denial.Message)},
+		{fieldReason, r.text(&r.denial.Reason)},
+		{fieldCode, r.codeField},
+		{fieldObject, r.raw(&r.out.Object)},
+		{fieldPatch, r.raw(&r.out.Patch)},
+		{fieldJSONPatch, r.jsonPatch},
+		{"warnings", limitedList(r.reader, &r.out.Warnings, r.string)},
+		{"auditAnnotations", r.keys(&r.audit, annotationRules)},
+		{fieldEvents, limitedList(r.reader, &r.out.Events, r.objectEvent)},
+	}
+	if err := r.document(fields); err != nil {
 		return err
 	}
 	switch {
 	case r.isSet:
 		return r.check()
-	case r.firstUnknown != nil:
-		return malformedAt(pathOf(jsontext.Pointer("").AppendToken(*r.firstUnknown)),
-			"unknown field, and %s is missing%s", fieldAllowed, suggestion(*r.firstUnknown, reviewResponseFields()))
+	case len(r.unknown) > 0:
+		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and %s is missing%s", fieldAllowed, suggestion(r.unknown[0], namesOf(fields)))
 	}
 	return malformedAt(fieldAllowed, "required: true or false")
-}
-
-func (r *reviewResponseReader) field(name []byte) (err error) {
-	switch string(name) {
-	case fieldAllowed:
-		return r.allowedField()
-	case fieldMessage:
-		return r.optionalString(&r.denial.Message)
-	case fieldReason:
-		return r.optionalString(&r.denial.Reason)
-	case fieldCode:
-		return r.codeField()
-	case fieldObject:
-		r.out.Object, err = r.rawObject()
-	case fieldPatch:
-		r.out.Patch, err = r.rawObject()
-	case fieldJSONPatch:
-		r.out.JSONPatch, err = r.jsonPatch()
-	case fieldWarnings:
-		r.out.Warnings = nil
-		err = r.optional(r.warning)
-	case fieldAudit:
-		r.out.AuditAnnotations, err = r.audit()
-	case fieldEvents:
-		r.out.Events = nil
-		err = r.optional(r.objectEvent)
-	default:
-		err = r.unknownField(name, reviewResponseFields())
-	}
-	return err
 }
 
 // allowedField reads true or false and accepts neither null nor duplicates.
@@ -102,12 +71,12 @@ func (r *reviewResponseReader) allowedField() error {
 		return r.errorAt("", "given twice")
 	}
 	r.isSet = true
-	return r.boolean(&r.allowed)
+	return r.boolean(&r.allowed)()
 }
 
 // codeField reads the HTTP status of a denial; null means the default.
 func (r *reviewResponseReader) codeField() error {
-	r.code = nil
+	r.denial.Code = 0
 	if r.null() {
 		return r.skip()
 	}
@@ -115,32 +84,30 @@ func (r *reviewResponseReader) codeField() error {
 	if err != nil {
 		return err
 	}
-	var code int
-	if json.Unmarshal(value, &code) != nil || code < http.StatusBadRequest || code > 599 {
+	if json.Unmarshal(value, &r.denial.Code) != nil || r.denial.Code < http.StatusBadRequest || r.denial.Code > 599 {
 		return r.errorAt("", "must be an HTTP error status, 400 to 599")
 	}
-	r.code = &code
 	return nil
 }
 
 // jsonPatch reads a JSON patch. It checks only errors that the API server reports
 // unclearly.
-func (r *reviewResponseReader) jsonPatch() (json.RawMessage, error) {
+func (r *reviewResponseReader) jsonPatch() error {
+	r.out.JSONPatch = nil
 	if r.null() {
-		return nil, r.skip()
+		return r.skip()
 	}
-	var first int64
+	start := int64(-1)
 	err := r.elements("a list of operations", func() error {
-		if first == 0 {
-			first = r.dec.InputOffset()
+		if start < 0 {
+			start = r.dec.InputOffset() - 1
 		}
 		return r.jsonPatchOperation()
 	})
-	if err != nil || first == 0 {
-		return nil, err
+	if err == nil && start >= 0 {
+		r.out.JSONPatch = r.since(start)
 	}
-	end := r.dec.InputOffset()
-	return json.RawMessage(r.data[first-1 : end : end]), nil
+	return err
 }
 
 func (r *reviewResponseReader) jsonPatchOperation() error {
@@ -148,9 +115,9 @@ func (r *reviewResponseReader) jsonPatchOperation() error {
 	err := r.members(func(name []byte) error {
 		switch string(name) {
 		case "op":
-			return r.optionalString(&op)
+			return r.text(&op)()
 		case "path":
-			return r.optionalString(&path)
+			return r.text(&path)()
 		}
 		return r.skip()
 	})
@@ -165,50 +132,14 @@ func (r *reviewResponseReader) jsonPatchOperation() error {
 	return nil
 }
 
-func (r *reviewResponseReader) warning() error {
-	if len(r.out.Warnings) == maxListItems {
-		return r.tooMany()
-	}
-	var text string
-	if err := r.string(&text); err != nil {
-		return err
-	}
-	r.out.Warnings = append(r.out.Warnings, text)
-	return nil
-}
-
-// audit reads annotations for the audit log; null means none.
-func (r *reviewResponseReader) audit() (map[string]string, error) {
-	values, err := r.stringMap(annotationRules)
-	if err != nil || values == nil {
-		return nil, err
-	}
-	all := map[string]string{}
-	for key, value := range values {
-		if value != nil {
-			all[key] = *value
-		}
-	}
-	return all, nil
-}
-
 // objectEvent reads one event and the object it is for, if given.
-func (r *reviewResponseReader) objectEvent() error {
-	if len(r.out.Events) == maxListItems {
-		return r.tooMany()
-	}
+func (r *reviewResponseReader) objectEvent() (ObjectEvent, error) {
 	e := ObjectEvent{Event: Event{Type: eventNormal}}
-	err := r.members(func(name []byte) error {
-		if string(name) == fieldObject {
-			return r.involvedObject(&e)
-		}
-		return r.eventMember(name, &e.Event, fieldObject)
-	})
-	if err != nil {
-		return err
+	involved := field{fieldObject, func() error { return r.involvedObject(&e) }}
+	if err := r.fields(append(r.eventFields(&e.Event), involved)...); err != nil {
+		return e, err
 	}
-	r.out.Events = append(r.out.Events, e)
-	return r.checkEvent(e.Event)
+	return e, r.checkEvent(e.Event)
 }
 
 // involvedObject reads the event's object; null means the reviewed object.
@@ -216,21 +147,13 @@ func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 	if r.null() {
 		return r.skip()
 	}
-	err := r.members(func(name []byte) error {
-		switch string(name) {
-		case "apiVersion":
-			return r.optionalString(&e.APIVersion)
-		case "kind":
-			return r.optionalString(&e.Kind)
-		case "namespace":
-			return r.optionalString(&e.Namespace)
-		case "name":
-			return r.optionalString(&e.Name)
-		case "uid":
-			return r.optionalString(&e.UID)
-		}
-		return r.rejectUnknown(name, []string{"apiVersion", "kind", "namespace", "name", "uid"})
-	})
+	err := r.fields(
+		field{"apiVersion", r.text(&e.APIVersion)},
+		field{"kind", r.text(&e.Kind)},
+		field{"namespace", r.text(&e.Namespace)},
+		field{"name", r.text(&e.Name)},
+		field{"uid", r.text(&e.UID)},
+	)
 	switch {
 	case err != nil:
 		return err
@@ -246,11 +169,12 @@ func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 
 // check rejects fields that contradict each other, such as a denial with a patch.
 func (r *reviewResponseReader) check() error {
+	r.setAudit()
 	changes := r.changes()
 	switch {
 	case len(changes) > 1:
 		return malformedAt(changes[1], "not allowed with %s: set only one of them", changes[0])
-	case r.allowed && r.code != nil:
+	case r.allowed && r.denial.Code != 0:
 		return malformedAt(fieldCode, "only for allowed: false")
 	case r.allowed && r.denial.Reason != "":
 		return malformedAt(fieldReason, "only for allowed: false")
@@ -263,11 +187,21 @@ func (r *reviewResponseReader) check() error {
 	case r.denial.Message == "":
 		return malformedAt(fieldMessage, "required for allowed: false: say what is wrong and how to fix it")
 	}
-	if r.code != nil {
-		r.denial.Code = *r.code
-	}
 	r.out.Denial = &r.denial
 	return nil
+}
+
+// setAudit sets the annotations for the audit log; null means none.
+func (r *reviewResponseReader) setAudit() {
+	if r.audit == nil {
+		return
+	}
+	r.out.AuditAnnotations = map[string]string{}
+	for key, value := range r.audit {
+		if value != nil {
+			r.out.AuditAnnotations[key] = *value
+		}
+	}
 }
 
 // changes lists the fields that modify the object.

@@ -7,23 +7,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// optionalString reads a string; null leaves the target unchanged.
-func (r *reader) optionalString(into *string) error {
-	if r.null() {
-		return r.skip()
+// text reads a string; null leaves the target unchanged.
+func (r *reader) text(into *string) func() error {
+	return func() (err error) {
+		if r.null() {
+			return r.skip()
+		}
+		*into, err = r.string()
+		return err
 	}
-	return r.string(into)
 }
 
 // string reads a string and rejects null.
-func (r *reader) string(into *string) error {
+func (r *reader) string() (string, error) {
 	quoted, err := r.quotedString()
 	if err != nil {
-		return err
+		return "", err
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	*into = string(text)
-	return err
+	return string(text), err
 }
 
 // quotedString returns a string with its quotes. The next read invalidates it.
@@ -39,27 +41,27 @@ func (r *reader) quotedString() ([]byte, error) {
 }
 
 // seconds reads a delay in seconds; null means none.
-func (r *reader) seconds(into *time.Duration) error {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch value.Kind() {
-	case '0':
-	case 'n':
-		*into = 0
+func (r *reader) seconds(into *time.Duration) func() error {
+	return func() error {
+		value, err := r.dec.ReadValue()
+		switch {
+		case err != nil:
+			return err
+		case value.Kind() == 'n':
+			*into = 0
+			return nil
+		case value.Kind() != '0':
+			return r.errorAt("", "must be a number, is %s", describe(value.Kind()))
+		}
+		// The decoder checked the syntax. ParseFloat returns infinity when out of range,
+		// which durationOf clamps.
+		seconds, _ := strconv.ParseFloat(string(value), 64)
+		if seconds < 0 && r.decoding == Strict {
+			return r.errorAt("", "must not be negative")
+		}
+		*into = durationOf(seconds)
 		return nil
-	default:
-		return r.errorAt("", "must be a number, is %s", describe(value.Kind()))
 	}
-	// The decoder checked the syntax. ParseFloat returns infinity when out of range,
-	// which durationOf clamps.
-	seconds, _ := strconv.ParseFloat(string(value), 64)
-	if seconds < 0 && r.decoding == Strict {
-		return r.errorAt("", "must not be negative")
-	}
-	*into = durationOf(seconds)
-	return nil
 }
 
 // maxDelay clamps delays, so that adding one to a time cannot overflow.
@@ -71,15 +73,17 @@ func durationOf(seconds float64) time.Duration {
 }
 
 // boolean reads true or false; null means false.
-func (r *reader) boolean(into *bool) error {
-	value, err := r.dec.ReadValue()
-	if err != nil {
-		return err
+func (r *reader) boolean(into *bool) func() error {
+	return func() error {
+		value, err := r.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		switch value.Kind() {
+		case 't', 'f', 'n':
+			*into = value.Kind() == 't'
+			return nil
+		}
+		return r.errorAt("", "must be true or false, is %s", describe(value.Kind()))
 	}
-	switch value.Kind() {
-	case 't', 'f', 'n':
-		*into = value.Kind() == 't'
-		return nil
-	}
-	return r.errorAt("", "must be true or false, is %s", describe(value.Kind()))
 }

@@ -54,16 +54,17 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	if wire.Changes == nil || wire.Owned == nil || wire.Attempt == nil || wire.Deleted == nil || wire.DryRun == nil {
 		return nil, errors.New("a field is missing")
 	}
-	var o struct {
-		Metadata struct{ Namespace, Name string }
-	}
-	if err := json.Unmarshal(wire.Object, &o); err != nil {
+	namespace, name, err := nameOf(wire.Object)
+	if err != nil {
 		return nil, err
 	}
 	n := &hook.HandlerRequest{
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
-		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
-		Changes: readChanges(wire.Changes), Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
+		Namespace: namespace, Name: name,
+		Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
+	}
+	for _, change := range wire.Changes {
+		n.Changes = append(n.Changes, hook.FieldChange(change))
 	}
 	if wire.PreviousState != nil {
 		n.PreviousState = *wire.PreviousState
@@ -71,22 +72,12 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	return n, nil
 }
 
-func readChanges(wire []wireFieldChange) []hook.FieldChange {
-	changes := make([]hook.FieldChange, len(wire))
-	for i, c := range wire {
-		changes[i] = hook.FieldChange(c)
-	}
-	return changes
-}
-
 type wireHandlerResponse struct {
+	wireReport
+
 	Patch             json.RawMessage `json:"patch,omitempty"`
-	Status            json.RawMessage `json:"status,omitempty"`
 	Apply             []any           `json:"apply,omitempty"`
 	Delete            []wireDeletion  `json:"delete,omitempty"`
-	Events            []wireEvent     `json:"events,omitempty"`
-	Conditions        []wireCondition `json:"conditions,omitempty"`
-	Message           string          `json:"message,omitempty"`
 	RetryAfterSeconds float64         `json:"retryAfterSeconds,omitempty"`
 }
 
@@ -105,7 +96,10 @@ type wireDeletion struct {
 }
 
 func newWireHandlerResponse(a *hook.HandlerResponse) wireHandlerResponse {
-	wire := wireHandlerResponse{Patch: a.Patch, Status: a.Status, Message: a.Message, RetryAfterSeconds: a.RetryAfter.Seconds()}
+	wire := wireHandlerResponse{
+		wireReport: newWireReport(a.Status, a.Message, a.Events, a.Conditions),
+		Patch:      a.Patch, RetryAfterSeconds: a.RetryAfter.Seconds(),
+	}
 	for _, one := range a.Apply {
 		if one.Unowned {
 			wire.Apply = append(wire.Apply, wireUnowned(one))
@@ -115,12 +109,6 @@ func newWireHandlerResponse(a *hook.HandlerResponse) wireHandlerResponse {
 	}
 	for _, d := range a.Delete {
 		wire.Delete = append(wire.Delete, wireDeletion(d))
-	}
-	for _, e := range a.Events {
-		wire.Events = append(wire.Events, wireEvent(e))
-	}
-	for _, c := range a.Conditions {
-		wire.Conditions = append(wire.Conditions, wireCondition(c))
 	}
 	return wire
 }

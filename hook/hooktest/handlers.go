@@ -1,12 +1,8 @@
 package hooktest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,17 +12,24 @@ import (
 // HandlerOpener is an Opener for handlers.
 type HandlerOpener func(t *testing.T, logic hook.Handler) hook.Handler
 
-// RunHandler runs the handler suite. It covers what it shares with Run only briefly.
+// RunHandler runs the handler suite.
 func RunHandler(t *testing.T, open HandlerOpener) {
-	runAll(t, open, []check[HandlerOpener]{
-		{"request arrives unchanged", handlerRequestArrives},
-		{"responses arrive unchanged", handlerResponsesArrive},
-		{"concurrent calls return their own responses", concurrentHandlerCalls},
-		{"failure is an error that says why", handlerFailureIsError},
-		{"RetryAfterError is preserved", handlerRetryLater},
-		{"TerminalError is preserved", handlerTerminalError},
-		{"malformed response is a MalformedError", malformedHandlerResponse},
-		{"cancelled call returns", cancelledHandler},
+	s := suite[hook.HandlerRequest, hook.HandlerResponse]{
+		open: func(t *testing.T, logic call[hook.HandlerRequest, hook.HandlerResponse]) call[hook.HandlerRequest, hook.HandlerResponse] {
+			return open(t, hook.HandlerFunc(logic)).Handle
+		},
+		newRequest: newHandlerRequest,
+		requests:   []*hook.HandlerRequest{{Handler: "feed", Reason: hook.ReasonCreate, Controller: newRequest("tom").Controller, Object: json.RawMessage(`{}`)}},
+		responses:  handlerResponses(),
+		echo: func(request *hook.HandlerRequest) *hook.HandlerResponse {
+			return &hook.HandlerResponse{Message: request.Name}
+		},
+	}
+	s.run(t)
+	t.Run("TerminalError is preserved", func(t *testing.T) {
+		if err := s.failure(t, &hook.TerminalError{Err: errors.New("a dog")}); !hook.IsTerminal(err) || err.Error() != "a dog" {
+			t.Errorf("no TerminalError: %v", err)
+		}
 	})
 }
 
@@ -51,34 +54,8 @@ func newHandlerRequest(name string) *hook.HandlerRequest {
 	}
 }
 
-func handlerRequestArrives(t *testing.T, open HandlerOpener) {
-	plain := &hook.HandlerRequest{Handler: "feed", Reason: hook.ReasonCreate, Controller: newHandlerRequest("tom").Controller, Object: json.RawMessage(`{}`)}
-	for _, want := range []*hook.HandlerRequest{newHandlerRequest("tom"), plain} {
-		var got *hook.HandlerRequest
-		h := open(t, hook.HandlerFunc(func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-			got = n
-			return &hook.HandlerResponse{}, nil
-		}))
-		before := comparableText(want)
-		mustHandle(t, h, want)
-		if after := comparableText(want); after != before {
-			t.Errorf("the call modified the request: %s", after)
-		}
-		if diff := diffText(withEmptyLists(got), withEmptyLists(want)); diff != "" {
-			t.Errorf("request differs: %s", diff)
-		}
-	}
-}
-
-// withEmptyLists returns a copy with empty lists in place of nil ones.
-func withEmptyLists(n *hook.HandlerRequest) *hook.HandlerRequest {
-	own := *n
-	own.Changes, own.Owned = append([]hook.FieldChange{}, n.Changes...), append([]hook.Group{}, n.Owned...)
-	return &own
-}
-
-func handlerResponsesArrive(t *testing.T, open HandlerOpener) {
-	for name, want := range map[string]hook.HandlerResponse{
+func handlerResponses() map[string]hook.HandlerResponse {
+	return map[string]hook.HandlerResponse{
 		"nothing": {},
 		"patch":   {Patch: json.RawMessage(`{"spec":{"big":9007199254740993,"none":null},"metadata":{"labels":{"a":null}}}`)},
 		"status":  {Status: json.RawMessage(`{"text":"\u2028 ü \"quoted\"","none":null}`)},
@@ -92,99 +69,5 @@ func handlerResponsesArrive(t *testing.T, open HandlerOpener) {
 			Conditions: []hook.Condition{{Type: "Ready", Status: "False", Reason: "Hungry", Message: "no food"}},
 		},
 		"not done yet": {RetryAfter: 1500 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := mustHandle(t, open(t, handleWith(want, nil)), newHandlerRequest("tom"))
-			if diff := diffText(got, &want); diff != "" {
-				t.Errorf("response differs: %s", diff)
-			}
-		})
 	}
-}
-
-func concurrentHandlerCalls(t *testing.T, open HandlerOpener) {
-	const callers = 16
-	h := open(t, hook.HandlerFunc(func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		return &hook.HandlerResponse{Message: n.Name}, nil
-	}))
-	var wg sync.WaitGroup
-	for caller := range callers {
-		wg.Go(func() {
-			name := fmt.Sprintf("cat-%d", caller)
-			response, err := h.Handle(t.Context(), newHandlerRequest(name))
-			if err != nil || response.Message != name {
-				t.Errorf("%s got %v, %v", name, response, err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func handlerFailureIsError(t *testing.T, open HandlerOpener) {
-	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, errors.New("the cat is out"))))
-	if !strings.Contains(err.Error(), "the cat is out") {
-		t.Errorf("error does not say why: %v", err)
-	}
-}
-
-func handlerRetryLater(t *testing.T, open HandlerOpener) {
-	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.RetryAfterError{After: 7 * time.Second, Err: errors.New("asleep")})))
-	if later, ok := errors.AsType[*hook.RetryAfterError](err); !ok || later.After != 7*time.Second {
-		t.Errorf("no RetryAfterError with 7s: %v", err)
-	}
-}
-
-func handlerTerminalError(t *testing.T, open HandlerOpener) {
-	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.TerminalError{Err: errors.New("a dog")})))
-	if _, ok := errors.AsType[*hook.TerminalError](err); !ok || err.Error() != "a dog" {
-		t.Errorf("no TerminalError: %v", err)
-	}
-}
-
-func malformedHandlerResponse(t *testing.T, open HandlerOpener) {
-	err := mustFailToHandle(t, open(t, handleWith(hook.HandlerResponse{}, &hook.MalformedError{Err: errors.New("miaow")})))
-	if _, ok := errors.AsType[*hook.MalformedError](err); !ok {
-		t.Errorf("no MalformedError: %v", err)
-	}
-}
-
-func cancelledHandler(t *testing.T, open HandlerOpener) {
-	ctx, cancel := context.WithCancel(t.Context())
-	h := open(t, hook.HandlerFunc(func(ctx context.Context, _ *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		cancel()
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}))
-	if _, err := h.Handle(ctx, newHandlerRequest("tom")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want %v", err, context.Canceled)
-	}
-}
-
-// handleWith returns a handler with a fixed result.
-func handleWith(response hook.HandlerResponse, err error) hook.Handler {
-	return hook.HandlerFunc(func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		if err != nil {
-			return nil, err
-		}
-		own := response
-		return &own, nil
-	})
-}
-
-func mustHandle(t *testing.T, h hook.Handler, n *hook.HandlerRequest) *hook.HandlerResponse {
-	t.Helper()
-	response, err := h.Handle(t.Context(), n)
-	if err != nil || response == nil {
-		t.Fatalf("got response %v and error %v", response, err)
-	}
-	return response
-}
-
-func mustFailToHandle(t *testing.T, h hook.Handler) error {
-	t.Helper()
-	response, err := h.Handle(t.Context(), newHandlerRequest("tom"))
-	if err == nil || response != nil {
-		t.Fatalf("got response %v and error %v", response, err)
-	}
-	return err
 }

@@ -7,9 +7,13 @@
 package hooktest
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -20,39 +24,36 @@ type Opener func(t *testing.T, logic hook.Hook) hook.Hook
 
 // Run runs the suite for composite hooks.
 func Run(t *testing.T, open Opener) {
-	runAll(t, open, []check[Opener]{
-		{"request arrives unchanged", requestArrives},
-		{"request is not modified", requestIsNotChanged},
-		{"responses arrive unchanged", responsesArrive},
-		{"large response arrives complete", largeResponseArrives},
-		{"caller owns the response", responseBelongsToCaller},
-		{"concurrent calls return their own responses", concurrentCallers},
-		{"failure is an error that says why", failureIsError},
-		{"failure does not persist", failureDoesNotPersist},
-		{"RetryAfterError is preserved", retryLater},
-		{"malformed response is a MalformedError", malformedResponse},
-		{"cancelled call returns", cancelledCall},
-		{"call after cancellation returns", callAfterCancellation},
-		{"deadline is respected", deadlineExceeded},
+	finalizing := newRequest("tom")
+	finalizing.Finalizing = true
+	s := hookSuite{suite[hook.Request, hook.Response]{
+		open: func(t *testing.T, logic call[hook.Request, hook.Response]) call[hook.Request, hook.Response] {
+			return open(t, hook.Func(logic)).Call
+		},
+		newRequest: newRequest, requests: []*hook.Request{finalizing}, responses: responses(),
+		echo: func(request *hook.Request) *hook.Response {
+			return &hook.Response{Children: []json.RawMessage{child(parentName(request), "x")}}
+		},
+	}}
+	s.run(t)
+	runAll(t, []check{
+		{"large response arrives complete", s.largeResponseArrives},
+		{"caller owns the response", s.responseBelongsToCaller},
 	})
 }
 
 // RunDecorator runs the suite for decorator hooks.
 func RunDecorator(t *testing.T, open Opener) {
 	Run(t, open)
-	runAll(t, open, []check[Opener]{{"labels and annotations arrive unchanged", labelsArrive}})
-}
-
-// check is one named test of a suite.
-type check[O any] struct {
-	name string
-	test func(t *testing.T, open O)
-}
-
-func runAll[O any](t *testing.T, open O, checks []check[O]) {
-	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
-	}
+	t.Run("labels and annotations arrive unchanged", func(t *testing.T) {
+		value, empty := "ü \"1\"", ""
+		want := hook.Response{
+			Labels:      map[string]*string{"app": &empty, "example.com/old": nil},
+			Annotations: map[string]*string{"example.com/note": &value, "gone": nil},
+		}
+		do := open(t, hook.Func(respondWith[hook.Request](want)))
+		expectResponse(t, mustCall(t, do.Call, newRequest("tom")), &want)
+	})
 }
 
 // newRequest returns a request for a namespaced parent with one child and related
@@ -89,4 +90,54 @@ func parentName(req *hook.Request) string {
 		return err.Error()
 	}
 	return parent.Metadata.Name
+}
+
+func responses() map[string]hook.Response {
+	return map[string]hook.Response{
+		"nothing":      {},
+		"empty status": {Status: json.RawMessage(`{}`)},
+		"status":       {Status: json.RawMessage(`{"big":9007199254740993,"text":"\u2028 ü \"quoted\"","none":null}`)},
+		"children in the hook's order": {Children: []json.RawMessage{
+			child("b", "1"), child("a", "2"), child("c", "3"),
+		}},
+		"two children of one name": {Children: []json.RawMessage{child("a", "1"), child("a", "2")}},
+		"resync":                   {ResyncAfter: 1500 * time.Millisecond},
+		"finalized":                {Finalized: true},
+		"message":                  {Message: "3 of 5 \"cats\" are home"},
+		"events": {Events: []hook.Event{
+			{Type: "Warning", Reason: "Hungry", Message: "no food"}, {Type: "Normal", Reason: "Fed"},
+		}},
+		"conditions": {Conditions: []hook.Condition{
+			{Type: "Ready", Status: "False", Reason: "Hungry", Message: "no food"}, {Type: "Fed", Status: "Unknown", Reason: "Asleep"},
+		}},
+	}
+}
+
+// hookSuite adds what only hooks are tested for.
+type hookSuite struct {
+	suite[hook.Request, hook.Response]
+}
+
+func (s hookSuite) largeResponseArrives(t *testing.T) {
+	want := hook.Response{Status: json.RawMessage(`{"ready":2000}`)}
+	for i := range 2000 {
+		want.Children = append(want.Children, child(fmt.Sprintf("cat-%d", i), strings.Repeat("miaow ", 200)))
+	}
+	expectResponse(t, mustCall(t, s.open(t, respondWith[hook.Request](want)), newRequest("tom")), &want)
+}
+
+func (s hookSuite) responseBelongsToCaller(t *testing.T) {
+	want := hook.Response{Status: json.RawMessage(`{"ready":1}`), Children: []json.RawMessage{child("a", "1"), child("b", "2")}}
+	do := s.open(t, func(context.Context, *hook.Request) (*hook.Response, error) {
+		return &hook.Response{Status: bytes.Clone(want.Status), Children: []json.RawMessage{bytes.Clone(want.Children[0]), bytes.Clone(want.Children[1])}}, nil
+	})
+	first, second := mustCall(t, do, newRequest("tom")), mustCall(t, do, newRequest("tom"))
+	first.Children[0] = append(first.Children[0], "scribble"...)
+	for i := range first.Status {
+		first.Status[i] = '#'
+	}
+	expectResponse(t, second, &want)
+	expectResponse(t, &hook.Response{Status: want.Status, Children: first.Children[1:]},
+		&hook.Response{Status: want.Status, Children: want.Children[1:]})
+	expectResponse(t, mustCall(t, do, newRequest("tom")), &want)
 }

@@ -77,14 +77,18 @@ type decoratorRequest struct {
 }
 
 func readRequest(r *http.Request, controllerType hook.ControllerType) (*hook.Request, error) {
-	wire, err := readWire(r, controllerType)
-	if err != nil {
+	var wire wireRequest
+	into := any(&wire)
+	if controllerType == hook.Decorator {
+		into = (*decoratorRequest)(&wire)
+	}
+	if err := read(r, into); err != nil {
 		return nil, err
 	}
 	if wire.Children == nil || wire.Related == nil || wire.Finalizing == nil {
 		return nil, errors.New("a field is missing")
 	}
-	namespace, err := namespaceOf(wire.Parent)
+	namespace, _, err := nameOf(wire.Parent)
 	if err != nil {
 		return nil, err
 	}
@@ -96,17 +100,6 @@ func readRequest(r *http.Request, controllerType hook.ControllerType) (*hook.Req
 		Related:         readGroups(wire.Related),
 		Finalizing:      *wire.Finalizing,
 	}, nil
-}
-
-func readWire(r *http.Request, controllerType hook.ControllerType) (wireRequest, error) {
-	if controllerType == hook.Composite {
-		var wire wireRequest
-		err := read(r, &wire)
-		return wire, err
-	}
-	var wire decoratorRequest
-	err := read(r, &wire)
-	return wireRequest(wire), err
 }
 
 // read takes no field that it does not know.
@@ -122,12 +115,14 @@ func read(r *http.Request, into any) error {
 	return nil
 }
 
-func namespaceOf(object json.RawMessage) (string, error) {
-	var o struct{ Metadata struct{ Namespace string } }
-	if err := json.Unmarshal(object, &o); err != nil {
-		return "", fmt.Errorf("read parent: %w", err)
+func nameOf(object json.RawMessage) (namespace, name string, err error) {
+	var o struct {
+		Metadata struct{ Namespace, Name string }
 	}
-	return o.Metadata.Namespace, nil
+	if err := json.Unmarshal(object, &o); err != nil {
+		return "", "", fmt.Errorf("read object: %w", err)
+	}
+	return o.Metadata.Namespace, o.Metadata.Name, nil
 }
 
 func readGroups(wire groups) []hook.Group {
@@ -153,14 +148,12 @@ func readGroups(wire groups) []hook.Group {
 	return all
 }
 
-// wireResponse has the fields that both controller types share.
-type wireResponse struct {
-	Status             json.RawMessage `json:"status"`
-	ResyncAfterSeconds float64         `json:"resyncAfterSeconds,omitempty"`
-	Finalized          bool            `json:"finalized,omitempty"`
-	Message            string          `json:"message,omitempty"`
-	Events             []wireEvent     `json:"events,omitempty"`
-	Conditions         []wireCondition `json:"conditions,omitempty"`
+// wireReport is what responses to hooks and to handlers have in common.
+type wireReport struct {
+	Status     json.RawMessage `json:"status,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Events     []wireEvent     `json:"events,omitempty"`
+	Conditions []wireCondition `json:"conditions,omitempty"`
 }
 
 type wireEvent struct {
@@ -176,34 +169,42 @@ type wireCondition struct {
 	Message string `json:"message,omitempty"`
 }
 
-func newWireResponse(resp *hook.Response, controllerType hook.ControllerType) any {
+func newWireReport(status json.RawMessage, message string, events []hook.Event, conditions []hook.Condition) wireReport {
+	report := wireReport{Status: status, Message: message}
+	for _, e := range events {
+		report.Events = append(report.Events, wireEvent(e))
+	}
+	for _, c := range conditions {
+		report.Conditions = append(report.Conditions, wireCondition(c))
+	}
+	return report
+}
+
+// wireResponse has the lists of both controller types, of which one is set.
+type wireResponse struct {
+	wireReport
+
+	ResyncAfterSeconds float64            `json:"resyncAfterSeconds,omitempty"`
+	Finalized          bool               `json:"finalized,omitempty"`
+	Children           *[]json.RawMessage `json:"children,omitempty"`
+	Attachments        *[]json.RawMessage `json:"attachments,omitempty"`
+	Labels             map[string]*string `json:"labels,omitempty"`
+	Annotations        map[string]*string `json:"annotations,omitempty"`
+}
+
+func newWireResponse(resp *hook.Response, controllerType hook.ControllerType) wireResponse {
 	body := wireResponse{
-		Status:             resp.Status,
+		wireReport:         newWireReport(resp.Status, resp.Message, resp.Events, resp.Conditions),
 		ResyncAfterSeconds: resp.ResyncAfter.Seconds(),
 		Finalized:          resp.Finalized,
-		Message:            resp.Message,
-	}
-	for _, e := range resp.Events {
-		body.Events = append(body.Events, wireEvent(e))
-	}
-	for _, c := range resp.Conditions {
-		body.Conditions = append(body.Conditions, wireCondition(c))
 	}
 	children := append([]json.RawMessage{}, resp.Children...)
 	if controllerType == hook.Composite {
-		return struct {
-			wireResponse
-
-			Children []json.RawMessage `json:"children"`
-		}{body, children}
+		body.Children = &children
+		return body
 	}
-	return struct {
-		wireResponse
-
-		Attachments []json.RawMessage  `json:"attachments"`
-		Labels      map[string]*string `json:"labels,omitempty"`
-		Annotations map[string]*string `json:"annotations,omitempty"`
-	}{body, children, resp.Labels, resp.Annotations}
+	body.Attachments, body.Labels, body.Annotations = &children, resp.Labels, resp.Annotations
+	return body
 }
 
 func writeError(w http.ResponseWriter, err error) {
