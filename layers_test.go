@@ -81,7 +81,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/google/go-cmp", nil},
 	{"github.com/prometheus", []string{"internal/manager/..."}},
 	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
-	{"github.com/rogpeppe/go-internal", nil},
+	{"github.com/rogpeppe/go-internal", []string{"internal/diff"}},
 	{"github.com/spf13/cobra", []string{"internal/cli", "controlplane/..."}},
 	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},

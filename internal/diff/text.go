@@ -1,8 +1,10 @@
 package diff
 
 import (
-	"slices"
+	"fmt"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 // Line is a line of a diff.
@@ -19,154 +21,66 @@ type Text struct {
 	Lines []Line
 	// Added and Removed are the numbers of these lines.
 	Added, Removed int
-	// Approximate is set if the texts differ too much: all lines between the first and the
-	// last difference count as changed.
-	Approximate bool
 	// Truncated is set if lines are missing at the end.
 	Truncated bool
 }
 
-const (
-	// contextLines is the number of unchanged lines around changes.
-	contextLines = 3
-	// maxEdits limits the search, whose memory grows with its square.
-	maxEdits = 800
-	// maxLines limits the lines of a diff.
-	maxLines = 2000
-)
+// maxLines limits the lines of a diff.
+const maxLines = 2000
 
 // Texts compares two texts line by line.
-func Texts(before, after string) Text {
-	a, b := split(before), split(after)
-	head := 0
-	for head < min(len(a), len(b)) && a[head] == b[head] {
-		head++
+func Texts(before, after string) (text Text) {
+	before, after = endLine(before), endLine(after)
+	shown := 0 // lines of before that are in the diff or omitted
+	for line := range strings.Lines(unified(before, after)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch line[0] {
+		case '@':
+			var from, count int
+			_, _ = fmt.Sscanf(line, "@@ -%d,%d", &from, &count) // It always has both.
+			text.skip(from - min(count, 1) - shown)
+			shown = from - min(count, 1)
+			continue
+		case '-':
+			text.Removed++
+			shown++
+		case '+':
+			text.Added++
+		default:
+			shown++
+		}
+		text.add(Line{Sign: rune(line[0]), Text: line[1:]})
 	}
-	tail := 0
-	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	signs, found := shortestEdit(a[head:len(a)-tail], b[head:len(b)-tail])
-	all := strings.Repeat(" ", head) + signs + strings.Repeat(" ", tail)
-	text := Text{Approximate: !found, Added: strings.Count(all, "+"), Removed: strings.Count(all, "-")}
-	text.Lines, text.Truncated = withContext(toLines(all, a, b))
+	text.skip(strings.Count(before, "\n") - shown)
 	return text
 }
 
-func split(text string) []string {
-	if text == "" {
-		return nil
+// endLine ends the last line, as if all texts did.
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
 	}
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return text + "\n"
 }
 
-// toLines returns the line of each sign.
-func toLines(signs string, a, b []string) []Line {
-	lines := make([]Line, 0, len(signs))
-	i, j := 0, 0
-	for _, sign := range signs {
-		line := Line{Sign: sign}
-		if sign != '+' {
-			line.Text = a[i]
-			i++
-		}
-		if sign != '-' {
-			line.Text = b[j]
-			j++
-		}
-		lines = append(lines, line)
+// unified returns the unified diff of two texts, without its header.
+func unified(before, after string) string {
+	all := string(diff.Diff("", []byte(before), "", []byte(after)))
+	if at := strings.Index(all, "\n@@"); at >= 0 {
+		return all[at+1:]
 	}
-	return lines
+	return ""
 }
 
-// withContext omits unchanged lines that are far from changes.
-func withContext(all []Line) (lines []Line, cut bool) {
-	near := make([]bool, len(all))
-	for i, line := range all {
-		if line.Sign != ' ' {
-			for k := max(0, i-contextLines); k <= min(len(all)-1, i+contextLines); k++ {
-				near[k] = true
-			}
-		}
+// skip adds a number of omitted lines.
+func (t *Text) skip(n int) {
+	if n > 0 {
+		t.add(Line{Sign: '@', Skipped: n})
 	}
-	for i, line := range all {
-		last := len(lines) - 1
-		switch {
-		case len(lines) == maxLines:
-			return lines, true
-		case near[i]:
-			lines = append(lines, line)
-		case last >= 0 && lines[last].Sign == '@':
-			lines[last].Skipped++
-		default:
-			lines = append(lines, Line{Sign: '@', Skipped: 1})
-		}
-	}
-	return lines, false
 }
 
-// shortestEdit returns the shortest edit script, one sign per line, and whether it was found
-// within the limit. If not, all lines are removed and added.
-func shortestEdit(a, b []string) (signs string, found bool) {
-	var trail [][]int
-	reach := []int{0, 0, 0}
-	for d := 0; d <= min(maxEdits, len(a)+len(b)); d++ {
-		next := make([]int, 2*d+3)
-		for k := -d; k <= d; k += 2 {
-			x := 0
-			if d > 0 {
-				sign, start := step(reach, d, k)
-				x = start + linesConsumed(sign)
-			}
-			for x < len(a) && x-k < len(b) && a[x] == b[x-k] {
-				x++
-			}
-			next[k+d+1] = x
-			if x >= len(a) && x-k >= len(b) {
-				return retrace(append(trail, next), len(a), len(b)), true
-			}
-		}
-		trail = append(trail, next)
-		reach = next
+func (t *Text) add(line Line) {
+	if t.Truncated = len(t.Lines) == maxLines; !t.Truncated {
+		t.Lines = append(t.Lines, line)
 	}
-	return strings.Repeat("-", len(a)) + strings.Repeat("+", len(b)), false
-}
-
-// step returns the edit that reaches diagonal k with d edits, and where it starts in the first
-// text: down from the diagonal above, or right from the one below. reach holds the positions
-// after d-1 edits, diagonal -d first.
-func step(reach []int, d, k int) (sign byte, start int) {
-	above, below := k+1+d, k-1+d
-	if k == -d || k != d && reach[below] < reach[above] {
-		return '+', reach[above]
-	}
-	return '-', reach[below]
-}
-
-// retrace follows the trail back from the end of both texts.
-func retrace(trail [][]int, x, y int) string {
-	signs := make([]byte, 0, x+y)
-	for d := len(trail) - 1; d > 0; d-- {
-		k := x - y
-		sign, start := step(trail[d-1], d, k)
-		for ; x > start+linesConsumed(sign); x-- {
-			signs = append(signs, ' ')
-		}
-		signs = append(signs, sign)
-		x, y = start, start-k+1
-		if sign == '+' {
-			y = start - k - 1
-		}
-	}
-	signs = append(signs, strings.Repeat(" ", x)...)
-	slices.Reverse(signs)
-	return string(signs)
-}
-
-// linesConsumed returns the number of lines of the first text that an edit consumes.
-func linesConsumed(sign byte) int {
-	if sign == '-' {
-		return 1
-	}
-	return 0
 }
