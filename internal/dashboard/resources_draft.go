@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
@@ -64,7 +65,7 @@ func (d *draft) SecretDigests() string { return d.secretDigests.String() }
 
 // FormBase returns a hidden field of the page; "" if it equals Base.
 func (d *draft) FormBase() string {
-	if form.Equal(d.formBase, d.base) {
+	if reflect.DeepEqual(d.formBase, d.base) {
 		return ""
 	}
 	return encodeObject(d.formBase)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,7 +215,7 @@ func TestIncompleteBodies(t *testing.T) {
 func TestEncodeObject(t *testing.T) {
 	object := map[string]any{"a": json.Number("9007199254740993"), "b": `<"&` + "\u2028"}
 	again, err := decodeObject(encodeObject(object))
-	if err != nil || !form.Equal(object, again) {
+	if err != nil || !reflect.DeepEqual(object, again) {
 		t.Errorf("%v, %v", again, err)
 	}
 	if text := encodeObject(object); url.QueryEscape(text) != text || encodeObject(nil) != "" {

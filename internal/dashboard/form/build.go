@@ -21,6 +21,8 @@ type fieldBuilder struct {
 	fields int
 	// yamlValues is an upper bound of the values in YAML fields.
 	yamlValues int
+	// unknown is the name of an input without a field.
+	unknown string
 }
 
 // fieldContext is the position of a field.
@@ -33,6 +35,20 @@ type fieldContext struct {
 	required, mandatory, row bool
 }
 
+// property returns the position of a property of an object.
+func (at *fieldContext) property(name string, of *resolvedSchema) fieldContext {
+	required := slices.Contains(of.schema.Required, name)
+	return fieldContext{
+		name: propertyName(at.name, name), label: name, depth: at.depth + 1, refs: of.refs,
+		required: required, mandatory: required && at.mandatory,
+	}
+}
+
+// rowAt returns the position of a row of a list or map.
+func (at *fieldContext) rowAt(number int, of *resolvedSchema) fieldContext {
+	return fieldContext{name: rowName(at.name, number), depth: at.depth + 1, refs: of.refs, row: true}
+}
+
 // Read builds the fields of an input. Errors are about the whole request; input that wraps
 // ErrFormTooLarge can be edited as YAML.
 func (f *Form) Read(values url.Values) (*Field, error) {
@@ -40,11 +56,11 @@ func (f *Form) Read(values url.Values) (*Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unknown := f.findUnknownField(&f.root, entries, fieldContext{}); unknown != "" {
-		return nil, fmt.Errorf("unknown field %q", truncate(unknown, 100))
-	}
 	l := &fieldBuilder{form: f}
 	root := l.field(&f.root, fieldContext{required: true, mandatory: true}, entries)
+	if l.unknown != "" {
+		return nil, fmt.Errorf("unknown field %q", truncate(l.unknown, 100))
+	}
 	if l.fields > MaxFields {
 		return nil, fmt.Errorf("more than %d fields: %w", MaxFields, ErrFormTooLarge)
 	}
@@ -72,6 +88,7 @@ func (f *Form) Blank() url.Values {
 func (l *fieldBuilder) field(s *spec.Schema, at fieldContext, e *inputNode) *Field {
 	l.fields++
 	resolved := l.form.resolve(s, at.depth, at.refs)
+	l.checkParts(&resolved, at, e)
 	f := &Field{
 		Name: at.name, ID: elementID(at.name), Path: strings.TrimPrefix(at.name, "."), Label: at.label,
 		Help: firstParagraph(resolved.schema.Description), Type: resolved.kind,
@@ -103,13 +120,8 @@ func (l *fieldBuilder) field(s *spec.Schema, at fieldContext, e *inputNode) *Fie
 func (l *fieldBuilder) parts(f *Field, resolved *resolvedSchema, at fieldContext, e *inputNode) {
 	f.Default = ""
 	switch resolved.kind {
-	case List:
-		l.rows(f, resolved.schema.Items.Schema, at, resolved.refs, e)
-	case Map:
-		l.rows(f, resolved.schema.AdditionalProperties.Schema, at, resolved.refs, e)
-		for i, n := range e.rowNumbers() {
-			l.key(f.Rows[i], e.rows[n])
-		}
+	case List, Map:
+		l.rows(f, resolved, at, e)
 	default:
 		f.CanBeEmpty = (!at.required || at.row) && at.depth > 1 && len(resolved.schema.Required) == 0
 		_, f.SendEmpty = e.markText(setMark)
@@ -118,14 +130,16 @@ func (l *fieldBuilder) parts(f *Field, resolved *resolvedSchema, at fieldContext
 	}
 }
 
-func (l *fieldBuilder) rows(f *Field, of *spec.Schema, at fieldContext, refs []string, e *inputNode) {
+func (l *fieldBuilder) rows(f *Field, resolved *resolvedSchema, at fieldContext, e *inputNode) {
 	next := 0
 	for _, n := range e.rowNumbers() {
-		below := fieldContext{
-			name: rowName(at.name, n), label: strings.TrimSpace(at.label + " " + strconv.Itoa(len(f.Rows)+1)),
-			depth: at.depth + 1, refs: refs, row: true,
+		below, input := at.rowAt(n, resolved), e.child(step{row: n, isRow: true})
+		below.label = strings.TrimSpace(at.label + " " + strconv.Itoa(len(f.Rows)+1))
+		row := l.field(resolved.rowSchema(), below, input)
+		if resolved.kind == Map {
+			l.key(row, input)
 		}
-		f.Rows = append(f.Rows, l.field(of, below, e.rows[n]))
+		f.Rows = append(f.Rows, row)
 		next = n + 1
 	}
 	f.Next = rowName(at.name, next)
@@ -141,15 +155,10 @@ func (l *fieldBuilder) key(f *Field, e *inputNode) {
 }
 
 func (l *fieldBuilder) properties(f *Field, resolved *resolvedSchema, at fieldContext, e *inputNode) {
-	required := slices.Clone(resolved.schema.Required)
 	var all []*Field
 	for _, name := range slices.Sorted(maps.Keys(resolved.schema.Properties)) {
 		s := resolved.schema.Properties[name]
-		is := slices.Contains(required, name)
-		all = append(all, l.field(&s, fieldContext{
-			name: propertyName(at.name, name), label: name, depth: at.depth + 1, refs: resolved.refs,
-			required: is, mandatory: is && at.mandatory,
-		}, e.child(name)))
+		all = append(all, l.field(&s, at.property(name, resolved), e.child(step{property: name})))
 	}
 	many := len(all) > maxVisibleFields
 	slices.SortStableFunc(all, func(a, b *Field) int { return cmp.Compare(fieldRank(a, at, many), fieldRank(b, at, many)) })
@@ -195,43 +204,20 @@ func fieldRank(f *Field, at fieldContext, many bool) int {
 	return rank
 }
 
-// findUnknownField returns the name of an input without a field.
-func (f *Form) findUnknownField(s *spec.Schema, e *inputNode, at fieldContext) string {
-	if e.isEmpty() {
-		return ""
+// checkParts notes input below a field that has no such part.
+func (l *fieldBuilder) checkParts(resolved *resolvedSchema, at fieldContext, e *inputNode) {
+	if e == nil {
+		return
 	}
-	resolved := f.resolve(s, at.depth, at.refs)
-	for name, below := range e.properties {
-		of, known := resolved.schema.Properties[name]
-		if !known || resolved.kind != Object {
-			return propertyName(at.name, name)
-		}
-		next := fieldContext{name: propertyName(at.name, name), depth: at.depth + 1, refs: resolved.refs}
-		if found := f.findUnknownField(&of, below, next); found != "" {
-			return found
+	for part := range e.parts {
+		_, known := resolved.schema.Properties[part.property]
+		switch {
+		case part.isRow && resolved.rowSchema() == nil:
+			l.unknown = rowName(at.name, part.row)
+		case !part.isRow && (!known || resolved.kind != Object):
+			l.unknown = propertyName(at.name, part.property)
 		}
 	}
-	for n, below := range e.rows {
-		next := fieldContext{name: rowName(at.name, n), depth: at.depth + 1, refs: resolved.refs}
-		of := rowSchema(&resolved)
-		if of == nil {
-			return next.name
-		}
-		if found := f.findUnknownField(of, below, next); found != "" {
-			return found
-		}
-	}
-	return ""
-}
-
-func rowSchema(s *resolvedSchema) *spec.Schema {
-	switch s.kind {
-	case List:
-		return s.schema.Items.Schema
-	case Map:
-		return s.schema.AdditionalProperties.Schema
-	}
-	return nil
 }
 
 // firstParagraph returns the first paragraph of a description, truncated.

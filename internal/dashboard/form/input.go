@@ -110,75 +110,42 @@ func formatBound(limit *float64, exclusive bool) string {
 // browserPattern converts a pattern for HTML, or returns "" if browsers may interpret it
 // differently. Browsers compile patterns with the v flag, which is stricter.
 func browserPattern(pattern string) string {
-	translated, known := translatePattern(pattern)
-	switch {
-	case pattern == "" || len(pattern) > 200 || !known:
+	hasFlags := strings.Contains(strings.ReplaceAll(pattern, "(?:", ""), "(?")
+	if pattern == "" || len(pattern) > 200 || hasFlags || !portablePattern.MatchString(pattern) {
 		return ""
-	case strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, "$") && !strings.Contains(pattern, "|"):
+	}
+	translated := classPattern.ReplaceAllStringFunc(pattern, escapeClass)
+	if strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, "$") && !strings.Contains(pattern, "|") {
 		return translated
 	}
 	return ".*(?:" + translated + ").*"
 }
 
-// translatePattern translates letters, classes, groups and repetitions, and escapes what the v
-// flag requires.
-func translatePattern(pattern string) (translated string, known bool) {
-	var out strings.Builder
-	inClass := false
-	for i := 0; i < len(pattern); i++ {
-		c, rest := pattern[i], pattern[i+1:]
-		switch {
-		case c < 0x20 || c > 0x7e:
-			return "", false
-		case c == '\\':
-			if rest == "" || !isPortableEscape(rest[0], inClass) {
-				return "", false
-			}
-			out.WriteByte(c)
-			c, i = rest[0], i+1
-		case inClass && c == '[', !inClass && (c == ']' || c == '}'):
-			return "", false
-		case inClass && c == ']', c == '[':
-			inClass = c == '['
-		case inClass:
-			escapeInClass(&out, pattern, i)
-		case c == '(' && strings.HasPrefix(rest, "?") && !strings.HasPrefix(rest, "?:"):
-			return "", false
-		case c == '{':
-			if !isRepetition(pattern[i:]) {
-				return "", false
-			}
-			end := strings.IndexByte(rest, '}')
-			out.WriteString(pattern[i : i+1+end])
-			i += 1 + end
-			c = '}'
+// A portable pattern consists of printable letters, escapes, classes without names, groups and
+// repetitions.
+const (
+	portableEscape = `\\[.*+?^$()\[\]{}|/\\dws]`
+	portableClass  = `\[\^?(?:` + portableEscape + `|\\-|[ -Z^-~])+\]`
+)
+
+var (
+	portablePattern = regexp.MustCompile(`^(?:[ -'*-Z^-z|~]|` + portableEscape + `|` + portableClass + `|\((?:\?:)?|\)|\{\d+(?:,\d*)?\})*$`)
+	classPattern    = regexp.MustCompile(portableEscape + `|` + portableClass)
+	// classMember matches an escape, a range, or a character that the v flag requires to be
+	// escaped.
+	classMember = regexp.MustCompile("\\\\.|[^\\\\]-[^\\\\]|[(){}|/&!#%,:;<=>@`~-]")
+)
+
+// escapeClass escapes the members of a class where necessary; a single escape stays.
+func escapeClass(class string) string {
+	if class[0] == '\\' {
+		return class
+	}
+	start := len(class) - len(strings.TrimLeft(class, "[^"))
+	return class[:start] + classMember.ReplaceAllStringFunc(class[start:len(class)-1], func(member string) string {
+		if len(member) > 1 {
+			return member
 		}
-		out.WriteByte(c)
-	}
-	return out.String(), !inClass
-}
-
-// isPortableEscape reports whether an escape has the same meaning in browsers.
-func isPortableEscape(c byte, inClass bool) bool {
-	return strings.IndexByte(`.*+?^$()[]{}|/\dws`, c) >= 0 || inClass && c == '-'
-}
-
-// escapeInClass escapes a character of a class if necessary. A dash in a range stays.
-func escapeInClass(out *strings.Builder, pattern string, i int) {
-	before, after := pattern[i-1], byte(']')
-	if i+1 < len(pattern) {
-		after = pattern[i+1]
-	}
-	isRange := pattern[i] == '-' && before != '[' && before != '^' && after != ']'
-	if !isRange && strings.IndexByte("(){}|/-&!#%,:;<=>@`~", pattern[i]) >= 0 {
-		out.WriteByte('\\')
-	}
-}
-
-// isRepetition reports whether text starts with "{2}", "{2,}" or "{2,3}".
-func isRepetition(text string) bool {
-	inner, _, closed := strings.Cut(text[1:], "}")
-	low, high, _ := strings.Cut(inner, ",")
-	_, err := strconv.Atoi(low)
-	return closed && err == nil && strings.Trim(high, "0123456789") == ""
+		return `\` + member
+	}) + "]"
 }

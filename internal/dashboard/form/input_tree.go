@@ -27,10 +27,11 @@ var (
 
 // inputNode is the input at a name, and below it.
 type inputNode struct {
-	texts      []string
-	marks      map[string]string
-	properties map[string]*inputNode
-	rows       map[int]*inputNode
+	texts []string
+	marks map[string]string
+	parts map[step]*inputNode
+	// rows are the numbers of the rows among parts.
+	rows []int
 }
 
 // parseInput builds the tree of an input. Names without a leading dot or bracket are ignored.
@@ -94,25 +95,21 @@ func (e *inputNode) addMark(mark, text string) {
 }
 
 func (e *inputNode) childAt(s step) (*inputNode, error) {
-	if !s.isRow {
-		if e.properties == nil {
-			e.properties = map[string]*inputNode{}
-		}
-		if e.properties[s.property] == nil {
-			e.properties[s.property] = &inputNode{}
-		}
-		return e.properties[s.property], nil
+	if below := e.parts[s]; below != nil {
+		return below, nil
 	}
-	if e.rows == nil {
-		e.rows = map[int]*inputNode{}
-	}
-	if e.rows[s.row] == nil {
+	if s.isRow {
 		if len(e.rows) >= MaxRows {
 			return nil, fmt.Errorf("more than %d rows: %w", MaxRows, ErrFormTooLarge)
 		}
-		e.rows[s.row] = &inputNode{}
+		e.rows = append(e.rows, s.row)
 	}
-	return e.rows[s.row], nil
+	if e.parts == nil {
+		e.parts = map[step]*inputNode{}
+	}
+	below := &inputNode{}
+	e.parts[s] = below
+	return below, nil
 }
 
 // The methods below accept nil.
@@ -135,23 +132,18 @@ func (e *inputNode) markText(mark string) (text string, is bool) {
 	return text, is
 }
 
-func (e *inputNode) child(property string) *inputNode {
+func (e *inputNode) child(s step) *inputNode {
 	if e == nil {
 		return nil
 	}
-	return e.properties[property]
+	return e.parts[s]
 }
 
 func (e *inputNode) rowNumbers() []int {
 	if e == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(e.rows))
-}
-
-// isEmpty reports whether there is no input at all.
-func (e *inputNode) isEmpty() bool {
-	return e == nil || len(e.texts) == 0 && len(e.marks) == 0 && len(e.properties) == 0 && len(e.rows) == 0
+	return slices.Sorted(slices.Values(e.rows))
 }
 
 func truncate(text string, most int) string {

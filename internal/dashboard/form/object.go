@@ -1,8 +1,6 @@
 package form
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Problem is a message about a field.
 type Problem struct {
@@ -82,13 +80,11 @@ func (f *Field) objectResult() result {
 		for _, part := range parts {
 			made := part.result()
 			touched = touched || made.touched
+			problems = append(problems, made.problems...)
 			switch {
 			case made.sent:
 				members[part.Label] = made.value
-				problems = append(problems, made.problems...)
-			case len(made.problems) > 0:
-				problems = append(problems, made.problems...)
-			case part.Required:
+			case part.Required && len(made.problems) == 0:
 				problems = append(problems, part.newProblem("Required."))
 			}
 		}
@@ -100,7 +96,7 @@ func (f *Field) objectResult() result {
 }
 
 func (f *Field) listResult() result {
-	made := result{value: []any{}, sent: f.Required}
+	made := result{sent: f.Required}
 	elements := []any{}
 	for _, row := range f.Rows {
 		one := row.result()
@@ -130,11 +126,10 @@ func (f *Field) mapResult() result {
 			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Row %d needs a key.", i+1)))
 		case taken:
 			one.problems = append(one.problems, row.Key.newProblem(fmt.Sprintf("Duplicate key %q.", truncate(key, 60))))
-		case !one.sent && len(one.problems) == 0 && row.Type == String:
-			// A key without a value has an empty text.
-			one.value, one.sent = "", true
 		case !one.sent && len(one.problems) == 0:
-			one.value, one.problems = row.emptyValue(one.problems)
+			if one.value = row.emptyValue(); one.value == nil {
+				one.problems = []Problem{row.newProblem("Required.")}
+			}
 		}
 		made.sent, made.touched = true, true
 		members[key] = one.value
@@ -144,17 +139,17 @@ func (f *Field) mapResult() result {
 	return made
 }
 
-// emptyValue returns the value of a key without input.
-func (f *Field) emptyValue(problems []Problem) (any, []Problem) {
+// emptyValue returns the value of a key without input; nil if there is none.
+func (f *Field) emptyValue() any {
 	switch {
 	case f.YAML:
-		return nil, append(problems, f.newProblem("Required."))
-	case f.Type == Object:
-		return map[string]any{}, problems
+		return nil
+	case f.Type == String:
+		return ""
 	case f.Type == List:
-		return []any{}, problems
-	case f.Type == Map:
-		return map[string]any{}, problems
+		return []any{}
+	case f.Type == Object, f.Type == Map:
+		return map[string]any{}
 	}
-	return nil, append(problems, f.newProblem("Required."))
+	return nil
 }

@@ -1,6 +1,9 @@
 package form
 
-import "maps"
+import (
+	"maps"
+	"reflect"
+)
 
 // Patch returns the JSON merge patch between two objects. Lists are replaced as a whole.
 func Patch(from, to map[string]any) map[string]any {
@@ -12,7 +15,7 @@ func Patch(from, to map[string]any) map[string]any {
 	}
 	for name, after := range to {
 		before, was := from[name]
-		if was && Equal(before, after) {
+		if was && reflect.DeepEqual(before, after) {
 			continue
 		}
 		inner, isObject := after.(map[string]any)

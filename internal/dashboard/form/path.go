@@ -3,6 +3,7 @@ package form
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -91,9 +92,7 @@ func elementID(name string) string {
 			id.WriteString(strconv.Itoa(s.row))
 			continue
 		}
-		for _, r := range s.property {
-			writeIDRune(&id, r)
-		}
+		id.WriteString(unsafeInID.ReplaceAllStringFunc(s.property, func(c string) string { return fmt.Sprintf("_%x_", []rune(c)[0]) }))
 	}
 	if mark != "" {
 		id.WriteString("--" + mark)
@@ -101,10 +100,5 @@ func elementID(name string) string {
 	return id.String()
 }
 
-func writeIDRune(id *strings.Builder, r rune) {
-	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-		id.WriteRune(r)
-		return
-	}
-	fmt.Fprintf(id, "_%x_", r)
-}
+// unsafeInID matches the characters of a property that an element ID replaces by their code.
+var unsafeInID = regexp.MustCompile(`[^a-zA-Z0-9]`)

@@ -2,8 +2,8 @@ package form
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,7 +59,7 @@ func parseScalar(f *Field) (value any, problem string) {
 		}
 	case String:
 		if f.Input.Type == "datetime-local" {
-			return fromPickerTime(f.Text), ""
+			return f.Text + "Z", "" // The picker has no zone.
 		}
 	}
 	// Browsers send CRLF line breaks.
@@ -68,14 +68,14 @@ func parseScalar(f *Field) (value any, problem string) {
 
 func parseInteger(text string) (value any, problem string) {
 	text = strings.TrimSpace(text)
-	n, isNumber := new(big.Int).SetString(text, 10)
+	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case !wholeNumber.MatchString(text) || !isNumber:
-		return nil, fmt.Sprintf("%q is not an integer.", truncate(text, 40))
-	case !n.IsInt64():
+	case errors.Is(err, strconv.ErrRange):
 		return nil, truncate(text, 40) + " is too large: the maximum is 9223372036854775807."
+	case err != nil:
+		return nil, fmt.Sprintf("%q is not an integer.", truncate(text, 40))
 	}
-	return json.Number(n.String()), ""
+	return json.Number(strconv.FormatInt(n, 10)), ""
 }
 
 func parseNumber(text string) (value any, problem string) {
@@ -102,6 +102,3 @@ func toPickerTime(text string) (local string, is bool) {
 	}
 	return "", false
 }
-
-// fromPickerTime adds the zone.
-func fromPickerTime(local string) string { return local + "Z" }

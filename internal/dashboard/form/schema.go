@@ -48,6 +48,17 @@ func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema 
 // hasParts reports whether the type is composed.
 func (s *resolvedSchema) hasParts() bool { return s.kind == Object || s.kind == List || s.kind == Map }
 
+// rowSchema returns the schema of the items of a list or map; nil for other types.
+func (s *resolvedSchema) rowSchema() *spec.Schema {
+	switch s.kind {
+	case List:
+		return s.schema.Items.Schema
+	case Map:
+		return s.schema.AdditionalProperties.Schema
+	}
+	return nil
+}
+
 func kindOf(s *spec.Schema) Type {
 	is := func(extension string) bool { on, _ := s.Extensions.GetBool(extension); return on }
 	switch {
@@ -148,7 +159,6 @@ func merge(s, from *spec.Schema) {
 	s.Required = slices.Concat(s.Required, from.Required)
 	s.Minimum, s.Maximum = cmp.Or(s.Minimum, from.Minimum), cmp.Or(s.Maximum, from.Maximum)
 	s.MinLength, s.MaxLength = cmp.Or(s.MinLength, from.MinLength), cmp.Or(s.MaxLength, from.MaxLength)
-	s.MinItems, s.MaxItems = cmp.Or(s.MinItems, from.MinItems), cmp.Or(s.MaxItems, from.MaxItems)
 	s.Items = cmp.Or(s.Items, from.Items)
 	s.AdditionalProperties = cmp.Or(s.AdditionalProperties, from.AdditionalProperties)
 	if s.Default == nil {

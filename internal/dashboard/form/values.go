@@ -1,7 +1,6 @@
 package form
 
 import (
-	"encoding/json"
 	"maps"
 	"net/url"
 	"reflect"
@@ -60,10 +59,7 @@ func (w *valueWriter) write(s *spec.Schema, at fieldContext, value any) {
 func (w *valueWriter) object(resolved *resolvedSchema, at fieldContext, members map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if s, known := resolved.schema.Properties[name]; known {
-			w.write(&s, fieldContext{
-				name: propertyName(at.name, name), depth: at.depth + 1, refs: resolved.refs,
-				required: slices.Contains(resolved.schema.Required, name),
-			}, members[name])
+			w.write(&s, at.property(name, resolved), members[name])
 		}
 	}
 	if len(members) == 0 && at.depth > 1 && (!at.required || at.row) {
@@ -77,9 +73,9 @@ func (w *valueWriter) list(resolved *resolvedSchema, at fieldContext, elements [
 		return
 	}
 	for i, element := range elements {
-		below := fieldContext{name: rowName(at.name, i), depth: at.depth + 1, refs: resolved.refs, row: true}
+		below := at.rowAt(i, resolved)
 		w.values.Set(below.name+"~"+rowMark, "1")
-		if !w.writeExactly(resolved.schema.Items.Schema, below, element) {
+		if !w.writeExactly(resolved.rowSchema(), below, element) {
 			w.replaceWithYAML(at.name, elements)
 			return
 		}
@@ -92,10 +88,10 @@ func (w *valueWriter) mapPairs(resolved *resolvedSchema, at fieldContext, member
 		return
 	}
 	for i, key := range slices.Sorted(maps.Keys(members)) {
-		below := fieldContext{name: rowName(at.name, i), depth: at.depth + 1, refs: resolved.refs, row: true}
+		below := at.rowAt(i, resolved)
 		w.values.Set(below.name+"~"+rowMark, "1")
 		w.values.Set(below.name+"~"+keyMark, key)
-		if key == "" || !w.writeExactly(resolved.schema.AdditionalProperties.Schema, below, members[key]) && members[key] != "" {
+		if key == "" || !w.writeExactly(resolved.rowSchema(), below, members[key]) && members[key] != "" {
 			w.replaceWithYAML(at.name, members)
 			return
 		}
@@ -135,7 +131,7 @@ func (w *valueWriter) roundTrips(s *spec.Schema, at fieldContext, value any) boo
 		}
 	}
 	made := (&fieldBuilder{form: w.form}).field(s, at, e).result()
-	return made.sent && len(made.problems) == 0 && Equal(made.value, value)
+	return made.sent && len(made.problems) == 0 && reflect.DeepEqual(made.value, value)
 }
 
 // replaceWithYAML replaces the input below a name with YAML.
@@ -144,28 +140,4 @@ func (w *valueWriter) replaceWithYAML(name string, value any) {
 		return len(each) > len(name) && each[:len(name)] == name && each[len(name)] == '['
 	})
 	w.values.Set(name, FormatYAML(value))
-}
-
-// Equal compares JSON values regardless of number types.
-func Equal(a, b any) bool { return reflect.DeepEqual(normalizeNumbers(a), normalizeNumbers(b)) }
-
-// normalizeNumbers returns a value with all numbers as json.Number.
-func normalizeNumbers(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		members := make(map[string]any, len(v))
-		for name, member := range v {
-			members[name] = normalizeNumbers(member)
-		}
-		return members
-	case []any:
-		elements := make([]any, 0, len(v))
-		for _, element := range v {
-			elements = append(elements, normalizeNumbers(element))
-		}
-		return elements
-	case int, int64, float64:
-		return json.Number(formatScalar(v, Number))
-	}
-	return value
 }

@@ -7,40 +7,24 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// SyntaxError is a YAML syntax error.
-type SyntaxError struct {
-	// Line and Column start at 1; 0 if unknown.
-	Line, Column int
-	Message      string
-}
-
-// Error implements error.
-func (e *SyntaxError) Error() string {
-	if e.Line == 0 {
-		return "YAML: " + e.Message
-	}
-	return fmt.Sprintf("YAML: line %d, column %d: %s", e.Line, e.Column, e.Message)
-}
-
 // ParseYAML parses one value strictly: duplicate keys and several documents are errors. Numbers
 // are json.Number. An empty text is nil.
 func ParseYAML(text string) (any, error) {
 	if err := limitYAML(text); err != nil {
-		return nil, &SyntaxError{Message: err.Error()}
+		return nil, fmt.Errorf("YAML: %w", err)
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if line := secondDocument(text); line > 0 {
-		return nil, &SyntaxError{Line: line, Column: 1, Message: "second document: only one object is allowed"}
+		return nil, fmt.Errorf("YAML: line %d: second document: only one object is allowed", line)
 	}
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return nil, newSyntaxError(text, err)
+		return nil, syntaxError(err)
 	}
 	return decode(data)
 }
@@ -107,22 +91,13 @@ func secondDocument(text string) int {
 	return 0
 }
 
-var linePattern = regexp.MustCompile(`(?s)line (\d+): ([^\n]*)`)
+var linePattern = regexp.MustCompile(`line \d+: [^\n]*`)
 
-// newSyntaxError extracts the line of a parser error. The parser reports no columns, so it
-// points to the first character of the line.
-func newSyntaxError(text string, err error) error {
-	found := linePattern.FindStringSubmatch(err.Error())
-	if found == nil {
-		message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-		return &SyntaxError{Message: strings.TrimPrefix(message, "yaml: ")}
+// syntaxError returns the first line that the parser complains about.
+func syntaxError(err error) error {
+	if found := linePattern.FindString(err.Error()); found != "" {
+		return errors.New("YAML: " + found)
 	}
-	line, _ := strconv.Atoi(found[1])
-	lines := strings.Split(text, "\n")
-	column := 1
-	if line >= 1 && line <= len(lines) {
-		on := lines[line-1]
-		column = 1 + len(on) - len(strings.TrimLeft(on, " \t"))
-	}
-	return &SyntaxError{Line: line, Column: column, Message: found[2]}
+	message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	return errors.New("YAML: " + strings.TrimPrefix(message, "yaml: "))
 }
