@@ -11,9 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Intervals of the event stream: between two refreshes of a fast page, between keepalive
-// comments, between checks of processes and the API server, until relative times are stale,
-// before a failed process is watched again; and the timeout of a send.
+// Intervals of the event stream: between two refreshes, between keepalive comments, between
+// checks of processes and the API server, until relative times are stale, before a failed
+// process is watched again; and the timeout of a send. A page that is slow to refresh rests
+// longer on its own.
 const (
 	minRefreshInterval  = 500 * time.Millisecond
 	keepaliveInterval   = 15 * time.Second
@@ -86,12 +87,7 @@ func (l *eventStream) run(ctx context.Context) {
 		case <-keepalive.C:
 			open = l.keepalive()
 		case <-refresh.C:
-			left := l.throttle.interval(l.identity.User.Name, l.query("page")) - time.Since(l.lastChange)
-			if left <= 0 {
-				changes = l.changed
-				continue
-			}
-			refresh.Reset(min(left, pollInterval)) // The interval may have grown meanwhile.
+			changes = l.changed
 		case <-changes:
 			open = l.send("event: change\ndata:\n\n")
 			changes, l.lastChange = nil, time.Now()

@@ -50,7 +50,7 @@ func (req *request) render(p page) error {
 	}
 	req.setUser(&shown)
 	if !p.Static && req.identity != nil {
-		shown.EventsURL = liveURL(req.r.URL.Path, &p)
+		shown.EventsURL = liveURL(&p)
 	}
 	block := "content"
 	if !req.isFragment() {

@@ -143,9 +143,6 @@ func (req *request) targets(id string) bool {
 	return req.isFragment() && req.r.Header.Get("Hx-Target") == id
 }
 
-// isLiveRefresh reports whether the page refreshes itself.
-func (req *request) isLiveRefresh() bool { return req.r.Header.Get("X-Live") != "" }
-
 // staysOnPage reports whether a script sent the form and the page stays open.
 func (req *request) staysOnPage() bool {
 	return req.isHTMX() && req.field("stay") != ""

@@ -69,9 +69,6 @@ func (s *Server) serve(to route, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	if req.isLiveRefresh() && req.identity != nil {
-		defer s.throttle.startRender(req.identity.User.Name, r.URL.Path)()
-	}
 	if err := to.handle(req); err != nil {
 		req.renderError(err)
 	}

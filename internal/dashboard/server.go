@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -44,10 +46,10 @@ type Server struct {
 	streams  limiter
 	plans    limiter
 	// drafts limits the forms per user, draftSlots those that are processed.
-	drafts      limiter
-	draftSlots  chan struct{}
-	throttle    refreshThrottle
-	changeCache changeCache
+	drafts     limiter
+	draftSlots chan struct{}
+	// changeCache has the object changes of runs as a user may see them.
+	changeCache *cache.LRUExpireCache
 	pages       pages
 	assets      assets
 	handler     http.Handler
@@ -65,7 +67,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.timeouts = model.NewTimeouts(sourceTimeout)
+	s.timeouts, s.changeCache = model.NewTimeouts(sourceTimeout), cache.NewLRUExpireCache(maxCachedChanges)
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: s.now}, newSecretDigester()
 	var err error
 	if s.assets, err = loadAssets(); err != nil {

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"bytes"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -17,21 +16,12 @@ const (
 	changeMinAge = 5 * time.Second
 )
 
-// Approximate memory limits.
+// Memory limits: how many results are cached, and the approximate bytes of each.
 const (
-	maxCacheBytes       = 8 << 20
-	maxCacheEntryBytes  = 64 << 10
+	maxCachedChanges    = 500
+	maxCacheEntryBytes  = 16 << 10
 	changeOverheadBytes = 500
 )
-
-// changeCache caches the object changes of runs as a user may see them.
-type changeCache struct {
-	mu    sync.Mutex
-	bytes int
-	byRun map[changeKey]cachedChanges
-	// swept is when expired entries were removed last.
-	swept time.Time
-}
 
 // changeKey identifies a result: the serial of the user's Client, the object, and the run. IDs
 // restart with a process.
@@ -42,50 +32,6 @@ type changeKey struct {
 	began      int64
 	uid        string
 	controller string
-}
-
-type cachedChanges struct {
-	changes []objectChange
-	at      time.Time
-}
-
-func (k *changeCache) get(key changeKey, now time.Time) (objectChanges []objectChange, known bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	found, ok := k.byRun[key]
-	return found.changes, ok && now.Sub(found.at) < changeTTL
-}
-
-func (k *changeCache) put(key changeKey, objectChanges []objectChange, now time.Time) {
-	size := changesSize(objectChanges)
-	if size > maxCacheEntryBytes {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.sweep(now)
-	if k.byRun == nil || k.bytes+size > maxCacheBytes {
-		k.byRun, k.bytes = map[changeKey]cachedChanges{}, 0
-	}
-	if old, is := k.byRun[key]; is {
-		k.bytes -= changesSize(old.changes)
-	}
-	k.byRun[key] = cachedChanges{objectChanges, now}
-	k.bytes += size
-}
-
-// sweep removes expired entries from time to time.
-func (k *changeCache) sweep(now time.Time) {
-	if now.Sub(k.swept) <= changeTTL {
-		return
-	}
-	k.swept = now
-	for key, old := range k.byRun {
-		if now.Sub(old.at) >= changeTTL {
-			k.bytes -= changesSize(old.changes)
-			delete(k.byRun, key)
-		}
-	}
 }
 
 func changesSize(objectChanges []objectChange) int {
@@ -117,14 +63,15 @@ func stripObjects(objectChanges []objectChange) []objectChange {
 // objectChanges returns what changed since the previous call, from the cache if possible.
 func (l *runLoader) objectChanges(s *pageObject, of model.Run) []objectChange {
 	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
-	now := l.now()
-	if objectChanges, known := l.changeCache.get(key, now); known {
-		return objectChanges
+	if cached, known := l.changeCache.Get(key); known {
+		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
 	}
 	objectChanges, known := l.findChanges(s, of)
-	if known && l.accessErrors.first() == nil && now.Sub(of.Began) > of.Took+changeMinAge {
+	if known && l.accessErrors.first() == nil && l.now().Sub(of.Began) > of.Took+changeMinAge {
 		objectChanges = stripObjects(objectChanges)
-		l.changeCache.put(key, objectChanges, now)
+		if changesSize(objectChanges) <= maxCacheEntryBytes {
+			l.changeCache.Add(key, objectChanges, changeTTL)
+		}
 	}
 	return objectChanges
 }

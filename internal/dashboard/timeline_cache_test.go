@@ -63,7 +63,7 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 		l := &runLoader{request: &request{Server: s, api: api}}
 		l.objectChanges(webSubject("a", ""), model.Run{ID: 1})
 	}()
-	if len(s.changeCache.byRun) != 1 {
+	if len(s.changeCache.Keys()) != 1 {
 		t.Fatal("nothing is kept")
 	}
 	s.options.Cluster.Drop(ann)
@@ -77,17 +77,5 @@ func TestCacheHoldsNoTokens(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the token is kept")
 		}
-	}
-}
-
-func TestCacheExpiry(t *testing.T) {
-	var k changeCache
-	for i := range uint64(100) {
-		k.put(changeKey{id: i}, nil, noon)
-	}
-	k.put(changeKey{id: 100}, nil, noon.Add(changeTTL/2))
-	k.put(changeKey{id: 101}, nil, noon.Add(changeTTL+time.Second))
-	if len(k.byRun) != 2 || k.bytes != 2*changeOverheadBytes {
-		t.Errorf("%d are kept, %d bytes", len(k.byRun), k.bytes)
 	}
 }

@@ -35,12 +35,9 @@ func objectURL(ref object.Ref, below ...string) string {
 }
 
 // liveURL returns the event stream of a page.
-func liveURL(path string, p *page) string {
-	query := url.Values{"page": {path}}
-	for name, value := range map[string]string{"watch": p.Watch, "namespace": p.Namespace, "name": p.Object} {
-		if value != "" && p.Watch != "" {
-			query.Set(name, value)
-		}
+func liveURL(p *page) string {
+	if p.Watch == "" {
+		return "/live"
 	}
-	return "/live?" + query.Encode()
+	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
 }

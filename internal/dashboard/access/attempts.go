@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
@@ -39,7 +41,7 @@ func (e TooManyAttemptsError) Unwrap() error { return e.Err }
 // attemptLimiter limits sign-in attempts by address.
 type attemptLimiter struct {
 	mu    sync.Mutex
-	peers map[netip.Addr]*peerAttempts
+	peers *lru.Cache
 }
 
 // peerAttempts counts the rejected and unfinished attempts of an address. Once there are too
@@ -59,7 +61,7 @@ type signInAttempt struct {
 }
 
 func newAttemptLimiter() *attemptLimiter {
-	return &attemptLimiter{peers: map[netip.Addr]*peerAttempts{}}
+	return &attemptLimiter{peers: lru.New(maxPeers)}
 }
 
 // start counts an attempt, and waits for the slot if the address is slowed down.
@@ -83,11 +85,11 @@ func (a *attemptLimiter) start(ctx context.Context, from netip.Addr, now time.Ti
 func (a *attemptLimiter) count(from netip.Addr, now time.Time) *signInAttempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.peers[from]
+	known, _ := a.peers.Get(from)
+	at, _ := known.(*peerAttempts)
 	if at == nil || now.Sub(at.since) >= attemptWindow {
-		a.evict(now)
 		at = &peerAttempts{since: now, slot: make(chan struct{}, 1)}
-		a.peers[from] = at
+		a.peers.Add(from, at)
 	}
 	if at.count >= maxAttempts {
 		return &signInAttempt{a, at, true}
@@ -131,18 +133,4 @@ func peerPrefix(from netip.Addr) netip.Addr {
 		return from
 	}
 	return prefix.Addr()
-}
-
-func (a *attemptLimiter) evict(now time.Time) {
-	if len(a.peers) < maxPeers {
-		return
-	}
-	for from, at := range a.peers {
-		if now.Sub(at.since) >= attemptWindow {
-			delete(a.peers, from)
-		}
-	}
-	if len(a.peers) >= maxPeers {
-		clear(a.peers)
-	}
 }

@@ -2,10 +2,8 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,56 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
-
-func TestRefreshIntervalGrowsWithRenderTime(t *testing.T) {
-	var p refreshThrottle
-	if got := p.interval("ann", "/a"); got != minRefreshInterval {
-		t.Errorf("a page of which nothing is known rests for %s", got)
-	}
-	for took, want := range map[time.Duration]time.Duration{
-		time.Millisecond: minRefreshInterval, 3 * time.Second: 15 * time.Second, time.Hour: maxRefreshInterval,
-	} {
-		p.startRender("ann", "/a")()
-		p.byUser["ann"]["/a"].took = took
-		if got := p.interval("ann", "/a"); got != want {
-			t.Errorf("what took %s rests for %s, not %s", took, got, want)
-		}
-	}
-	p.byUser["ann"]["/a"].took = 0
-	here, there := p.startRender("ann", "/a"), p.startRender("ann", "/a")
-	here()
-	p.byUser["ann"]["/a"].since = time.Now().Add(-2 * time.Second)
-	if got := p.interval("ann", "/a"); got < 10*time.Second {
-		t.Errorf("what is being made for 2s rests for %s", got)
-	}
-	there()
-	if got := p.interval("bob", "/a"); got != minRefreshInterval {
-		t.Errorf("another's page rests for %s", got)
-	}
-}
-
-// A user who makes up pages uses little memory, and evicts only own entries.
-func TestThrottleMemoryIsBounded(t *testing.T) {
-	var p refreshThrottle
-	p.startRender("bob", "/b")()
-	p.byUser["bob"]["/b"].took = time.Second
-	for i := range 3 * maxTrackedPages {
-		p.startRender("ann", fmt.Sprint("/", i))()
-	}
-	p.startRender("ann", strings.Repeat("x", maxTrackedPathBytes+1))()
-	if n := len(p.byUser["ann"]); n != maxTrackedPages || p.byUser["ann"][strings.Repeat("x", maxTrackedPathBytes+1)] != nil {
-		t.Errorf("%d of ann's are in memory", n)
-	}
-	if got := p.interval("bob", "/b"); got != 5*time.Second {
-		t.Errorf("bob's page rests for %s", got)
-	}
-	for i := range 2 * maxTrackedUsers {
-		p.startRender(fmt.Sprint(i), "/")()
-	}
-	if n := len(p.byUser); n != maxTrackedUsers {
-		t.Errorf("%d users are tracked", n)
-	}
-}
 
 // Relative times are refreshed at the same interval.
 func TestStalePageIsRefreshed(t *testing.T) {
@@ -94,50 +42,21 @@ func TestStreamStartsWithOneChange(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*minRefreshInterval)
 	defer cancel()
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live?page=%2F", http.NoBody))
+	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live", http.NoBody))
 	if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
 		t.Errorf("%d change events:\n%s", n, w.Body)
 	}
 }
 
-// slowSource responds late.
-type slowSource struct{ *fakeSource }
-
-func (s slowSource) Process(ctx context.Context) (model.Process, error) {
-	sleep(ctx, 300*time.Millisecond)
-	return s.fakeSource.Process(ctx)
-}
-
-func TestRenderTimeIsMeasured(t *testing.T) {
-	s := newServer(t, slowSource{&fakeSource{name: "setpoint"}})
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
-	r.Header.Set("X-Live", "yes")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	if !strings.Contains(get(t, s, "/").Body.String(), `data-live="/live?page=%2F"`) {
-		t.Error("the page lacks which it is")
-	}
-	req, err := s.authenticator.Authenticate(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.throttle.interval(req.User.Name, "/"); got < refreshFactor*300*time.Millisecond {
-		t.Errorf("it rests for %s", got)
-	}
-}
-
 func TestPageWatchesItsObject(t *testing.T) {
 	p := page{Watch: "pods", Namespace: "shop", Object: "a"}
-	if got, want := liveURL("/x y", &p), "/live?"+(url.Values{"page": {"/x y"}, "watch": {"pods"}, "namespace": {"shop"}, "name": {"a"}}).Encode(); got != want {
-		t.Errorf("%s, not %s", got, want)
-	}
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
 	server := httptest.NewServer(a.newServer(t))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL("/x", &p), http.NoBody)
+	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL(&p), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
