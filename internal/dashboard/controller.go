@@ -9,20 +9,12 @@ import (
 // controllerPage is the data of a controller's page.
 type controllerPage struct {
 	controllerRow
-	Objects            *objectList
-	Suspend, Reconcile formButton
+	Objects *objectList
+	Actions []action
 	// Caveat says what the process does not know about the controller.
 	Caveat string
 	// Since is when its Ready condition changed last; zero if unknown.
 	Since time.Time
-}
-
-// formButton is a button, or the reason why it is disabled.
-type formButton struct {
-	// URL is where the form is posted.
-	URL, Label     string
-	Enabled        bool
-	DisabledReason string
 }
 
 func showController(req *request) error {
@@ -36,7 +28,7 @@ func showController(req *request) error {
 		return err
 	}
 	row := newControllerRow(c, &process)
-	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Suspend: req.suspendButton(c), Reconcile: req.reconcileButton(c), Since: c.Ready().Since}
+	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Actions: req.controllerActions(c), Since: c.Ready().Since}
 	if data.Objects, err = req.listObjects(source, c); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,58 +15,38 @@ import (
 // goProgramReason explains why a controller without a manifest cannot be suspended.
 const goProgramReason = "This controller is part of a Go program. To suspend it, stop the program or pause its objects."
 
-// suspendButton returns the button that suspends or resumes a controller.
-func (req *request) suspendButton(c *model.Controller) formButton {
-	a := formButton{URL: controllerURL(c.Process, c.Name) + "/suspend", Label: "Suspend"}
+// controllerActions returns the actions for a controller.
+func (req *request) controllerActions(c *model.Controller) []action {
+	page := controllerURL(c.Process, c.Name)
+	reconcile := action{Label: "Reconcile all", Icon: "again", Post: true, URL: page + "/reconcile", DisabledReason: req.notReconcilable(c)}
+	suspend := action{Label: "Suspend", Icon: "pause", Post: true, URL: page + "/suspend"}
 	if c.Suspended {
-		a.URL, a.Label = controllerURL(c.Process, c.Name)+"/resume", "Resume"
+		suspend = action{Label: "Resume", Icon: "play", Post: true, URL: page + "/resume"}
 	}
 	if c.Declared == nil {
-		a.DisabledReason = goProgramReason
-		return a
+		suspend.DisabledReason = goProgramReason
+		return []action{reconcile, suspend}
 	}
-	return req.enableIfPatchAllowed(a, *c.Declared)
+	suspend.DisabledReason = req.missingPermission("patch", *c.Declared)
+	return []action{reconcile, suspend, {Label: "Manifest", URL: objectURL(*c.Declared)}}
 }
 
-// reconcileButton returns the button that reconciles all objects of a controller.
-func (req *request) reconcileButton(c *model.Controller) formButton {
-	a := formButton{URL: controllerURL(c.Process, c.Name) + "/reconcile", Label: "Reconcile all"}
+// notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
+// user can.
+func (req *request) notReconcilable(c *model.Controller) string {
 	switch {
 	case c.AllReplicas:
-		a.DisabledReason = "An admission controller manages no objects."
-		return a
-	case c.Declared == nil && len(c.Kinds) == 0:
-		a.DisabledReason = "The kinds of its objects are unknown."
-		return a
-	case c.Declared == nil:
-		if a.Enabled = len(req.reconcilableKinds(c)) > 0; !a.Enabled {
-			a.DisabledReason = "You do not have permission to " + describePermission("list and patch", c.Kinds[0], "") + "."
-		}
-		return a
-	case c.Suspended:
-		a.DisabledReason = "The controller is suspended."
-		return a
+		return "An admission controller manages no objects."
+	case c.Declared != nil && c.Suspended:
+		return "The controller is suspended."
+	case c.Declared != nil:
+		return req.missingPermission("patch", *c.Declared)
+	case len(c.Kinds) == 0:
+		return "The kinds of its objects are unknown."
+	case len(req.reconcilableKinds(c)) == 0:
+		return "You do not have permission to " + describePermission("list and patch", c.Kinds[0], "") + "."
 	}
-	return req.enableIfPatchAllowed(a, *c.Declared)
-}
-
-// enableIfPatchAllowed enables a button if the user may patch the object.
-func (req *request) enableIfPatchAllowed(a formButton, ref object.Ref) formButton {
-	if a.Enabled = req.can("patch", ref.Kind, ref.Namespace, ref.Name); !a.Enabled {
-		a.DisabledReason = "You do not have permission to patch " + ref.Resource() + "."
-	}
-	return a
-}
-
-// DisabledReasons returns the distinct reasons why buttons are disabled.
-func (p *controllerPage) DisabledReasons() []string {
-	switch {
-	case p.Suspend.DisabledReason == "" || p.Suspend.DisabledReason == p.Reconcile.DisabledReason:
-		return slices.DeleteFunc([]string{p.Reconcile.DisabledReason}, func(why string) bool { return why == "" })
-	case p.Reconcile.DisabledReason == "":
-		return []string{p.Suspend.DisabledReason}
-	}
-	return []string{p.Reconcile.Label + ": " + p.Reconcile.DisabledReason, p.Suspend.Label + ": " + p.Suspend.DisabledReason}
+	return ""
 }
 
 func suspendController(req *request) error {
@@ -95,24 +74,27 @@ func reconcileAll(req *request) error {
 	if err != nil {
 		return err
 	}
-	if c.Declared == nil {
-		able := req.reconcileButton(c)
-		if err := req.accessErrors.first(); err != nil {
-			return err
-		}
-		if !able.Enabled {
-			return badRequest("%s", able.DisabledReason)
-		}
-		return req.reconcileObjects(source, c)
+	if c.Declared != nil {
+		return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any { return reconcilePatch(req.now()) })
 	}
-	return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any {
-		return annotationPatch(v1alpha1.AnnotationReconcileAt, req.now().UTC().Format(time.RFC3339Nano))
-	})
+	reason := req.notReconcilable(c)
+	if err := req.accessErrors.first(); err != nil {
+		return err
+	}
+	if reason != "" {
+		return badRequest("%s", reason)
+	}
+	return req.reconcileObjects(source, c)
 }
 
 // annotationPatch returns a merge patch that sets an annotation, or removes it if value is nil.
 func annotationPatch(name string, value any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
+}
+
+// reconcilePatch returns a merge patch that requests a reconcile.
+func reconcilePatch(now time.Time) map[string]any {
+	return annotationPatch(v1alpha1.AnnotationReconcileAt, now.UTC().Format(time.RFC3339Nano))
 }
 
 // patchController patches the manifest of a controller as the user.

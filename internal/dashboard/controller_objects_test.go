@@ -97,7 +97,7 @@ func TestStateFilters(t *testing.T) {
 		test.list.Total = 1
 		var out strings.Builder
 		data := map[string]any{"Objects": &test.list, "Suspended": false, "Kinds": kinds}
-		if err := newServer(t).pages["controller"].ExecuteTemplate(&out, "objects", view{Data: data}); err != nil {
+		if err := newServer(t).pages["controller"].ExecuteTemplate(&out, "objects", page{Data: data}); err != nil {
 			t.Fatal(err)
 		}
 		wantTexts(t, out.String(), `name="reverse" value="yes"`, test.has)

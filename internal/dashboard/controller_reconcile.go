@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -84,7 +82,7 @@ func (req *request) listUnpaused(source model.Source, controller string, query m
 func (req *request) annotateObjects(states []model.ObjectState, done *reconcileTally) error {
 	group, ctx := errgroup.WithContext(req.context())
 	group.SetLimit(bulkParallelism)
-	change := annotationPatch(v1alpha1.AnnotationReconcileAt, req.now().UTC().Format(time.RFC3339Nano))
+	change := reconcilePatch(req.now())
 	for i := range states {
 		group.Go(func() error {
 			if ctx.Err() != nil {

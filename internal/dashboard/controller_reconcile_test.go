@@ -35,11 +35,9 @@ func goProgram(names ...string) *fakeSource {
 }
 
 // postReconcileAll presses Reconcile all on a page.
-func postReconcileAll(t *testing.T, s *Server, page string) *httptest.ResponseRecorder {
+func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 	t.Helper()
-	_, token, _ := strings.Cut(page, `name="csrf" value="`)
-	token, _, _ = strings.Cut(token, `"`)
-	fields := url.Values{"stay": {"yes"}, "csrf": {token}}
+	fields := url.Values{"stay": {"yes"}, "csrf": {csrfToken(t, s)}}
 	r := httptest.NewRequest(http.MethodPost, "http://localhost"+programPage+"/reconcile", strings.NewReader(fields.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Hx-Request", "true")
@@ -57,7 +55,7 @@ func TestReconcileAllOfAProgram(t *testing.T) {
 	s := a.newServer(t, goProgram("red", "blue", "locked", "gone"))
 	page := get(t, s, programPage).Body.String()
 	wantTexts(t, page, `action="`+programPage+`/reconcile"`, "stop the program or pause its objects")
-	w := postReconcileAll(t, s, page)
+	w := postReconcileAll(t, s)
 	if message := w.Header().Get("Hx-Trigger"); !strings.Contains(message, "Reconciling 2 objects. The API server rejected 1 more") {
 		t.Errorf("%d: message %s", w.Code, message)
 	}
@@ -161,12 +159,11 @@ func TestReconcileAllCoversEveryObject(t *testing.T) {
 	}
 	source := newFakeCluster(t, maxBulkReconciles+10, maxBulkReconciles+40, marks)
 	s := source.newServer()
-	page := get(t, s, programPage).Body.String()
 	for _, want := range []string{
 		"Reconciling 500 objects. Skipped 500 paused objects. 50 objects are left for the next request",
 		"Reconciling 500 objects. Skipped 500 paused objects",
 	} {
-		if message := postReconcileAll(t, s, page).Header().Get("Hx-Trigger"); !strings.Contains(message, want) {
+		if message := postReconcileAll(t, s).Header().Get("Hx-Trigger"); !strings.Contains(message, want) {
 			t.Errorf("message %s, want %s", message, want)
 		}
 		if requests := source.requestCounts(); len(requests) == maxBulkReconciles && requests["teams-001"] != 1 {
@@ -190,15 +187,14 @@ func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 	source := newFakeCluster(t, 5, 0, nil)
 	source.statusCodes = map[string]int{"teams-000": http.StatusInternalServerError, "teams-001": http.StatusConflict, "teams-002": http.StatusTooManyRequests}
 	s := source.newServer()
-	page := get(t, s, programPage).Body.String()
-	if w := postReconcileAll(t, s, page); !strings.Contains(w.Header().Get("Hx-Trigger"), "Reconciling 2 objects. The API server rejected 3 more") {
+	if w := postReconcileAll(t, s); !strings.Contains(w.Header().Get("Hx-Trigger"), "Reconciling 2 objects. The API server rejected 3 more") {
 		t.Errorf("%d: %v", w.Code, w.Header())
 	}
 	for code, want := range map[int]int{http.StatusUnauthorized: http.StatusUnauthorized, http.StatusServiceUnavailable: http.StatusServiceUnavailable} {
 		source = newFakeCluster(t, maxBulkReconciles, 0, nil)
 		source.statusCodes = map[string]int{"teams-020": code}
 		s = source.newServer()
-		w := postReconcileAll(t, s, get(t, s, programPage).Body.String())
+		w := postReconcileAll(t, s)
 		if message := w.Body.String(); w.Code != want || !strings.Contains(message, "of 500 objects: patch") {
 			t.Errorf("%d: %s", w.Code, message)
 		}
@@ -214,9 +210,9 @@ func TestReconcileAllContinuesAfterErrors(t *testing.T) {
 func TestReconcileAllNeedsAnAPIServer(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	s := a.newServer(t, goProgram("red"))
-	page := get(t, s, programPage).Body.String()
+	get(t, s, programPage)
 	a.Close()
-	if w := postReconcileAll(t, s, page); w.Code != http.StatusServiceUnavailable {
+	if w := postReconcileAll(t, s); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d: %s", w.Code, w.Header())
 	}
 }

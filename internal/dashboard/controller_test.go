@@ -190,7 +190,7 @@ func TestReviewsRunInEveryReplica(t *testing.T) {
 	s := newServer(t, source)
 	page := get(t, s, programPage).Body.String()
 	wantTexts(t, page, "An admission controller manages no objects.")
-	if w := postReconcileAll(t, s, page); w.Code != http.StatusBadRequest {
+	if w := postReconcileAll(t, s); w.Code != http.StatusBadRequest {
 		t.Errorf("%d: %s", w.Code, w.Header())
 	}
 	source.process.History.Off = true

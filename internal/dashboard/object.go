@@ -108,7 +108,7 @@ func (req *request) loadDetails(p *objectPage) error {
 	processes := req.managingProcesses(states)
 	p.States, p.Caveats = stateViews(states, processes, p.Entries), caveats(processes)
 	p.Owners = req.owners(s)
-	p.Actions = req.actions(s, states)
+	p.Actions = req.objectActions(s, states)
 	var err error
 	if p.Tree, err = req.tree(s, states); err != nil {
 		return err

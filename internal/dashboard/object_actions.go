@@ -1,13 +1,8 @@
 package dashboard
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -15,50 +10,46 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// action is something that the user can do with an object, or could do with more permissions.
+// action is something that the user can do with an object or a controller, or why not.
 type action struct {
 	Label, URL, Icon string
 	// Post actions are forms; others are links.
 	Post bool
 	// Fields are the hidden fields of the form.
 	Fields map[string]string
-	// MissingPermission is what the user needs; "" for nothing.
-	MissingPermission string
+	// DisabledReason is why the user cannot do it; "" if they can.
+	DisabledReason string
 	// Target is the element that shows the response; "" to load another page.
 	Target string
 	Danger bool
 }
 
-// actions returns the actions for an object.
-func (req *request) actions(s *pageObject, states []model.ObjectState) []action {
+// objectActions returns the actions for an object.
+func (req *request) objectActions(s *pageObject, states []model.ObjectState) []action {
 	if s.Deleted {
 		return nil
 	}
+	missing := req.missingPermission("patch", s.Ref)
 	var all []action
 	if len(states) > 0 {
-		all = append(all, req.annotationActions(s)...)
-		for _, state := range states {
-			all = append(all, planAction(s, state, len(states) > 1))
+		all = append(all, annotateAction(s, "reconcile", "Reconcile now", "again", missing))
+		if s.Paused() {
+			all = append(all, annotateAction(s, "resume", "Resume", "play", missing))
+		} else {
+			all = append(all, annotateAction(s, "pause", "Pause", "pause", missing))
 		}
 	}
-	edit := action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), MissingPermission: req.missingPermission("patch", s)}
-	remove := action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: req.missingPermission("delete", s)}
-	return append(all, edit, remove)
+	for _, state := range states {
+		all = append(all, planAction(s, state, len(states) > 1))
+	}
+	return append(all,
+		action{Label: "Edit", Icon: "edit", URL: s.URL("edit"), DisabledReason: missing},
+		action{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: req.missingPermission("delete", s.Ref)})
 }
 
-// annotationActions returns the actions that set an annotation.
-func (req *request) annotationActions(s *pageObject) []action {
-	missing := req.missingPermission("patch", s)
-	toggle := action{Label: "Pause", Icon: "pause", Fields: map[string]string{"do": "pause"}}
-	if s.Paused() {
-		toggle = action{Label: "Resume", Icon: "play", Fields: map[string]string{"do": "resume"}}
-	}
-	now := action{Label: "Reconcile now", Icon: "again", Fields: map[string]string{"do": "reconcile"}}
-	all := []action{now, toggle}
-	for i := range all {
-		all[i].Post, all[i].URL, all[i].MissingPermission = true, s.URL("annotate"), missing
-	}
-	return all
+// annotateAction returns an action that sets an annotation.
+func annotateAction(s *pageObject, do, label, icon, missing string) action {
+	return action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do}, DisabledReason: missing}
 }
 
 func planAction(s *pageObject, state model.ObjectState, several bool) action {
@@ -73,19 +64,18 @@ func planAction(s *pageObject, state model.ObjectState, several bool) action {
 }
 
 // missingPermission returns a message if the user may not do something.
-func (req *request) missingPermission(verb string, s *pageObject) string {
-	if req.can(verb, s.Kind, s.Namespace, s.Name) {
+func (req *request) missingPermission(verb string, ref object.Ref) string {
+	if req.can(verb, ref.Kind, ref.Namespace, ref.Name) {
 		return ""
 	}
-	return "You do not have permission to " + describePermission(verb, s.Kind, s.Namespace) + "."
+	return "You do not have permission to " + describePermission(verb, ref.Kind, ref.Namespace) + "."
 }
 
-// MissingPermissions returns the distinct messages of all actions.
-func (p objectPage) MissingPermissions() []string {
-	var all []string
-	for _, a := range p.Actions {
-		if a.MissingPermission != "" && !slices.Contains(all, a.Label+": "+a.MissingPermission) {
-			all = append(all, a.Label+": "+a.MissingPermission)
+// disabledReasons returns why actions are disabled.
+func disabledReasons(actions []action) (all []string) {
+	for _, a := range actions {
+		if a.DisabledReason != "" {
+			all = append(all, a.Label+": "+a.DisabledReason)
 		}
 	}
 	return all
@@ -103,32 +93,23 @@ func annotateObject(req *request) error {
 	if s.Deleted {
 		return notFound("%s %s deleted.", s.Kind.Kind, s.Name)
 	}
-	mark, message := annotationFor(req.field("do"), req.now())
-	if mark == nil {
-		return badRequest("Unknown action %q.", req.field("do"))
+	var patch map[string]any
+	var message string
+	switch do := req.field("do"); do {
+	case "reconcile":
+		patch, message = reconcilePatch(req.now()), "Reconcile requested. The run appears in the timeline."
+	case "pause":
+		patch, message = annotationPatch(v1alpha1.AnnotationPaused, "true"), "Paused. The controller writes nothing until the object is resumed."
+	case "resume":
+		patch, message = annotationPatch(v1alpha1.AnnotationPaused, nil), "Resumed."
+	default:
+		return badRequest("Unknown action %q.", do)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": mark}})
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
-	}
-	if _, err := req.api.Patch(req.context(), s.Ref, types.MergePatchType, patch); err != nil {
+	if err := req.patch(req.context(), s.Ref, patch); err != nil {
 		return err
 	}
 	req.flash(message)
 	return req.redirect(s.URL())
-}
-
-// annotationFor returns the annotation for an action, and the message that confirms it.
-func annotationFor(do string, now time.Time) (mark map[string]any, message string) {
-	switch do {
-	case "reconcile":
-		return map[string]any{v1alpha1.AnnotationReconcileAt: now.UTC().Format(time.RFC3339Nano)}, "Reconcile requested. The run appears in the timeline."
-	case "pause":
-		return map[string]any{v1alpha1.AnnotationPaused: "true"}, "Paused. The controller writes nothing until the object is resumed."
-	case "resume":
-		return map[string]any{v1alpha1.AnnotationPaused: nil}, "Resumed."
-	}
-	return nil, ""
 }
 
 // planPage is the data of a dry run.

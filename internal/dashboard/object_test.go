@@ -76,7 +76,7 @@ func renderPage(t *testing.T, name string, data any) string {
 	t.Helper()
 	s := newServer(t)
 	var out bytes.Buffer
-	if err := s.pages[name].ExecuteTemplate(&out, "layout", view{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
+	if err := s.pages[name].ExecuteTemplate(&out, "layout", page{Title: "T", URL: "/x", CSRF: "c", Data: data}); err != nil {
 		t.Fatal(err)
 	}
 	checkInert(t, out.String())
@@ -128,7 +128,7 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
-		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, MissingPermission: "You do not have permission to delete webs.example.org in namespace shop."},
+		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: "You do not have permission to delete webs.example.org in namespace shop."},
 	}
 	return p
 }

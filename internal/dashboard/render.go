@@ -6,10 +6,24 @@ import (
 	"fmt"
 )
 
-// view is the data of all templates.
-type view struct {
+// page is a page to render, and the data of its template.
+type page struct {
+	// Name is the name of the template, without ".html".
+	Name string
 	// Section is the active item of the navigation: "overview" or "resources".
 	Title, Section string
+	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace
+	// or of one object if set.
+	Watch, Namespace, Object string
+	// Static pages do not refresh, since the user types there.
+	Static bool
+	// Status is the HTTP status; 200 if zero.
+	Status int
+	// Data is the data of the page.
+	Data any
+
+	// The fields below are set when the page is rendered.
+
 	// URL is the path and query of the page.
 	URL string
 	// User is the name of the signed-in user; "" if sign-in is not needed.
@@ -21,45 +35,28 @@ type view struct {
 	Version string
 	// EventsURL is the event stream of the page; "" for static pages.
 	EventsURL string
-	// Data is the data of the page.
-	Data any
 }
 
-// page describes a page to render.
-type page struct {
-	// Name is the name of the template, without ".html".
-	Name string
-	// Title and Section are those of view.
-	Title, Section string
-	// Watch also refreshes the page on changes of a resource, such as "pods", in one namespace
-	// or of one object if set.
-	Watch, Namespace, Object string
-	// Static pages do not refresh, since the user types there.
-	Static bool
-	// Status is the HTTP status; 200 if zero.
-	Status int
-	Data   any
-}
-
-// render sends a page. The page is rendered completely first, so that an error becomes an error
-// page. htmx gets the content without the layout.
+// render sends a page. htmx gets the content without the layout.
 func (req *request) render(p page) error {
-	shown := view{
-		Title: p.Title, Section: p.Section, URL: req.requestURI(),
-		Version: req.options.Version, Data: p.Data,
-	}
-	req.setUser(&shown)
 	if !p.Static && req.identity != nil {
-		shown.EventsURL = liveURL(&p)
+		p.EventsURL = liveURL(&p)
 	}
-	block := "content"
-	if !req.isFragment() {
-		block, shown.Flash = "layout", req.takeFlash()
+	if req.isFragment() {
+		return req.renderBlock(&p, "content")
 	}
-	return req.renderBlock(p, block, shown)
+	p.Flash = req.takeFlash()
+	return req.renderBlock(&p, "layout")
 }
 
-func (req *request) renderBlock(p page, block string, shown view) error {
+// renderFragment sends one block of a template.
+func (req *request) renderFragment(name, block string, data any) error {
+	return req.renderBlock(&page{Name: name, Data: data}, block)
+}
+
+// renderBlock renders a block completely before it is sent, so that an error becomes an error
+// page.
+func (req *request) renderBlock(p *page, block string) error {
 	// A page with unknown permissions would look as if objects were missing.
 	if err := cmp.Or(req.accessErrors.first(), req.context().Err()); err != nil && p.Name != problemPage {
 		return err
@@ -68,30 +65,19 @@ func (req *request) renderBlock(p page, block string, shown view) error {
 	if template == nil {
 		return fmt.Errorf("there is no page %q", p.Name)
 	}
+	p.URL, p.Version = req.requestURI(), req.options.Version
+	if req.identity != nil {
+		p.CSRF = req.identity.CSRF
+		if !req.usesOwnCredentials() {
+			p.User = req.identity.User.Name
+		}
+	}
 	var out bytes.Buffer
-	if err := template.ExecuteTemplate(&out, block, shown); err != nil {
+	if err := template.ExecuteTemplate(&out, block, p); err != nil {
 		return fmt.Errorf("render page %q: %w", p.Name, err)
 	}
 	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// The client may have left.
 	_ = req.write(p.Status, out.Bytes(), false)
 	return nil
-}
-
-// renderFragment sends one block of a template.
-func (req *request) renderFragment(name, block string, data any) error {
-	shown := view{URL: req.requestURI(), Version: req.options.Version, Data: data}
-	req.setUser(&shown)
-	return req.renderBlock(page{Name: name}, block, shown)
-}
-
-// setUser adds the user to the view.
-func (req *request) setUser(to *view) {
-	if req.identity == nil {
-		return
-	}
-	to.CSRF = req.identity.CSRF
-	if !req.usesOwnCredentials() {
-		to.User = req.identity.User.Name
-	}
 }

@@ -31,7 +31,7 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"plural":            pluralize,
 		"significantFields": significantFields,
 		"dict":              dict,
-		"list":              func(values ...any) []any { return values },
+		"disabledReasons":   disabledReasons,
 		"live":              liveAttributes,
 		"tone":              tone,
 		"responseTone":      responseTone,
