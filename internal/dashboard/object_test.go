@@ -111,7 +111,7 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	s := webSubject(name, message)
 	p := objectPage{pageObject: s, Tab: "timeline"}
 	for _, each := range timeline.Entries(runs) {
-		p.Entries = append(p.Entries, newGroupedEntry(s, each))
+		p.Entries = append(p.Entries, newEntry(s, each))
 	}
 	state := model.ObjectState{
 		Ref: s.Ref, Controller: "compositecontroller.setpoint.dev/webs", Process: "setpoint", State: model.StateSynced, Ran: noon,
@@ -184,9 +184,9 @@ func TestObjectPageDeleted(t *testing.T) {
 func TestRunPage(t *testing.T) {
 	s := webSubject("a", hostile)
 	run := newRun(9, hostile)
-	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
-	p.Steps = stepViews(s, &p.Entry)
-	p.Body = &body{ID: bodyID(run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
+	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run}), Tab: "timeline"}
+	p.Steps = stepViews(&p.Entry)
+	p.Body = &body{ID: bodyID(&run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
 	p.openBody()
 	wantTexts(t, renderPage(t, "object_run", p), "called sync", "planned", "1 write", "resource version 7",
 		"/runs/9?in=setpoint&amp;show=request-diff&amp;step=0", "&lt;/pre&gt;&lt;script&gt;", "/runs/8?in=setpoint")
@@ -231,25 +231,28 @@ func TestDescribeFault(t *testing.T) {
 
 func TestTimingBar(t *testing.T) {
 	run := newRun(1, "a")
-	got := newTimingBar(&run)
+	bar := func(run model.Run) []timingPart {
+		return entry{Entry: timeline.Entry{Run: run}}.TimingBar()
+	}
+	got := bar(run)
 	at := 0
-	for _, part := range got.Parts {
+	for _, part := range got {
 		if part.Offset != at || part.Width < 1 {
 			t.Errorf("%+v does not begin at %d", part, at)
 		}
 		at += part.Width
 	}
-	if got.Total != 22*time.Millisecond || len(got.Parts) != 4 || at > timingBarWidth {
+	if len(got) != 4 || at > timingBarWidth {
 		t.Errorf("%+v", got)
 	}
 	// Parallel writes add up to more than the run took.
 	run.Steps = []model.Step{{Took: time.Second, Call: &model.Call{}}, {Took: time.Second, Write: &model.Write{}}}
-	for _, part := range newTimingBar(&run).Parts {
+	for _, part := range bar(run) {
 		if part.Took > run.Took {
 			t.Errorf("%+v takes longer than the run", part)
 		}
 	}
-	if got := newTimingBar(&model.Run{}); len(got.Parts) != 0 {
+	if got := bar(model.Run{}); len(got) != 0 {
 		t.Errorf("nothing took %+v", got)
 	}
 }
@@ -287,7 +290,7 @@ func TestHeadlines(t *testing.T) {
 		{"denied", "Creation denied", []model.Step{{Call: &model.Call{Review: &model.Review{Operation: "create", Denied: true}}}}},
 	} {
 		run := model.Run{Object: self, Outcome: c.outcome, Steps: c.steps}
-		if got := newEntry(webSubject("a", "b"), run).Headline; got != c.want {
+		if got := newEntry(webSubject("a", "b"), timeline.Entry{Run: run}).Headline; got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -366,7 +369,7 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
 		t.Errorf("%+v", entries[0].runTriggers)
 	}
-	p := runPage{pageObject: s, Entry: entries[0], Tab: "timeline", Steps: stepViews(s, &entries[0])}
+	p := runPage{pageObject: s, Entry: entries[0], Tab: "timeline", Steps: stepViews(&entries[0])}
 	html := renderPage(t, "object_run", p)
 	wantTexts(t, html, "at the former revision 1", "at the latest revision 2")
 	if strings.Contains(html, "after its writes") {
@@ -397,7 +400,7 @@ func TestObjectPageReviews(t *testing.T) {
 
 // Fault U5: user actions come before other changes.
 func TestLeadingCausesComeFirst(t *testing.T) {
-	e := newEntry(webSubject("a", "b"), newRun(9, "p"))
+	e := newEntry(webSubject("a", "b"), timeline.Entry{Run: newRun(9, "p")})
 	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
 	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: []entry{e}})
 	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {

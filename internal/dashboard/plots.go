@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,4 +85,28 @@ func durationOrDash(d time.Duration) string {
 		return "–"
 	}
 	return formatDuration(d)
+}
+
+// plotWidth and plotHeight are the viewBox of a plot.
+const (
+	plotWidth  = 120
+	plotHeight = 28
+)
+
+// Points returns the points of a line through the values; "" if there are too few.
+func (p plot) Points() string {
+	if len(p.Values) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	most := slices.Max(p.Values)
+	step := float64(plotWidth) / float64(len(p.Values)-1)
+	for i, value := range p.Values {
+		height := 0.0
+		if most > 0 {
+			height = value / most
+		}
+		fmt.Fprintf(&b, "%.1f,%.1f ", float64(i)*step, float64(plotHeight-1)-height*float64(plotHeight-3))
+	}
+	return strings.TrimSpace(b.String())
 }

@@ -30,6 +30,8 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"count":             formatCount,
 		"plural":            pluralize,
 		"significantFields": significantFields,
+		"firstFields":       firstFields,
+		"sign":              signOf,
 		"dict":              dict,
 		"disabledReasons":   disabledReasons,
 		"live":              liveAttributes,
@@ -40,7 +42,6 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"controllerURL":     controllerURL,
 		"resourceURL":       resourceURL,
 		"objectURL":         objectURL,
-		"sparkline":         sparkline,
 		"icon":              icon,
 	}
 }

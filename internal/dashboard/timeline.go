@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -15,13 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// entry is one run in a timeline.
+// entry is an entry of a timeline: a run, or several with the same failure.
 type entry struct {
-	model.Run
-	// ID is the stable element ID.
-	ID string
-	// URL is the page of the run.
-	URL string
+	timeline.Entry
+	of *pageObject
 	// Review is the decision of an admission review, Webhook the webhook that made it.
 	Review  *model.Review
 	Webhook string
@@ -31,15 +27,6 @@ type entry struct {
 	// Headline is the result. Tone is its CSS class; runs that changed nothing are neutral.
 	Headline, Tone string
 	Fault          *fault
-	Bar            timingBar
-	// Earlier are earlier identical failures, More the number of those not shown. Count is the
-	// number of runs in the entry, Since when the first started.
-	Earlier []entry
-	More    int
-	Count   int
-	Since   time.Time
-	// first is the first run of the entry.
-	first model.Run
 	// Trigger is why the first run ran, if that is not the last one.
 	Trigger *runTriggers
 	// Replaced reports that the object was another one with the same name.
@@ -69,7 +56,7 @@ func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) 
 	found = found[:min(len(found), limit)]
 	all := make([]entry, 0, len(found))
 	for _, each := range found {
-		one := newGroupedEntry(s, each)
+		one := newEntry(s, each)
 		if one.Deletion {
 			one.Headline = timeline.DeletedText(timeline.DeletedBy(runs, &each.Run))
 		}
@@ -84,12 +71,11 @@ func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) 
 	return all
 }
 
-func newEntry(s *pageObject, run model.Run) entry {
+func newEntry(s *pageObject, of timeline.Entry) entry {
+	run := &of.Run
 	e := entry{
-		Run: run, ID: "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10), URL: runURL(s, run.Process, run.ID),
-		Effects: distinctEffects(newEffects(run.Steps), run.Error), Bar: newTimingBar(&run),
-		Count: 1, Since: run.Began, first: run, runTriggers: runTriggers{OtherCauses: run.Causes},
-		Replaced: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.IsDeletion(&run),
+		Entry: of, of: s, Effects: distinctEffects(newEffects(run.Steps), run.Error), runTriggers: runTriggers{OtherCauses: run.Causes},
+		Replaced: s.UID != "" && run.Object.UID != "" && run.Object.UID != s.UID, Deletion: timeline.IsDeletion(run),
 	}
 	if e.Review = run.Review(); e.Review != nil {
 		e.Webhook = run.Steps[0].Call.Name
@@ -104,6 +90,19 @@ func newEntry(s *pageObject, run model.Run) entry {
 	return e
 }
 
+// ElementID returns the stable ID of its element.
+func (e entry) ElementID() string { return runElementID(&e.Run) }
+
+func runElementID(run *model.Run) string {
+	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10)
+}
+
+// URL returns the page of its latest run.
+func (e entry) URL() string { return e.RunURL(e.Run) }
+
+// RunURL returns the page of one of its runs.
+func (e entry) RunURL(run model.Run) string { return runURL(e.of, run.Process, run.ID) }
+
 func runURL(s *pageObject, process string, id uint64) string {
 	return s.URL("runs", strconv.FormatUint(id, 10)) + "?" + url.Values{"in": {process}}.Encode()
 }
@@ -111,16 +110,11 @@ func runURL(s *pageObject, process string, id uint64) string {
 // maxEarlier limits the listed earlier failures.
 const maxEarlier = 50
 
-// newGroupedEntry returns an entry with its earlier identical failures.
-func newGroupedEntry(s *pageObject, of timeline.Entry) entry {
-	e := newEntry(s, of.Run)
-	e.Count, e.Since, e.first = of.Times(), of.Since(), *of.First()
-	for _, run := range of.Earlier[:min(len(of.Earlier), maxEarlier)] {
-		e.Earlier = append(e.Earlier, newEntry(s, run))
-	}
-	e.More = len(of.Earlier) - len(e.Earlier)
-	return e
-}
+// ListedEarlier returns the earlier runs to list.
+func (e entry) ListedEarlier() []model.Run { return e.Earlier[:min(len(e.Earlier), maxEarlier)] }
+
+// More returns the number of earlier runs that are not listed.
+func (e entry) More() int { return max(0, len(e.Earlier)-maxEarlier) }
 
 // ControllerName returns the last part of the controller's name.
 func (e entry) ControllerName() string { return shortName(e.Controller) }
@@ -209,12 +203,10 @@ func headline(e *entry) string {
 // summarizeWrites summarizes the writes of a successful run.
 func summarizeWrites(e *entry) string {
 	var writes []writeCount
-	called := false
 	for i := range e.Steps {
 		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
 			writes = addWrite(writes, pastTense(w.Verb), writeTarget(w, &e.Object))
 		}
-		called = called || e.Steps[i].Call != nil
 	}
 	switch {
 	case len(writes) > 2:
@@ -225,8 +217,6 @@ func summarizeWrites(e *entry) string {
 			parts = append(parts, w.verb+" "+w.object+w.timesText())
 		}
 		return capitalize(strings.Join(parts, ", "))
-	case called:
-		return "No changes"
 	}
 	return "No changes"
 }

@@ -25,8 +25,6 @@ type runPage struct {
 // stepView is one step of a run.
 type stepView struct {
 	model.Step
-	// ID is the element ID.
-	ID string
 	// Bodies are the requests and responses to open.
 	Bodies []bodyLink
 	// RepeatReason is why the run repeated an earlier call. Revision labels the revision that
@@ -35,14 +33,6 @@ type stepView struct {
 	// PreviousURL is the run with the previous call; "" for none.
 	PreviousURL string
 	Fault       *fault
-	Changes     []actionView
-}
-
-// actionView is a planned write and its changes.
-type actionView struct {
-	model.Action
-	Sign string
-	More int
 }
 
 // bodyLink links to a request or response.
@@ -55,7 +45,7 @@ type bodyLink struct {
 
 // body is a request or response as text, or as a diff with the previous one.
 type body struct {
-	ID, Title string
+	ID        string
 	Text      string
 	Truncated bool
 	Diff      *diff.Text
@@ -65,9 +55,6 @@ type body struct {
 
 // maxBodyBytes limits the shown text.
 const maxBodyBytes = 512 << 10
-
-// maxActionFields limits the changes of a planned write.
-const maxActionFields = 30
 
 func showRun(req *request) error {
 	s, err := req.loadObject()
@@ -79,10 +66,10 @@ func showRun(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := runPage{pageObject: s, Entry: newEntry(s, run), Tab: "timeline"}
+	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run}), Tab: "timeline"}
 	shown := req.query("show")
 	if shown != "" {
-		if p.Body, err = loader.body(run, req.query("step"), shown); err != nil {
+		if p.Body, err = loader.body(&run, req.query("step"), shown); err != nil {
 			return err
 		}
 		if req.isFragment() {
@@ -90,7 +77,7 @@ func showRun(req *request) error {
 		}
 	}
 	loader.addTriggers(s, &p.Entry)
-	p.Steps = stepViews(s, &p.Entry)
+	p.Steps = stepViews(&p.Entry)
 	p.openBody()
 	if req.isFragment() {
 		return req.renderFragment("object_run", "run-detail", p)
@@ -140,10 +127,10 @@ func (p *runPage) openBody() {
 	}
 }
 
-func stepViews(s *pageObject, e *entry) []stepView {
+func stepViews(e *entry) []stepView {
 	views := make([]stepView, 0, len(e.Steps))
 	for i, step := range e.Steps {
-		view := stepView{Step: step, ID: e.ID + "-" + strconv.Itoa(i)}
+		view := stepView{Step: step}
 		switch {
 		case step.Call != nil:
 			view.RepeatReason, view.Revision = timeline.RepeatLabel(e.Steps, i), timeline.RevisionLabel(e.Steps, step.Call)
@@ -152,10 +139,8 @@ func stepViews(s *pageObject, e *entry) []stepView {
 				view.Fault = describeFault(step.Call.Error, step.Call.Fault, runFailedTitle)
 			}
 			if step.Call.Previous != 0 && view.RepeatReason == "" {
-				view.PreviousURL = runURL(s, e.Process, step.Call.Previous)
+				view.PreviousURL = runURL(e.of, e.Process, step.Call.Previous)
 			}
-		case step.Plan != nil:
-			view.Changes = actionViews(step.Plan.Actions)
 		case step.Write != nil && step.Write.Error != "":
 			view.Fault = describeFault(step.Write.Error, step.Write.Fault, runFailedTitle)
 		}
@@ -164,22 +149,22 @@ func stepViews(s *pageObject, e *entry) []stepView {
 	return views
 }
 
-func actionViews(actions []model.Action) []actionView {
-	views := make([]actionView, 0, len(actions))
-	for _, a := range actions {
-		view := actionView{Action: a, Sign: signOf(a.Verb)}
-		if len(a.Changes) > maxActionFields {
-			view.Changes, view.More = a.Changes[:maxActionFields], len(a.Changes)-maxActionFields
-		}
-		views = append(views, view)
-	}
-	return views
+// bodyID returns the element ID of a body.
+func bodyID(run *model.Run, step int, show string) string {
+	return runElementID(run) + "-" + strconv.Itoa(step) + "-" + show
 }
 
-// bodyID returns the element ID of a body.
-func bodyID(run model.Run, step int, show string) string {
-	return "run-" + run.Process + "-" + strconv.FormatUint(run.ID, 10) + "-" + strconv.Itoa(step) + "-" + show
+// bodyParts are the parts of a call with bodies.
+var bodyParts = []struct {
+	name, label string
+	of          func(*model.Call) json.RawMessage
+}{
+	{"request", "Request", func(call *model.Call) json.RawMessage { return call.Request }},
+	{"response", "Response", func(call *model.Call) json.RawMessage { return call.Response }},
 }
+
+// diffSuffix follows the name of a part to show its diff with the previous call.
+const diffSuffix = "-diff"
 
 func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 	call := e.Steps[step].Call
@@ -187,50 +172,47 @@ func bodyLinks(e *entry, step int, compared bool) []bodyLink {
 		return nil
 	}
 	var links []bodyLink
-	add := func(name, show string, bytes int) {
+	add := func(label, show string, bytes int) {
 		query := url.Values{"in": {e.Process}, "step": {strconv.Itoa(step)}, "show": {show}}
-		at, _, _ := strings.Cut(e.URL, "?")
-		links = append(links, bodyLink{Name: name, URL: at + "?" + query.Encode(), ID: bodyID(e.Run, step, show), Bytes: bytes})
+		at, _, _ := strings.Cut(e.URL(), "?")
+		links = append(links, bodyLink{Name: label, URL: at + "?" + query.Encode(), ID: bodyID(&e.Run, step, show), Bytes: bytes})
 	}
-	if len(call.Request) > 0 {
-		add("Request", "request", len(call.Request))
-		if compared {
-			add("Request, diff with the previous one", "request-diff", 0)
+	for _, part := range bodyParts {
+		size := len(part.of(call))
+		if size == 0 {
+			continue
 		}
-	}
-	if len(call.Response) > 0 {
-		add("Response", "response", len(call.Response))
+		add(part.label, part.name, size)
 		if compared {
-			add("Response, diff with the previous one", "response-diff", 0)
+			add(part.label+", diff with the previous one", part.name+diffSuffix, 0)
 		}
 	}
 	return links
 }
 
 // body returns the body of a step.
-func (l *runLoader) body(run model.Run, step, show string) (*body, error) {
+func (l *runLoader) body(run *model.Run, step, show string) (*body, error) {
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(run.Steps) || run.Steps[i].Call == nil {
 		return nil, notFound("The run has no call in step %q.", step)
 	}
-	call := run.Steps[i].Call
-	b := &body{ID: bodyID(run, i, show)}
-	switch show {
-	case "request":
-		b.Text, b.Truncated = diff.Pretty(call.Request, maxBodyBytes)
-	case "response":
-		b.Text, b.Truncated = diff.Pretty(call.Response, maxBodyBytes)
-	case "request-diff":
-		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Request })
-	case "response-diff":
-		l.diffWithPrevious(b, &run, i, func(a *model.Call) json.RawMessage { return a.Response })
-	default:
-		return nil, notFound("A call has no %q.", show)
+	name, compared := strings.CutSuffix(show, diffSuffix)
+	for _, part := range bodyParts {
+		if part.name != name {
+			continue
+		}
+		b := &body{ID: bodyID(run, i, show)}
+		if compared {
+			l.diffWithPrevious(b, run, i, part.of)
+			return b, nil
+		}
+		b.Text, b.Truncated = diff.Pretty(part.of(run.Steps[i].Call), maxBodyBytes)
+		if b.Text == "" {
+			b.EmptyReason = "No longer in memory."
+		}
+		return b, nil
 	}
-	if b.Text == "" && b.Diff == nil && b.EmptyReason == "" {
-		b.EmptyReason = "No longer in memory."
-	}
-	return b, nil
+	return nil, notFound("A call has no %q.", show)
 }
 
 // diffWithPrevious compares a part of a call with the previous call.

@@ -1,18 +1,8 @@
 package dashboard
 
-import (
-	"time"
+import "time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-)
-
-// timingBar shows how a run spent its time.
-type timingBar struct {
-	Parts []timingPart
-	Total time.Duration
-}
-
-// timingPart is one part of it. Offset and Width are in thousandths of the total.
+// timingPart is a part of a run's time. Offset and Width are in thousandths of the total.
 type timingPart struct {
 	Name          string
 	Took          time.Duration
@@ -21,8 +11,9 @@ type timingPart struct {
 
 const timingBarWidth = 1000
 
-// newTimingBar splits the time of a run into queue, hook calls, API writes, and other.
-func newTimingBar(run *model.Run) timingBar {
+// TimingBar splits the time of a run into queue, hook calls, API writes, and other.
+func (e entry) TimingBar() (parts []timingPart) {
+	run := &e.Run
 	var hooks, writes time.Duration
 	for _, step := range run.Steps {
 		switch {
@@ -38,19 +29,18 @@ func newTimingBar(run *model.Run) timingBar {
 		writes = run.Took - hooks
 	}
 	queued := max(0, run.QueuedFor)
-	b := timingBar{Total: queued + run.Took}
-	from := 0
+	from, total := 0, queued+run.Took
 	for _, part := range []timingPart{
 		{Name: "queue", Took: queued}, {Name: "hook", Took: hooks}, {Name: "writes", Took: writes},
 		{Name: "other", Took: run.Took - hooks - writes},
 	} {
-		if part.Took <= 0 || b.Total <= 0 {
+		if part.Took <= 0 || total <= 0 {
 			continue
 		}
 		part.Offset = from
-		part.Width = max(1, int(float64(part.Took)/float64(b.Total)*timingBarWidth))
+		part.Width = max(1, int(float64(part.Took)/float64(total)*timingBarWidth))
 		from += part.Width
-		b.Parts = append(b.Parts, part)
+		parts = append(parts, part)
 	}
-	return b
+	return parts
 }

@@ -17,9 +17,7 @@ import (
 // objectChange is an object that changed between two calls.
 type objectChange struct {
 	diff.ObjectChange
-	// Fields are the shown changes, More is the number of others.
-	Fields []model.Change
-	More   int
+	fieldChanges
 	// Authors are the field managers that changed it, if known.
 	Authors []string
 	// Others is the number of further objects.
@@ -74,7 +72,7 @@ func (l *runLoader) addTriggers(s *pageObject, e *entry) {
 	if len(e.Earlier) == 0 {
 		return
 	}
-	first := l.triggersOf(s, e.first)
+	first := l.triggersOf(s, *e.First())
 	e.Trigger = &first
 }
 
@@ -271,4 +269,12 @@ type fieldChanges struct {
 func significantFields(changes []model.Change) (shown fieldChanges) {
 	shown.Fields, shown.More = diff.Significant(changes, maxFields)
 	return shown
+}
+
+// maxActionFields limits the changes of a planned write.
+const maxActionFields = 30
+
+func firstFields(changes []model.Change) fieldChanges {
+	n := min(len(changes), maxActionFields)
+	return fieldChanges{changes[:n], len(changes) - n}
 }
