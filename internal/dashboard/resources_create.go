@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -71,36 +70,45 @@ func createObject(req *request) error {
 	if err != nil {
 		return err
 	}
+	return req.submitDraft(kind, object.Ref{}, func(d *draft, parsed map[string]any) error {
+		stored, err := req.create(kind, parsed)
+		if err != nil {
+			return req.renderRejected(d, err)
+		}
+		var made struct{ Metadata object.Ref }
+		if err := json.Unmarshal(stored, &made); err != nil {
+			return err
+		}
+		req.flash(kind.Kind + " " + made.Metadata.Name + " created.")
+		made.Metadata.Kind = kind
+		return req.redirect(objectURL(made.Metadata))
+	})
+}
+
+// submitDraft reads the form of a draft. It stores the object, or updates the form.
+func (req *request) submitDraft(kind object.Kind, ref object.Ref, store func(d *draft, parsed map[string]any) error) error {
 	done, err := req.acquireDraftSlot(req.context())
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := req.requireCreate(kind); err != nil {
-		return err
+	if ref.Name == "" {
+		if err := req.requireCreate(kind); err != nil {
+			return err
+		}
 	}
-	d := req.newDraft(kind, object.Ref{})
+	d := req.newDraft(kind, ref)
 	if err := d.readForm(req); err != nil {
 		return err
 	}
 	if req.applyButton(d) {
 		return req.renderDraft(d, 0)
 	}
-	parsed, err := d.parse()
-	if errors.Is(err, errInvalidInput) {
+	parsed, valid := d.parse()
+	if !valid {
 		return req.renderDraft(d, http.StatusUnprocessableEntity)
 	}
-	stored, err := req.create(kind, parsed)
-	if err != nil {
-		return req.renderRejected(d, err)
-	}
-	var made struct{ Metadata object.Ref }
-	if err := json.Unmarshal(stored, &made); err != nil {
-		return err
-	}
-	req.flash(kind.Kind + " " + made.Metadata.Name + " created.")
-	made.Metadata.Kind = kind
-	return req.redirect(objectURL(made.Metadata))
+	return store(d, parsed)
 }
 
 // create creates an object in its namespace.
@@ -152,30 +160,10 @@ func (req *request) renderRejected(d *draft, err error) error {
 	return req.renderDraft(d, p.Status)
 }
 
-// draftPage is the data of the edit page.
-type draftPage struct {
-	*draft
-	// Submit is the label of the submit button.
-	Title, Submit string
-	// InvalidFields are the fields with problems.
-	InvalidFields []*form.Field
-}
-
 func (req *request) renderDraft(d *draft, status int) error {
 	d.buildForm()
-	shown := draftPage{draft: d, Title: "New " + d.Kind.Kind, Submit: "Create"}
-	if d.Existing() {
-		shown.Title, shown.Submit = "Edit "+d.Ref.Name, "Save"
-	}
-	if d.Mode == modeForm {
-		d.Root.Walk(func(f *form.Field) {
-			if len(f.Problems) > 0 {
-				shown.InvalidFields = append(shown.InvalidFields, f)
-			}
-		})
-	}
 	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
 	return req.render(page{
-		Name: "resource_draft", Title: shown.Title, Section: "resources", Static: true, Status: status, Data: shown,
+		Name: "resource_draft", Title: d.Title(), Section: "resources", Static: true, Status: status, Data: d,
 	})
 }

@@ -6,106 +6,57 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"reflect"
-	"slices"
+	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // secretDigester computes digests with a key that never leaves the process.
 type secretDigester struct {
 	key []byte
-	// keyID identifies the key without revealing it.
-	keyID string
+	// prefix starts all digests. It identifies the key without revealing it.
+	prefix string
 }
+
+// digestPrefix starts the digests of all processes. With a brace, an annotation counts as one that
+// may hold a copy.
+const digestPrefix = "{digest "
 
 func newSecretDigester() *secretDigester {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
-	return &secretDigester{key, rand.Text()}
+	return &secretDigester{key, digestPrefix + rand.Text() + " "}
 }
 
-// secretDigests are digests of hidden values by path. A page carries them instead of the
-// values, to detect concurrent changes.
-type secretDigests map[string]string
-
-// keyIDEntry is the path of the key ID; no path of an object is empty.
-const keyIDEntry = ""
-
-// digest returns the digests of the hidden values of an object. They depend on the UID and the
-// path.
-func (s *secretDigester) digest(uid string, object, shown map[string]any) secretDigests {
-	made := secretDigests{}
-	s.add(made, uid, "", object, shown)
-	if len(made) > 0 {
-		made[keyIDEntry] = s.keyID
-	}
-	return made
-}
-
-func (s *secretDigester) add(to secretDigests, uid, path string, value, shown any) {
-	if reflect.DeepEqual(value, shown) {
-		return
-	}
-	members, are := value.(map[string]any)
-	showing, too := shown.(map[string]any)
-	if !are || !too {
+// digest replaces the values of a Secret with digests, which depend on the UID and the path. A
+// page carries them instead of the values, to detect concurrent changes.
+func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(path string, value any) string {
 		mac := hmac.New(sha256.New, s.key)
 		_ = json.NewEncoder(mac).Encode([]any{uid, path, value}) //nolint:errchkjson // It was JSON before.
-		to[path] = base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
-		return
-	}
-	for name, member := range members {
-		at := name
-		if path != "" {
-			at = path + "[" + name + "]"
+		return s.prefix + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+	})
+}
+
+// hideDigests replaces the digests in changes by words. Digests of another process cannot be
+// compared, so they count as a possible change.
+func (s *secretDigester) hideDigests(changes []model.Change) []model.Change {
+	for i := range changes {
+		c := &changes[i]
+		before, after := string(c.From), string(c.To)
+		isDigest := func(text string) bool { return strings.HasPrefix(text, `"`+digestPrefix) }
+		if isDigest(before) {
+			c.From = json.RawMessage(`"(not shown)"`)
 		}
-		s.add(to, uid, at, member, showing[name])
-	}
-}
-
-// String returns the digests as JSON; "" for none.
-func (s secretDigests) String() string {
-	if len(s) == 0 {
-		return ""
-	}
-	data, _ := json.Marshal(s) //nolint:errchkjson // Text can always be encoded.
-	return string(data)
-}
-
-func parseSecretDigests(text string) (secretDigests, error) {
-	if text == "" {
-		return secretDigests{}, nil
-	}
-	if err := object.LimitValues([]byte(text), form.MaxValues); err != nil {
-		return nil, fmt.Errorf("decode secret digests: %w", err)
-	}
-	var read secretDigests
-	if err := json.Unmarshal([]byte(text), &read); err != nil {
-		return nil, fmt.Errorf("decode secret digests: %w", err)
-	}
-	return read, nil
-}
-
-// changes returns the hidden values that changed. Added and removed values are visible without
-// digests. Digests of another process cannot be compared, so they count as a possible change.
-func (s secretDigests) changes(after secretDigests) []model.Change {
-	var found []model.Change
-	if len(s) > 0 && len(after) > 0 && s[keyIDEntry] != after[keyIDEntry] {
-		return []model.Change{{
-			Path: "hidden values", From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(may have changed)"`),
-		}}
-	}
-	for _, path := range slices.Sorted(maps.Keys(after)) {
-		if before := s[path]; before != "" && before != after[path] {
-			found = append(found, model.Change{
-				Path: path, From: json.RawMessage(`"(not shown)"`), To: json.RawMessage(`"(changed, not shown)"`),
-			})
+		switch {
+		case !isDigest(after):
+		case !isDigest(before):
+			c.To = json.RawMessage(`"(not shown)"`)
+		case strings.HasPrefix(before, `"`+s.prefix):
+			c.To = json.RawMessage(`"(changed, not shown)"`)
+		default:
+			c.To = json.RawMessage(`"(may have changed)"`)
 		}
 	}
-	return found
+	return changes
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
@@ -45,23 +46,46 @@ type draft struct {
 	Cancel string
 
 	form *form.Form
-	// base is the loaded object. formBase is the object that the form changes: base, unless the
-	// YAML was edited before.
-	base, formBase map[string]any
-	// secretDigests are the digests of hidden values of the loaded object.
-	secretDigests secretDigests
-	digester      *secretDigester
-	values        url.Values
+	// loaded is the loaded object with digests of hidden values, base with placeholders.
+	// formBase is the object that the form changes: base, unless the YAML was edited before.
+	loaded, base, formBase map[string]any
+	digester               *secretDigester
+	values                 url.Values
+}
+
+// Title is the title of the page.
+func (d *draft) Title() string {
+	if d.Existing() {
+		return "Edit " + d.Ref.Name
+	}
+	return "New " + d.Kind.Kind
+}
+
+// Submit is the label of the submit button.
+func (d *draft) Submit() string {
+	if d.Existing() {
+		return "Save"
+	}
+	return "Create"
+}
+
+// InvalidFields returns the fields with problems.
+func (d *draft) InvalidFields() (invalid []*form.Field) {
+	if d.Mode == modeForm {
+		d.Root.Walk(func(f *form.Field) {
+			if len(f.Problems) > 0 {
+				invalid = append(invalid, f)
+			}
+		})
+	}
+	return invalid
 }
 
 // Existing reports whether the object exists already.
 func (d *draft) Existing() bool { return d.Ref.Name != "" }
 
 // Base returns a hidden field of the page.
-func (d *draft) Base() string { return encodeObject(d.base) }
-
-// SecretDigests returns a hidden field of the page.
-func (d *draft) SecretDigests() string { return d.secretDigests.String() }
+func (d *draft) Base() string { return encodeObject(d.loaded) }
 
 // FormBase returns a hidden field of the page; "" if it equals Base.
 func (d *draft) FormBase() string {
@@ -74,6 +98,9 @@ func (d *draft) FormBase() string {
 // newDraft returns a draft of a kind. It has a form if the kind has a schema.
 func (req *request) newDraft(kind object.Kind, ref object.Ref) *draft {
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
+	if d.Existing() {
+		d.Cancel = objectURL(ref)
+	}
 	schema, known, err := req.api.Schema(req.context(), kind)
 	if err != nil {
 		d.Mode, d.NoFormReason = modeYAML, "No form for this kind: "+err.Error()+"."
@@ -107,10 +134,9 @@ func (d *draft) loadStored(stored json.RawMessage) error {
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	d.Version, _ = metadata["resourceVersion"].(string)
-	entered := editableFields(object)
-	d.base = maskSecrets(entered)
 	uid, _ := metadata["uid"].(string)
-	d.secretDigests = d.digester.digest(uid, entered, d.base)
+	d.loaded = d.digester.digest(uid, editableFields(object))
+	d.base = maskSecrets(d.loaded)
 	d.setObject(d.base)
 	return nil
 }
@@ -151,7 +177,10 @@ func (d *draft) readForm(req *request) error {
 		// Missing fields would count as removed.
 		return badRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
 	}
-	loaded := map[string]*map[string]any{"base": &d.base, "before": &d.formBase}
+	if d.Existing() && req.field("base") == "" {
+		return badRequest("The form is incomplete. Reload the page.")
+	}
+	loaded := map[string]*map[string]any{"base": &d.loaded, "before": &d.formBase}
 	if d.Mode == modeYAML && !d.Existing() {
 		loaded = nil // YAML of a new object is based on nothing.
 	}
@@ -162,12 +191,9 @@ func (d *draft) readForm(req *request) error {
 		}
 		*into = object
 	}
+	d.base = maskSecrets(d.loaded)
 	if d.formBase == nil {
 		d.formBase = d.base
-	}
-	var err error
-	if d.secretDigests, err = parseSecretDigests(req.field("digests")); err != nil {
-		return badRequest("The form is invalid: %v. Reload the page.", err)
 	}
 	return nil
 }
@@ -176,80 +202,68 @@ func (d *draft) readForm(req *request) error {
 func (d *draft) schemaUnavailable() error {
 	return &problem{
 		Status: http.StatusServiceUnavailable, Title: "Schema unavailable", Text: strings.TrimSuffix(d.NoFormReason, newKindHint),
-		Hint: "Your input is editable. Send it again in a moment.", Form: resubmittable(d.values),
+		Hint: "Your input is editable. Send it again in a moment.", Form: d.values,
 	}
 }
 
-// errInvalidInput means that the page already shows the problem.
-var errInvalidInput = errors.New("invalid input")
-
-// parse returns the object of the input.
-func (d *draft) parse() (map[string]any, error) {
+// parse returns the object of the input. If the input is invalid, it sets the problem that the
+// page shows.
+func (d *draft) parse() (object map[string]any, valid bool) {
 	if d.Mode == modeYAML {
-		return d.parseYAML()
+		object = d.parseYAML()
+	} else {
+		object = d.parseForm()
 	}
-	var err error
-	if d.Root, err = d.form.Read(d.values); err != nil {
-		return nil, d.setTooLarge(err)
-	}
-	object, problems := d.form.Object(d.Root)
-	if d.formBase != nil {
+	return object, object != nil && d.checkSecretValues(object)
+}
+
+// parseForm returns the object of the form; nil if it is invalid.
+func (d *draft) parseForm() map[string]any {
+	root, object, problems, err := d.readFields(d.values)
+	if err == nil && d.formBase != nil {
 		// Only the fields that the user changed are applied, and problems that existed before
 		// do not prevent other changes.
-		before, known, err := d.parseForm(d.form.Values(d.formBase))
-		if err != nil {
-			return nil, d.setTooLarge(err)
-		}
+		var before map[string]any
+		var known []form.Problem
+		_, before, known, err = d.readFields(d.form.Values(d.formBase))
 		object = form.Apply(d.formBase, form.Patch(before, object))
-		problems = newProblems(problems, known)
+		problems = slices.DeleteFunc(problems, func(p form.Problem) bool {
+			return slices.ContainsFunc(known, func(k form.Problem) bool { return k.Field == p.Field && k.Message == p.Message })
+		})
 	}
+	if err != nil {
+		d.Problem = capitalize(err.Error()) + "."
+		return nil
+	}
+	d.Root = root
 	if len(problems) > 0 {
-		d.Problems = append(d.Problems, d.Root.AddProblems(problems)...)
+		d.addProblems(problems)
 		d.Problem = "Some fields are missing or invalid."
-		return nil, errInvalidInput
+		return nil
 	}
-	return d.checkSecretValues(object)
+	return object
 }
 
-func (d *draft) parseForm(values url.Values) (map[string]any, []form.Problem, error) {
+func (d *draft) readFields(values url.Values) (*form.Field, map[string]any, []form.Problem, error) {
 	root, err := d.form.Read(values)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	object, problems := d.form.Object(root)
-	return object, problems, nil
+	return root, object, problems, nil
 }
 
-// setTooLarge reports a form that cannot be read.
-func (d *draft) setTooLarge(err error) error {
-	d.Problem = capitalize(err.Error()) + "."
-	return errInvalidInput
-}
-
-func newProblems(problems, known []form.Problem) []form.Problem {
-	var left []form.Problem
-	for _, p := range problems {
-		isKnown := false
-		for _, k := range known {
-			isKnown = isKnown || k.Field == p.Field && k.Message == p.Message
-		}
-		if !isKnown {
-			left = append(left, p)
-		}
-	}
-	return left
-}
-
-func (d *draft) parseYAML() (map[string]any, error) {
+// parseYAML returns the object of the YAML; nil if it is invalid.
+func (d *draft) parseYAML() map[string]any {
 	value, err := form.ParseYAML(d.Text)
 	if err != nil {
 		d.Problem = err.Error()
-		return nil, errInvalidInput
+		return nil
 	}
 	object, is := value.(map[string]any)
 	if !is {
 		d.Problem = "This is not an object: it needs apiVersion and kind."
-		return nil, errInvalidInput
+		return nil
 	}
 	for name, want := range map[string]string{"apiVersion": apiVersion(d.Kind), "kind": d.Kind.Kind} {
 		if _, there := object[name]; !there {
@@ -257,24 +271,22 @@ func (d *draft) parseYAML() (map[string]any, error) {
 		}
 		if object[name] != want {
 			d.Problem = fmt.Sprintf("%s is %v, but must be %s on this page.", name, object[name], want)
-			return nil, errInvalidInput
+			return nil
 		}
 	}
-	return d.checkSecretValues(object)
+	return object
 }
 
 // checkSecretValues rejects placeholders of values that do not exist.
-func (d *draft) checkSecretValues(object map[string]any) (map[string]any, error) {
-	var problems []form.Problem
-	for _, path := range missingSecretValues(d.base, object) {
-		problems = append(problems, form.Problem{Field: path, Message: "There is no current value. Enter one."})
+func (d *draft) checkSecretValues(object map[string]any) (valid bool) {
+	missing := missingSecretValues(d.base, object)
+	if len(missing) > 0 {
+		d.Problem = "A value is missing."
 	}
-	if len(problems) == 0 {
-		return object, nil
+	for _, path := range missing {
+		d.addProblems([]form.Problem{{Field: path, Message: "There is no current value. Enter one."}})
 	}
-	d.Problem = "A value is missing."
-	d.addProblems(problems)
-	return nil, errInvalidInput
+	return len(missing) == 0
 }
 
 // addProblems adds problems to their fields, or to the page.
@@ -311,12 +323,10 @@ func (d *draft) switchMode(to string) {
 	if to == d.Mode || to == modeForm && d.form == nil {
 		return
 	}
-	object, err := d.parse()
-	if err != nil {
-		return
+	if object, valid := d.parse(); valid {
+		d.setObject(object)
+		d.Mode, d.Root = to, nil
 	}
-	d.setObject(object)
-	d.Mode, d.Root = to, nil
 }
 
 // buildForm builds the fields if necessary.

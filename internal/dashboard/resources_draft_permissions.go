@@ -3,8 +3,6 @@ package dashboard
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
@@ -81,7 +79,7 @@ func (req *request) requireAccess(verb string, kind object.Kind, namespace, name
 		return req.accessUnknown(err)
 	}
 	p := permissionProblem(userclient.Permission{User: req.identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group, Namespace: namespace})
-	p.Form = resubmittable(req.r.PostForm)
+	p.Form = req.r.PostForm
 	return p
 }
 
@@ -92,24 +90,10 @@ func (req *request) accessUnknown(err error) error {
 	}
 	p := *problemOf(err)
 	p.AutoRetry = false
-	if p.Form = resubmittable(req.r.PostForm); p.Form != nil {
+	if p.Form = req.r.PostForm; len(p.Form) > 0 {
 		p.Hint = "Your input is kept. Send it again when the API server responds."
 	}
 	return &p
-}
-
-// resubmittable returns a form to send again, without its CSRF token.
-func resubmittable(sent url.Values) url.Values {
-	if len(sent) == 0 {
-		return nil
-	}
-	again := make(url.Values, len(sent))
-	for name, values := range sent {
-		if name != "csrf" {
-			again[name] = slices.Clone(values)
-		}
-	}
-	return again
 }
 
 // acquireDraftSlot waits for a free slot.

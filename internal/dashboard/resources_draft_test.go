@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -54,8 +53,8 @@ func TestDraftKeepsHiddenFields(t *testing.T) {
 	d := newTestDraft(t, storedShop)
 	d.values.Set(".spec.size", "2")
 	form.Remove(d.values, ".spec.tags[0]")
-	object, err := d.parse()
-	if err != nil {
+	object, valid := d.parse()
+	if !valid {
 		t.Fatal(d.Problem, d.Problems)
 	}
 	if got := compactJSON(form.Patch(d.base, object)); got != `{"spec":{"size":2,"tags":null}}` {
@@ -76,8 +75,8 @@ func TestSwitchingModeKeepsInput(t *testing.T) {
 	d.Text = strings.ReplaceAll(d.Text, "x/y", "z/y")
 	d.switchMode(modeForm)
 	d.values.Set(".spec.name", "new")
-	object, err := d.parse()
-	if err != nil {
+	object, valid := d.parse()
+	if !valid {
 		t.Fatal(d.Problem, d.Problems)
 	}
 	want := `{"metadata":{"finalizers":["z/y"]},"spec":{"name":"new","size":2}}`
@@ -174,8 +173,8 @@ func TestYAMLErrors(t *testing.T) {
 	} {
 		d := newTestDraft(t, "")
 		d.Mode, d.Text = modeYAML, text
-		if _, err := d.parse(); !errors.Is(err, errInvalidInput) || !strings.Contains(d.Problem, says) {
-			t.Errorf("%q: %v, %q", text, err, d.Problem)
+		if _, valid := d.parse(); valid || !strings.Contains(d.Problem, says) {
+			t.Errorf("%q: %t, %q", text, valid, d.Problem)
 		}
 	}
 }
@@ -193,8 +192,8 @@ func TestSecretValuesAreNotSent(t *testing.T) {
 		strings.Replace(d.Text, "a: (unchanged)", "a: bmV3", 1): `{"data":{"a":"bmV3"}}`,
 	} {
 		d.Text = text
-		object, err := d.parse()
-		if err != nil {
+		object, valid := d.parse()
+		if !valid {
 			t.Fatal(d.Problem)
 		}
 		if got := compactJSON(form.Patch(d.base, object)); got != want {
@@ -202,8 +201,8 @@ func TestSecretValuesAreNotSent(t *testing.T) {
 		}
 	}
 	d.Text = "metadata: {name: a}\ndata: {b: (unchanged)}"
-	if _, err := d.parse(); !errors.Is(err, errInvalidInput) || len(d.Problems) != 1 || d.Problems[0].Field != "data[b]" {
-		t.Errorf("a value that is not there is kept: %v, %v", err, d.Problems)
+	if _, valid := d.parse(); valid || len(d.Problems) != 1 || d.Problems[0].Field != "data[b]" {
+		t.Errorf("a value that is not there is kept: %t, %v", valid, d.Problems)
 	}
 }
 
@@ -223,8 +222,8 @@ func TestSwitchingModeKeepsInvalidNumbers(t *testing.T) {
 	if d.Mode != modeForm || !found {
 		t.Fatalf("as %s, the form does not show what was entered", d.Mode)
 	}
-	object, err := d.parse()
-	if err != nil || compactJSON(form.Patch(d.base, object)) != `{"spec":{"size":"three"}}` {
-		t.Errorf("what is sent to be refused is %s, %v", compactJSON(object), err)
+	object, valid := d.parse()
+	if !valid || compactJSON(form.Patch(d.base, object)) != `{"spec":{"size":"three"}}` {
+		t.Errorf("what is sent to be refused is %s, %t", compactJSON(object), valid)
 	}
 }

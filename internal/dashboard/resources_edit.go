@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"reflect"
@@ -26,7 +25,6 @@ func showEdit(req *request) error {
 		return err
 	}
 	d := req.newDraft(ref.Kind, ref)
-	d.Cancel = objectURL(ref)
 	if err := d.loadStored(stored); err != nil {
 		return err
 	}
@@ -43,27 +41,9 @@ func saveObject(req *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := req.acquireDraftSlot(req.context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	d := req.newDraft(ref.Kind, ref)
-	d.Cancel = objectURL(ref)
-	if err := d.readForm(req); err != nil {
-		return err
-	}
-	if d.base == nil {
-		return badRequest("The form is incomplete. Reload the page.")
-	}
-	if req.applyButton(d) {
-		return req.renderDraft(d, 0)
-	}
-	object, err := d.parse()
-	if errors.Is(err, errInvalidInput) {
-		return req.renderDraft(d, http.StatusUnprocessableEntity)
-	}
-	return req.save(d, form.Patch(d.base, object))
+	return req.submitDraft(ref.Kind, ref, func(d *draft, object map[string]any) error {
+		return req.save(d, form.Patch(d.base, object))
+	})
 }
 
 // maxConflicts is how often to retry a conflict without visible changes, such as a status
@@ -116,17 +96,16 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 	if err != nil {
 		return false, err
 	}
-	loaded, digests := d.base, d.secretDigests
+	loaded := d.loaded
 	if err := d.loadStored(stored); err != nil {
 		return false, err
 	}
-	hidden := digests.changes(d.secretDigests)
-	d.Changes = append(diffObjects(loaded, d.base), hidden...)
+	d.Changes = d.digester.hideDigests(diffObjects(loaded, d.loaded))
 	d.setObject(form.Apply(d.base, patch))
 	d.Root = nil
 	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
 	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
-	return reflect.DeepEqual(loaded, d.base) && len(hidden) == 0, nil
+	return reflect.DeepEqual(loaded, d.loaded), nil
 }
 
 func diffObjects(before, after map[string]any) []model.Change {

@@ -12,13 +12,18 @@ import (
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
 const unchangedValue = "(unchanged)"
 
-// maskSecrets returns an object without the values of a Secret.
+// maskSecrets hides the values of a Secret, or their digests.
 func maskSecrets(entered map[string]any) map[string]any {
+	return replaceSecretValues(entered, func(string, any) string { return unchangedValue })
+}
+
+// replaceSecretValues returns an object with other values of a Secret.
+func replaceSecretValues(entered map[string]any, text func(path string, value any) string) map[string]any {
 	if !object.IsSecret(entered) {
 		return entered
 	}
 	masked := runtime.DeepCopyJSON(entered)
-	object.MaskSecret(masked, unchangedValue)
+	object.ReplaceSecretValues(masked, text)
 	return masked
 }
 

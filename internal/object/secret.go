@@ -24,6 +24,11 @@ func IsSecretField(path string) bool {
 // MaskSecret replaces the values of a Secret, or of a patch of one, with a text: data,
 // stringData, and annotations that may hold copies. It returns how many.
 func MaskSecret(secret map[string]any, text string) (masked int) {
+	return ReplaceSecretValues(secret, func(string, any) string { return text })
+}
+
+// ReplaceSecretValues is MaskSecret with a text for each path and value.
+func ReplaceSecretValues(secret map[string]any, text func(path string, value any) string) (masked int) {
 	all := func(string, any) bool { return true }
 	masked = maskMembers(secret, "data", text, all) + maskMembers(secret, "stringData", text, all)
 	if metadata, is := secret["metadata"].(map[string]any); is {
@@ -33,15 +38,15 @@ func MaskSecret(secret map[string]any, text string) (masked int) {
 }
 
 // maskMembers masks the chosen members of a field, or the whole field if it is malformed.
-func maskMembers(object map[string]any, field, text string, chosen func(name string, value any) bool) (masked int) {
+func maskMembers(object map[string]any, field string, text func(path string, value any) string, chosen func(name string, value any) bool) (masked int) {
 	members, is := object[field].(map[string]any)
 	if !is && object[field] != nil {
-		object[field] = text
+		object[field] = text(field, object[field])
 		return 1
 	}
 	for name, value := range members {
 		if value != nil && chosen(name, value) {
-			members[name] = text
+			members[name] = text(field+"["+name+"]", value)
 			masked++
 		}
 	}
