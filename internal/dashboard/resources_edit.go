@@ -100,7 +100,7 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 	if err := d.loadStored(stored); err != nil {
 		return false, err
 	}
-	d.Changes = d.digester.hideDigests(diffObjects(loaded, d.loaded))
+	d.Changes = diffObjects(loaded, d.loaded)
 	d.setObject(form.Apply(d.base, patch))
 	d.Root = nil
 	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
