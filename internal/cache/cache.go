@@ -72,6 +72,9 @@ type Event struct {
 	Old, New *object.Object
 }
 
+// Object returns the new object, or the deleted one.
+func (e Event) Object() *object.Object { return cmp.Or(e.New, e.Old) }
+
 // Options of a Cache. The zero value works.
 type Options struct {
 	// Log defaults to slog.Default.

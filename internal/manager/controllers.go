@@ -123,7 +123,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.reportStatuses); return nil })
-	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crdDrift.work); return nil })
+	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crds.Correct); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })
 	return group.Wait()
 }
@@ -135,12 +135,8 @@ func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) 
 		if !cs.enqueueing.Load() {
 			return
 		}
-		if e.New == nil {
-			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Old.Name()}, queue.Cause{Kind: queue.ParentChanged})
-			return
-		}
-		if e.Old == nil || e.Old.UID() != e.New.UID() || e.Old.IntentDigest() != e.New.IntentDigest() {
-			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.New.Name()}, queue.Cause{Kind: queue.ParentChanged})
+		if e.Old == nil || e.New == nil || !unchanged(e.New, e.Old) {
+			cs.queue.Add(queue.Key{Namespace: kind.Name, Name: e.Object().Name()}, queue.Cause{Kind: queue.ParentChanged})
 		}
 	}
 }
@@ -148,12 +144,12 @@ func (cs *controllerSet) controllerChanged(kind compile.Kind) func(cache.Event) 
 // crdChanged enqueues the controllers that use a changed CRD, and all that do not run. The
 // running ones were compiled with the CRDs that appear in the first list.
 func (cs *controllerSet) crdChanged(e cache.Event) {
-	cs.manager.crdDrift.changed(e)
+	cs.manager.crds.Changed(e)
 	cs.enqueueUsers(e, queue.RelatedChanged)
 }
 
 func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
-	name := changedName(e)
+	name := e.Object().Name()
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
@@ -161,13 +157,6 @@ func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 			cs.queue.Add(key, queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
 		}
 	}
-}
-
-func changedName(e cache.Event) string {
-	if e.New == nil {
-		return e.Old.Name()
-	}
-	return e.New.Name()
 }
 
 // processQueue starts, replaces and stops controllers, one at a time.
@@ -331,7 +320,7 @@ func (cs *controllerSet) recordEvent(key queue.Key, event hook.Event) {
 func (cs *controllerSet) stopAll() {
 	cs.queue.Close()
 	cs.releaseQueue.Close()
-	cs.manager.crdDrift.queue.Close()
+	cs.manager.crds.Close()
 	for _, r := range cs.runningControllers() {
 		r.shutdown()
 	}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"log/slog"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // newTestControllers returns the controllers of a Manager that has nothing else.
 func newTestControllers(m *Manager) *controllerSet {
 	m.controllers, m.inFlight = newControllerSet(m), newInFlight()
-	m.options.Config = &rest.Config{}
+	m.options.Config, m.crds = &rest.Config{}, cmp.Or(m.crds, crds.NewInstaller(crds.Options{}))
 	m.webhooks = newWebhooks(m)
 	return m.controllers
 }

@@ -22,7 +22,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 		return len(events) == 1 && strings.HasPrefix(events[0], "shops.example.org DefinitionDeleted deleted while setpoint runs; restart setpoint to recreate it")
 	})
 	// A new leader election does not recreate it.
-	if err := m.installCRDs(t.Context()); err != nil {
+	if err := m.crds.Install(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if applied, _ := s.counts(); applied != 1 {

@@ -58,8 +58,8 @@ func (cs *controllerSet) goControllerIndex(key queue.Key) int {
 
 // runGoControllers runs the controllers of a Go program until the context ends.
 func (cs *controllerSet) runGoControllers(ctx context.Context) error {
-	for _, d := range cs.manager.crds {
-		cs.watchCRD(d.Name())
+	for _, name := range cs.manager.crds.Names() {
+		cs.watchCRD(name)
 	}
 	defer cs.stopAll()
 	group, ctx := errgroup.WithContext(ctx)

@@ -386,7 +386,7 @@ func TestCRDUpgrades(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		return m.installCRDs(t.Context())
+		return m.crds.Install(t.Context())
 	}
 	for range 2 {
 		if err := install(shopsManifest, false); err != nil {

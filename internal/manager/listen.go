@@ -55,7 +55,7 @@ func (m *Manager) checkReady() error {
 		}
 		return errors.New("starting")
 	}
-	if err := m.deletedCRDs.err(m.recreateFlag()); err != nil {
+	if err := m.crds.CheckDeleted(); err != nil {
 		return err
 	}
 	if err := m.controllers.checkSynced(); err != nil {

@@ -39,13 +39,10 @@ import (
 
 // Manager runs controllers against one cluster.
 type Manager struct {
-	options Options
-	log     *slog.Logger
-	client  rest.Interface
-	// crds are the CRDs to install.
-	crds            []crds.Manifest
-	deletedCRDs     deletedCRDs
-	crdDrift        *driftCorrector
+	options         Options
+	log             *slog.Logger
+	client          rest.Interface
+	crds            *crds.Installer
 	store           *cache.Cache
 	metrics         *serving.Metrics
 	events          *eventWriter
@@ -72,15 +69,11 @@ func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	installs, err := crdsToInstall(o)
-	if err != nil {
-		return nil, err
-	}
 	client, err := newClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, crds: installs, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
@@ -91,14 +84,14 @@ func New(o Options) (*Manager, error) {
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.metrics = serving.NewMetrics()
 	m.events = newEventWriter(client, o)
+	if m.crds, err = newInstaller(m); err != nil {
+		return nil, err
+	}
 	m.metacontrollers = conflicts.NewDetector(client, m.leader.IsLease)
 	m.controllers = newControllerSet(m)
 	m.webhooks = newWebhooks(m)
 	if m.processLease != nil {
 		m.processLease.onHeld = m.webhooks.Publish
-	}
-	if m.crdDrift, err = newDriftCorrector(m); err != nil {
-		return nil, err
 	}
 	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
 	m.leader.RegisterMetric(m.metrics.Registry)
@@ -175,7 +168,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 	return compile.Environment{
 		Resolve:       m.resolve,
 		ResolveKind:   m.resolveKind,
-		StatusOf:      m.statusSchema,
+		StatusOf:      m.crds.StatusOf,
 		Dial:          m.options.Dial,
 		Routed:        m.options.Routed,
 		UserAgent:     "setpoint/" + m.options.Version,

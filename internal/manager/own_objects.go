@@ -21,8 +21,6 @@ func (m *Manager) ownObjects() register.ExemptObjects {
 			own.Secrets = append(own.Secrets, secret)
 		}
 	}
-	for _, d := range m.crds {
-		own.CRDs = append(own.CRDs, d.Name())
-	}
+	own.CRDs = m.crds.Names()
 	return own
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
@@ -248,7 +249,7 @@ func TestProcessLeaseName(t *testing.T) {
 // Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
 // from Setpoint itself.
 func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	m := &Manager{options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
+	m := &Manager{crds: crds.NewInstaller(crds.Options{}), options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
 	exempt := m.ownObjects().Leases
 	for _, want := range []string{"shop", processLeaseName(m.options)} {
 		if !slices.Contains(exempt, types.NamespacedName{Namespace: "ops", Name: want}) {

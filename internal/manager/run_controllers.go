@@ -20,7 +20,7 @@ func (m *Manager) runControllers(ctx context.Context) error {
 	defer stopLeading()
 	worked, led := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- m.watchAndRun(ctx) }()
-	go func() { led <- m.leader.Run(leaderCtx, m.installCRDs) }()
+	go func() { led <- m.leader.Run(leaderCtx, m.crds.Install) }()
 	late := m.shutdownDeadline(ctx)
 	select {
 	case <-late.Done():
@@ -73,6 +73,6 @@ func (m *Manager) watchAndRun(ctx context.Context) error {
 	if err := m.awaitCRDsAsStandby(ctx); err != nil {
 		return err
 	}
-	defer m.watchCRDs(ctx)()
+	defer m.crds.Watch(ctx, m.store, len(m.options.GoControllers) > 0)()
 	return m.controllers.run(ctx)
 }

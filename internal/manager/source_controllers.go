@@ -44,7 +44,7 @@ func (cs *controllerSet) snapshots() []controllerSnapshot {
 		if kind := cs.kinds[key.Namespace]; kind != nil {
 			s.resource = kind.Resource
 			if s.stored = kind.view.Get("", key.Name); s.stored != nil {
-				s.previous, s.crd = written.previous(s.stored), cs.manager.crdDrift.currentCondition(kind.Kind)
+				s.previous, s.crd = written.previous(s.stored), cs.crdCondition(kind)
 			}
 		}
 		all = append(all, s)

@@ -63,7 +63,7 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 		return
 	}
 	previous := subject.lastReported.previous(stored)
-	status := subject.status(previous, cs.manager.crdDrift.currentCondition(cs.kinds[key.Namespace].Kind))
+	status := subject.status(previous, cs.crdCondition(cs.kinds[key.Namespace]))
 	if equality.Semantic.DeepEqual(previous, status) {
 		return
 	}

@@ -13,13 +13,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// schema has the fields of a CRD that can break stored objects.
+// schema has the fields of a CRD that can break stored objects, and which versions are served.
 type schema struct {
 	Spec struct {
+		Group    string
 		Scope    string
 		Names    struct{ Kind, Plural string }
 		Versions []struct {
 			Name   string
+			Served bool
 			Schema struct{ OpenAPIV3Schema *fieldSchema }
 		}
 	}

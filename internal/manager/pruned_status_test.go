@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,59 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
-
-// Fault M1: a change of a CRD is corrected once per manager; a repeated change is reported.
-func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
-	helm, ours := crdState{name: "crd", manager: "helm"}, crdState{name: "crd", manager: "helm", current: true}
-	flux := crdState{name: "crd", manager: "flux"}
-	for _, c := range []struct {
-		name string
-		skip bool
-		seen []crdState
-		want string
-	}{
-		{"unchanged", false, []crdState{ours}, "CRDCurrent"},
-		{"changed", false, []crdState{helm, ours}, "correct CRDCurrent"},
-		{"changed back", false, []crdState{helm, ours, helm}, `correct CRDCurrent CRDChangedBack "helm"`},
-		{"and again", false, []crdState{helm, ours, helm, helm}, `correct CRDCurrent CRDChangedBack "helm" CRDChangedBack "helm"`},
-		{"by another", false, []crdState{helm, ours, flux, ours, flux}, `correct CRDCurrent correct CRDCurrent CRDChangedBack "flux"`},
-		{"given up by others", false, []crdState{helm, helm, ours}, `correct CRDChangedBack "helm" CRDCurrent`},
-		{"skipped", true, []crdState{helm, helm, ours}, `CRDSkipped "helm" CRDSkipped "helm" CRDCurrent`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			u := crdCorrections{skip: c.skip}
-			var got []string
-			for _, now := range c.seen {
-				condition, correct := u.decide(now)
-				switch {
-				case correct:
-					u.correct(now)
-					got = append(got, "correct")
-				case condition.ok:
-					got = append(got, condition.reason)
-				default:
-					if !strings.Contains(condition.message, now.name) {
-						t.Errorf("does not name the CRD: %s", condition.message)
-					}
-					got = append(got, condition.reason, fmt.Sprintf("%q", inQuotes(condition.message, "helm", "flux")))
-				}
-			}
-			if text := strings.Join(got, " "); text != c.want {
-				t.Errorf("got %s, want %s", text, c.want)
-			}
-		})
-	}
-}
-
-// inQuotes returns the first of the names that a message quotes.
-func inQuotes(message string, names ...string) string {
-	for _, name := range names {
-		if strings.Contains(message, fmt.Sprintf("%q", name)) {
-			return name
-		}
-	}
-	return ""
-}
 
 // Fault M1: a status that the schema prunes is written once, and again when the CRD changes.
 func TestPrunedStatusIsWrittenOnce(t *testing.T) {
@@ -133,7 +79,7 @@ func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *c
 	t.Cleanup(m.store.Close)
 	m.events = newEventWriter(client, Options{})
 	t.Cleanup(m.events.close)
-	if m.crdDrift, err = newDriftCorrector(m); err != nil {
+	if m.crds, err = newInstaller(m); err != nil {
 		t.Fatal(err)
 	}
 	cs := newTestControllers(m)

@@ -1,0 +1,65 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+)
+
+// newInstaller returns the installer of the CRDs of controllers, unless SkipCRDs is set or a Go
+// program declares all controllers, and of those of the options. An upgrade of Setpoint's own
+// CRDs is never refused.
+func newInstaller(m *Manager) (*crds.Installer, error) {
+	o := &m.options
+	installer := crds.Options{
+		Skip: o.SkipCRDs, Recreate: o.RecreateCRDs, RecreateFlag: "--crds=recreate", Program: m.name(),
+		Client: m.client, Log: m.log, Resolve: m.resolve,
+		Leads:   func() bool { return m.leader.Leads() },
+		EventAt: m.events.EventAt,
+		Checked: func() { m.controllers.resetReported() },
+	}
+	var err error
+	if installer.Install, err = crds.Parse(o.CRDs, o.AllowBreakingCRDs); err != nil {
+		return nil, fmt.Errorf("read the CRDs of the program: %w", err)
+	}
+	if len(o.GoControllers) > 0 {
+		installer.RecreateFlag = "--recreate-crds"
+		return crds.NewInstaller(installer), nil
+	}
+	texts, err := crd.All()
+	if err == nil {
+		installer.Corrected, err = crds.Parse(texts, true)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs in the binary: %w", err)
+	}
+	if !o.SkipCRDs {
+		installer.Install = slices.Concat(installer.Corrected, installer.Install)
+	}
+	return crds.NewInstaller(installer), nil
+}
+
+// awaitCRDsAsStandby waits until the CRDs are served that the leader installs. A leader of
+// an older release never installs them: it stops in a rolling update as soon as this
+// replica is ready.
+func (m *Manager) awaitCRDsAsStandby(ctx context.Context) error {
+	if m.leader.Leads() {
+		return nil
+	}
+	m.awaitingCRDs.Store(m.crds.Missing(ctx))
+	defer m.awaitingCRDs.Store(false)
+	return m.crds.Await(ctx)
+}
+
+// crdCondition returns the condition CRDCurrent of a controller kind.
+func (cs *controllerSet) crdCondition(kind *controllerKind) conditionState {
+	if problem := cs.manager.crds.Problem(kind.Resource); problem != nil {
+		return conditionState{false, failure.Reason(problem, ""), problem.Error()}
+	}
+	return conditionState{true, setpoint.ReasonCRDCurrent, "the CRD is the one of this Setpoint version"}
+}

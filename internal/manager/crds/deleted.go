@@ -1,0 +1,114 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// reasonCRDDeleted: a user deleted a CRD that Setpoint installed; Setpoint creates it again at its
+// next start.
+const reasonCRDDeleted = "DefinitionDeleted"
+
+// wanted returns the CRDs to install. Those deleted while this process runs stay deleted, also
+// after a new leader election.
+func (i *Installer) wanted() []Manifest {
+	if i.options.Recreate {
+		return i.options.Install
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(i.options.Install), func(d Manifest) bool { return i.deleted[d.Name()] })
+}
+
+// CheckDeleted returns an error if CRDs are deleted.
+func (i *Installer) CheckDeleted() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.deleted) == 0 {
+		return nil
+	}
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again, or start it with %s",
+		strings.Join(slices.Sorted(maps.Keys(i.deleted)), ", "), i.options.RecreateFlag)
+}
+
+// Watch watches the installed CRDs until the returned function is called: all of them, or each
+// by its name, since a Go program may be allowed to watch only its own CRDs.
+func (i *Installer) Watch(ctx context.Context, store *cache.Cache, byName bool) (closeAll func()) {
+	installed := map[string]Manifest{}
+	for _, d := range i.options.Install {
+		installed[d.Name()] = d
+	}
+	names := slices.Sorted(maps.Keys(installed))
+	if !byName && len(names) > 0 {
+		names = []string{""}
+	}
+	var views []*cache.View
+	for _, name := range names {
+		views = append(views, store.Watch(cache.Selection{Resource: Resource, Name: name, Metadata: true}, func(e cache.Event) {
+			if d, ours := installed[e.Object().Name()]; ours {
+				i.observe(ctx, d, e.New != nil)
+			}
+		}))
+	}
+	return func() {
+		for _, view := range views {
+			view.Close()
+		}
+	}
+}
+
+// setDeleted stores whether a CRD is deleted and reports whether that changed.
+func (i *Installer) setDeleted(name string, deleted bool) (changed bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.deleted[name]
+	delete(i.deleted, name)
+	if deleted {
+		i.deleted[name] = true
+	}
+	return before != deleted
+}
+
+// observe handles the creation or deletion of a CRD.
+func (i *Installer) observe(ctx context.Context, d Manifest, exists bool) {
+	o := &i.options
+	switch changed := i.setDeleted(d.Name(), !exists); {
+	case !changed || ctx.Err() != nil:
+	case exists:
+		o.Log.Info("CRD exists again", "crd", d.Name())
+	case o.Recreate:
+		o.Log.Warn("CRD was deleted; recreating it", "crd", d.Name())
+		i.recordDeletion(d, o.Program+" recreates it")
+		go i.recreate(ctx, d)
+	default:
+		o.Log.Error("CRD was deleted; restart this program to recreate it, or start it with the option", "crd", d.Name(), "option", o.RecreateFlag)
+		i.recordDeletion(d, "restart "+o.Program+" to recreate it, or start it with "+o.RecreateFlag)
+	}
+}
+
+// recreate installs a deleted CRD, in the leader.
+func (i *Installer) recreate(ctx context.Context, d Manifest) {
+	if !i.options.Leads() {
+		return
+	}
+	if err := i.installWithRetry(ctx, d); err != nil && ctx.Err() == nil {
+		i.options.Log.Error("CRD was not recreated", "crd", d.Name(), "error", failure.OneLine(err))
+	}
+}
+
+// recordDeletion records an event about a deleted CRD and what follows.
+func (i *Installer) recordDeletion(d Manifest, next string) {
+	i.options.EventAt(hook.ObjectEvent{
+		APIVersion: Resource.APIVersion(), Kind: Resource.Kind, Name: d.Name(),
+		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: "deleted while " + i.options.Program + " runs; " + next},
+	})
+}
