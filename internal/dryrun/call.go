@@ -9,7 +9,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -51,10 +50,10 @@ type Timer struct {
 }
 
 // planHandlers calls the handlers of the object and sends their writes as dry runs.
-func (s target) planHandlers(ctx context.Context, r *manager.DryRun, into *Object) {
-	preview, err := r.RunHandlers(ctx, s.program, handle.DryRunRequest{Key: s.key, Object: s.manifest, SkipCalls: s.callsOnly})
+func (s target) planHandlers(ctx context.Context, r *run, into *Object) {
+	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handle.DryRunRequest{Key: s.key, Object: s.manifest, SkipCalls: s.callsOnly})
 	if err != nil {
-		into.Error = newProblem(err)
+		into.Error = newProblem(r.withWatchErr(ctx, err))
 		return
 	}
 	into.Skipped, into.GivenUp, into.RecordChanged = preview.SkipReason, preview.GaveUp, preview.StateChanged
@@ -66,7 +65,7 @@ func (s target) planHandlers(ctx context.Context, r *manager.DryRun, into *Objec
 		c.dryRun(ctx, r, call.Writes)
 		into.Calls = append(into.Calls, c)
 	}
-	if err := into.diffObject(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Object); err != nil {
+	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Object); err != nil {
 		into.Error = newProblem(err)
 	}
 	record := `metadata.annotations["` + preview.HandledAnnotation + `"]`
@@ -101,7 +100,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 }
 
 // dryRun sends the writes of a response as dry runs.
-func (c *Call) dryRun(ctx context.Context, r *manager.DryRun, writes []handle.DryRunWrite) {
+func (c *Call) dryRun(ctx context.Context, r *run, writes []handle.DryRunWrite) {
 	var p plan.Plan
 	for _, w := range writes {
 		if !w.Evict {
@@ -114,7 +113,7 @@ func (c *Call) dryRun(ctx context.Context, r *manager.DryRun, writes []handle.Dr
 		at := slices.IndexFunc(changes, func(c Change) bool { return c.Ref == ref })
 		switch {
 		case w.Evict:
-			c.Changes = append(c.Changes, evictionOf(w.Action, r.Evict(ctx, w.Resource, w.Before)))
+			c.Changes = append(c.Changes, evictionOf(w.Action, r.Writer.Evict(ctx, w.Resource, w.Before)))
 		case at < 0:
 			c.Unchanged = append(c.Unchanged, ref)
 		default:

@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // dryRunPlan sends a plan as dry runs and returns the changes. It leaves out writes that change
 // nothing. desired are the children in the response.
-func dryRunPlan(ctx context.Context, r *manager.DryRun, p plan.Plan, desired []*object.Object) []Change {
+func dryRunPlan(ctx context.Context, r *run, p plan.Plan, desired []*object.Object) []Change {
 	created := createdNamespaces(p)
 	inNewNamespace := func(a plan.Action) bool { return a.Before == nil && created[a.Ref.Namespace] }
 	var refused []string
@@ -22,7 +21,7 @@ func dryRunPlan(ctx context.Context, r *manager.DryRun, p plan.Plan, desired []*
 	var all []Change
 	for _, stage := range p.Stages {
 		checked := slices.DeleteFunc(slices.Clone(stage), func(a plan.Action) bool { return inNewNamespace(a) || waits(a) })
-		results := r.Apply(ctx, plan.Plan{Stages: [][]plan.Action{checked}})
+		results := r.Writer.ApplyPlan(ctx, plan.Plan{Stages: [][]plan.Action{checked}})
 		for _, action := range stage {
 			if waits(action) {
 				all = append(all, waitingForNamespace(action))

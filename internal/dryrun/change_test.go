@@ -183,7 +183,7 @@ func TestProgramOf(t *testing.T) {
 	one := dryRunOf(deployments)
 	two := dryRunOf(configMaps, deployments)
 	for _, c := range []struct {
-		of   *manager.DryRun
+		of   *run
 		kind string
 		want int
 		err  string
@@ -202,8 +202,8 @@ func TestProgramOf(t *testing.T) {
 	}
 }
 
-func dryRunOf(parents ...object.Resource) *manager.DryRun {
-	r := &manager.DryRun{Compiled: &compile.Compiled{}}
+func dryRunOf(parents ...object.Resource) *run {
+	r := &run{Compiled: &manager.Compiled{Compiled: &compile.Compiled{}}}
 	for _, parent := range parents {
 		r.Programs = append(r.Programs, compose.Program{Parent: parent})
 	}

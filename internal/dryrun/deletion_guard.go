@@ -3,7 +3,6 @@ package dryrun
 import (
 	"slices"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -21,14 +20,14 @@ func (o *Object) markRemovals(removals []plan.Action) {
 }
 
 // holdDeletions marks deletions as held if there are too many in total.
-func (c *Controller) holdDeletions(r *manager.DryRun) {
+func (c *Controller) holdDeletions(r *run) {
 	all := 0
 	for i := range c.Objects {
 		for _, change := range c.Objects[i].Changes {
 			all += countIf(change.removal)
 		}
 	}
-	if !r.ExceedsDeletionGuard(all) {
+	if !r.exceedsDeletionGuard(all) {
 		return
 	}
 	for i := range c.Objects {

@@ -1,8 +1,8 @@
 // Package dryrun reports what controllers would do to objects, as text and JSON, and changes
 // nothing.
 //
-// It selects the objects, runs their controllers with the package manager, and sends the planned
-// writes to the API server as dry runs. The command line and the dashboard call it.
+// It selects the objects, runs their controllers, which the package manager compiles, and sends the
+// planned writes to the API server as dry runs. The command line and the dashboard call it.
 package dryrun
 
 import (
@@ -71,7 +71,7 @@ func (o Options) planManifest(ctx context.Context, declared *object.Object, into
 	if !known {
 		return fmt.Errorf("%s of %s is not a controller kind", declared.Kind(), declared.APIVersion())
 	}
-	completed, note, err := o.Manager.DryRunApply(ctx, kind.Resource, declared)
+	completed, note, err := applyManifest(ctx, o.Manager, kind.Resource, declared)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,11 @@ func (o Options) planManifest(ctx context.Context, declared *object.Object, into
 
 // planController runs one controller.
 func (o Options) planController(ctx context.Context, declared *object.Object, into *Controller) error {
-	r, err := o.Manager.DryRun(ctx, declared, o.Selection.listNamespace())
+	compiled, err := o.Manager.Compile(ctx, declared)
+	if err != nil {
+		return err
+	}
+	r, err := start(o.Manager, compiled, o.Selection.listNamespace())
 	if err != nil {
 		return err
 	}
@@ -92,7 +96,7 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 	if o.CallsOnly && len(r.Programs) > 0 {
 		return fmt.Errorf("--calls-only is for handlers; a %s has none", declared.Kind())
 	}
-	if err := waitForSync(ctx, r, o.Timeout); err != nil {
+	if err := r.waitForSync(ctx, o.Timeout); err != nil {
 		return err
 	}
 	subjects, err := o.targets(ctx, r)
@@ -119,12 +123,6 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 // suspended is the note of a suspended controller.
 const suspended = "suspended: nothing happens until it is resumed"
 
-func waitForSync(ctx context.Context, r *manager.DryRun, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return r.WaitForSync(ctx)
-}
-
 // target is an object to run.
 type target struct {
 	program int
@@ -138,14 +136,14 @@ type target struct {
 }
 
 // plan runs the controller for the object.
-func (s target) plan(ctx context.Context, r *manager.DryRun) Object {
-	resource := r.Kinds()[s.program]
+func (s target) plan(ctx context.Context, r *run) Object {
+	resource := r.kinds()[s.program]
 	seen := Object{Ref: refOf(resource.Ref(s.key.Namespace, s.key.Name)), Notes: s.notes}
 	if s.err != nil {
 		seen.Error = newProblem(s.err)
 		return seen
 	}
-	if r.IsHandler(s.program) {
+	if r.isHandler(s.program) {
 		s.planHandlers(ctx, r, &seen)
 		return seen
 	}
@@ -154,10 +152,10 @@ func (s target) plan(ctx context.Context, r *manager.DryRun) Object {
 }
 
 // planCompose calls the hook and sends its plan as dry runs.
-func (s target) planCompose(ctx context.Context, r *manager.DryRun, into *Object) {
-	preview, err := r.Run(ctx, s.program, s.key, s.manifest)
+func (s target) planCompose(ctx context.Context, r *run, into *Object) {
+	preview, err := r.composers[s.program].DryRun(ctx, s.key, s.manifest)
 	if err != nil {
-		into.Error = newProblem(err)
+		into.Error = newProblem(r.withWatchErr(ctx, err))
 		return
 	}
 	into.Hook, into.Skipped = preview.Hook, preview.SkipReason
@@ -166,12 +164,12 @@ func (s target) planCompose(ctx context.Context, r *manager.DryRun, into *Object
 		into.Changes = append(into.Changes, dryRunPlan(ctx, r, p, desired)...)
 	}
 	into.markRemovals(preview.Removals)
-	if err := into.diffObject(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Parent); err != nil {
+	if err := into.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Parent); err != nil {
 		into.Error = newProblem(err)
 	}
 	if preview.Held != nil {
 		var held Object
-		if err := held.diffObject(ctx, r, r.Kinds()[s.program], preview.Stored, preview.Held); err != nil {
+		if err := held.diffObject(ctx, r, r.kinds()[s.program], preview.Stored, preview.Held); err != nil {
 			into.Error = newProblem(err)
 		}
 		into.held = held.Fields
@@ -179,11 +177,11 @@ func (s target) planCompose(ctx context.Context, r *manager.DryRun, into *Object
 }
 
 // diffObject returns the changes of the object itself.
-func (o *Object) diffObject(ctx context.Context, r *manager.DryRun, resource object.Resource, stored, wanted *object.Object) error {
+func (o *Object) diffObject(ctx context.Context, r *run, resource object.Resource, stored, wanted *object.Object) error {
 	if wanted.Digest() == stored.Digest() {
 		return nil
 	}
-	tried, err := r.UpdateParent(ctx, resource, stored, wanted)
+	tried, err := r.updateObject(ctx, resource, stored, wanted)
 	if err != nil {
 		return fmt.Errorf("the API server rejects the update of %s: %w", stored.Ref(), err)
 	}

@@ -15,20 +15,24 @@ import (
 
 // ForObject returns what a controller of a running process would do to an object now. It is the
 // Plan of manager.Options.
-func ForObject(ctx context.Context, h *manager.Manager, controller string, ref object.Ref) (model.Plan, error) {
-	r, err := h.DryRunNamed(ctx, controller)
+func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref) (model.Plan, error) {
+	compiled, err := m.CompileNamed(ctx, controller)
+	if err != nil {
+		return model.Plan{}, err
+	}
+	r, err := start(m, compiled, "")
 	if err != nil {
 		return model.Plan{}, err
 	}
 	defer r.Close()
-	if err := waitForSync(ctx, r, time.Minute); err != nil {
+	if err := r.waitForSync(ctx, time.Minute); err != nil {
 		return model.Plan{}, err
 	}
 	i := programFor(r, ref)
 	if i < 0 {
 		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, model.ErrNotFound)
 	}
-	s := target{program: i, key: objectKey(r.Kinds()[i], ref.Namespace, ref.Name)}
+	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name)}
 	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}
 	c.setController(r)
 	c.holdDeletions(r)
@@ -39,9 +43,9 @@ func ForObject(ctx context.Context, h *manager.Manager, controller string, ref o
 }
 
 // programFor returns the program for an object; less than 0 for none.
-func programFor(r *manager.DryRun, ref object.Ref) int {
-	for i, resource := range r.Kinds() {
-		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.IncludesNamespace(i, ref.Namespace) {
+func programFor(r *run, ref object.Ref) int {
+	for i, resource := range r.kinds() {
+		if resource.Group == ref.Group && resource.Kind == ref.Kind.Kind && r.includesNamespace(i, ref.Namespace) {
 			return i
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -35,7 +34,7 @@ type Refused struct {
 }
 
 // setController copies what is known about the controller.
-func (c *Controller) setController(r *manager.DryRun) {
+func (c *Controller) setController(r *run) {
 	c.Notes = append(c.Notes, r.Notes...)
 	if r.Suspended {
 		c.Notes = append(c.Notes, suspended)

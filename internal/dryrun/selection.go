@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -46,14 +45,14 @@ func (n ObjectName) String() string {
 }
 
 // targets returns the selected objects.
-func (o Options) targets(ctx context.Context, r *manager.DryRun) ([]target, error) {
+func (o Options) targets(ctx context.Context, r *run) ([]target, error) {
 	var all []target
 	for _, name := range o.Selection.Names {
 		i, err := programOf(r, name.Kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, target{program: i, key: objectKey(r.Kinds()[i], o.Selection.Namespace, name.ObjectName)})
+		all = append(all, target{program: i, key: objectKey(r.kinds()[i], o.Selection.Namespace, name.ObjectName)})
 	}
 	for _, given := range o.Selection.Manifests {
 		if s, ours := o.fromManifest(ctx, r, given); ours {
@@ -63,8 +62,8 @@ func (o Options) targets(ctx context.Context, r *manager.DryRun) ([]target, erro
 	if !o.Selection.All {
 		return dedupe(all), nil
 	}
-	for _, parent := range r.Parents() {
-		i := slices.IndexFunc(r.Kinds(), func(k object.Resource) bool { return k.GroupKind() == parent.GroupKind() })
+	for _, parent := range r.objects() {
+		i := slices.IndexFunc(r.kinds(), func(k object.Resource) bool { return k.GroupKind() == parent.GroupKind() })
 		if i < 0 {
 			return nil, fmt.Errorf("%s: the controller does not manage that kind", parent.Ref())
 		}
@@ -95,8 +94,8 @@ func dedupe(all []target) []target {
 }
 
 // fromManifest returns an object in a file as it would be stored.
-func (o Options) fromManifest(ctx context.Context, r *manager.DryRun, one *object.Object) (target, bool) {
-	for i, resource := range r.Kinds() {
+func (o Options) fromManifest(ctx context.Context, r *run, one *object.Object) (target, bool) {
+	for i, resource := range r.kinds() {
 		if resource.GroupKind() == one.GroupKind() {
 			return o.complete(ctx, i, resource, one), true
 		}
@@ -112,7 +111,7 @@ func (o Options) complete(ctx context.Context, i int, resource object.Resource, 
 			return s
 		}
 	}
-	completed, note, err := o.Manager.DryRunApply(ctx, resource, one)
+	completed, note, err := applyManifest(ctx, o.Manager, resource, one)
 	if s.manifest, s.err = completed, err; note != "" {
 		s.notes = []string{note}
 	}
@@ -127,9 +126,9 @@ func objectKey(resource object.Resource, namespace, name string) queue.Key {
 }
 
 // programOf returns the program for a kind, such as "deployments.apps".
-func programOf(r *manager.DryRun, kind string) (int, error) {
+func programOf(r *run, kind string) (int, error) {
 	var kinds []string
-	for i, resource := range r.Kinds() {
+	for i, resource := range r.kinds() {
 		name := strings.TrimSuffix(resource.Plural+"."+resource.Group, ".")
 		if name == kind {
 			return i, nil

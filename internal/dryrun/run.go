@@ -1,0 +1,181 @@
+package dryrun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// run runs a controller that stores nothing: the API server receives its writes as dry runs.
+type run struct {
+	*manager.Compiled
+	compose.Tools
+
+	composers []*compose.Controller
+	handlers  []*handle.Controller
+}
+
+// observer ignores everything.
+type observer struct{}
+
+func (observer) Ran(record.Run)                                            {}
+func (observer) Deleted(record.Run)                                        {}
+func (observer) Handled(string, string, hook.Reason, time.Duration, error) {}
+func (observer) Event(*object.Object, hook.Event)                          {}
+
+// start starts a dry run for the objects of one namespace, or of all if it is empty. It shares the
+// caches of the Manager. Close ends it.
+func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*run, error) {
+	r := &run{Compiled: compiled, Tools: m.DryRunTools()}
+	r.Observer = observer{}
+	for _, program := range r.Programs {
+		program.Namespace = cmp.Or(namespace, program.Namespace)
+		r.composers = append(r.composers, compose.New(program, r.Tools))
+	}
+	for _, program := range r.Handlers {
+		if namespace != "" && program.Resource.Namespaced {
+			if limits := program.Namespaces; len(limits) > 0 && !slices.Contains(limits, namespace) {
+				r.Close()
+				return nil, fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n", namespace, strings.Join(limits, ", "))
+			}
+			program.Namespaces = []string{namespace}
+		}
+		r.handlers = append(r.handlers, handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Observer: observer{}, Log: r.Log}))
+	}
+	return r, nil
+}
+
+// Close ends the dry run.
+func (r *run) Close() {
+	for _, controller := range r.composers {
+		controller.Close()
+	}
+	for _, controller := range r.handlers {
+		controller.Close()
+	}
+	r.Release()
+}
+
+// waitForSync waits until all caches are synced. It returns an error when a watch fails.
+func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !r.synced() {
+		if err := r.watchErr(); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("sync caches: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func (r *run) synced() bool {
+	return !slices.ContainsFunc(r.composers, func(c *compose.Controller) bool { return !c.Health().Synced }) &&
+		!slices.ContainsFunc(r.handlers, func(c *handle.Controller) bool { return !c.Health().Synced })
+}
+
+// watchErr returns the error of a failing watch, if any.
+func (r *run) watchErr() error {
+	for _, stat := range r.Store.Stats() {
+		if stat.Err != nil {
+			return fmt.Errorf("list %s: %w", stat.Selection, stat.Err)
+		}
+	}
+	return nil
+}
+
+// withWatchErr adds the error of a failing watch to one after which ctx has ended.
+func (r *run) withWatchErr(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(err, r.watchErr())
+	}
+	return err
+}
+
+// objects returns the stored objects that the controller manages.
+func (r *run) objects() []*object.Object {
+	var all []*object.Object
+	for _, controller := range r.composers {
+		all = append(all, controller.Objects()...)
+	}
+	for _, controller := range r.handlers {
+		all = append(all, controller.Objects()...)
+	}
+	return all
+}
+
+// isHandler reports whether program i is one of handlers.
+func (r *run) isHandler(i int) bool { return i >= len(r.composers) }
+
+// includesNamespace reports whether program i includes objects of a namespace.
+func (r *run) includesNamespace(i int, namespace string) bool {
+	if !r.isHandler(i) {
+		only := r.Programs[i].Namespace
+		return namespace == "" || only == "" || only == namespace
+	}
+	limits := r.Handlers[i-len(r.composers)].Namespaces
+	return namespace == "" || len(limits) == 0 || slices.Contains(limits, namespace)
+}
+
+// kinds returns the kind of the objects of each program.
+func (r *run) kinds() []object.Resource {
+	var all []object.Resource
+	for _, p := range r.Programs {
+		all = append(all, p.Parent)
+	}
+	for _, p := range r.Handlers {
+		all = append(all, p.Resource)
+	}
+	return all
+}
+
+// exceedsDeletionGuard reports whether the deletion guard would hold so many deletions.
+func (r *run) exceedsDeletionGuard(removals int) bool {
+	if len(r.Programs) == 0 || r.Programs[0].DeletionLimit == nil {
+		return false
+	}
+	children := 0
+	for _, controller := range r.composers {
+		children += controller.CountAllChildren()
+	}
+	tally := plan.DeletionCount{Pending: removals, Children: children, Holding: r.HoldsDeletions}
+	if r.HoldsDeletions {
+		// The deletions of objects that were not run are held, too.
+		tally.Pending = max(removals, r.Programs[0].DeletionLimit.MaxDeletions+1)
+	}
+	return removals > 0 && r.Programs[0].DeletionLimit.Exceeded(tally)
+}
+
+// updateObject returns the object as the API server would store it.
+func (r *run) updateObject(ctx context.Context, resource object.Resource, stored, wanted *object.Object) (*object.Object, error) {
+	if stored.Version() == 0 {
+		return wanted, nil
+	}
+	tried, err := r.Writer.Update(ctx, resource, wanted)
+	if err != nil || !resource.Status {
+		return tried, err
+	}
+	status, err := r.Writer.UpdateStatus(ctx, resource, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return tried.With(status.Field("status"), "status")
+}

@@ -1,0 +1,123 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Compiled is a controller for a dry run.
+type Compiled struct {
+	*compile.Compiled
+	// Refused is why the controller does not run although its spec is valid; nil if it runs.
+	Refused *compile.Refusal
+	// HoldsDeletions reports whether the controller already holds deletions.
+	HoldsDeletions bool
+}
+
+// Compile compiles a controller object, which need not be stored. The Manager need not run.
+func (m *Manager) Compile(ctx context.Context, declared *object.Object) (*Compiled, error) {
+	kind, known := KindOf(declared)
+	if !known {
+		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
+	}
+	compiled, err := kind.Compile(ctx, declared, m.compileEnvironment())
+	if err != nil {
+		return nil, err
+	}
+	if compiled.Admission != nil {
+		compiled.Release()
+		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it", declared.Kind(), declared.Name())
+	}
+	refused, notes, err := m.refusal(ctx, declared, compiled)
+	if err != nil {
+		compiled.Release()
+		return nil, err
+	}
+	compiled.Notes = append(compiled.Notes, notes...)
+	m.setStatusOwners(compiled)
+	return &Compiled{compiled, refused, hasHeldDeletions(storedStatus(declared).Conditions)}, nil
+}
+
+// CompileNamed compiles a controller of this process by its name.
+func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, error) {
+	if i := m.controllers.goControllerIndex(goControllerKey(name)); i >= 0 {
+		compiled, err := m.options.GoControllers[i].Compile(ctx, m.compileEnvironment())
+		if err != nil {
+			return nil, err
+		}
+		if compiled.Release == nil {
+			compiled.Release = func() {}
+		}
+		m.setStatusOwners(compiled)
+		refused, _ := errors.AsType[*compile.Refusal](m.controllers.refusalOf(goControllerKey(name)))
+		return &Compiled{compiled, refused, m.controllers.health()[name].Held.Count > 0}, nil
+	}
+	kindName, object, _ := strings.Cut(name, "/")
+	kinds := compile.Kinds()
+	i := slices.IndexFunc(kinds, func(k compile.Kind) bool { return k.Name == kindName })
+	if i < 0 {
+		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
+	}
+	declared, err := m.Get(ctx, kinds[i].Resource, "", object)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case declared == nil:
+		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
+	}
+	return m.Compile(ctx, declared)
+}
+
+// setStatusOwners gives programs the status owners of the running ones.
+func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
+	compiled.Programs = slices.Clone(compiled.Programs)
+	for i := range compiled.Programs {
+		compiled.Programs[i].StatusOwners = m.controllers.activeStatusOwners(&compiled.Programs[i])
+	}
+}
+
+// DryRunTools returns the tools of programs that store nothing: the API server receives their
+// writes as dry runs.
+func (m *Manager) DryRunTools() compose.Tools {
+	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Log: m.log, Resolve: m.resolve}
+}
+
+func (m *Manager) dryRunWriter() *apply.Writer {
+	return apply.New(m.client, apply.Options{DryRun: true}).WithManagedFields()
+}
+
+// KindOf returns the controller kind of an object.
+func KindOf(o *object.Object) (compile.Kind, bool) {
+	kinds := compile.Kinds()
+	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
+		return k.Resource.APIVersion() == o.APIVersion() && k.Resource.Kind == o.Kind()
+	})
+	if i < 0 {
+		return compile.Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Get returns a stored object; nil if it does not exist.
+func (m *Manager) Get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
+	stored, err := m.dryRunWriter().Get(ctx, resource, namespace, name)
+	if apply.NotFound(err) {
+		return nil, nil //nolint:nilnil // The object does not exist.
+	}
+	return stored, err
+}
+
+// Close closes a Manager that does not run.
+func (m *Manager) Close() {
+	m.events.close()
+	m.store.Close()
+}
