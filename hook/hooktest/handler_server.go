@@ -33,17 +33,11 @@ type wireHandlerRequest struct {
 	Reason        hook.Reason
 	Object        json.RawMessage
 	PreviousState *json.RawMessage
-	Changes       []wireFieldChange
+	Changes       []hook.FieldChange
 	Owned         groups
 	Attempt       *int
 	Deleted       *bool
 	DryRun        *bool
-}
-
-type wireFieldChange struct {
-	Path string          `json:"path"`
-	From json.RawMessage `json:"from"`
-	To   json.RawMessage `json:"to"`
 }
 
 func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
@@ -61,10 +55,7 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	n := &hook.HandlerRequest{
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
 		Namespace: namespace, Name: name,
-		Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
-	}
-	for _, change := range wire.Changes {
-		n.Changes = append(n.Changes, hook.FieldChange(change))
+		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
 	}
 	if wire.PreviousState != nil {
 		n.PreviousState = *wire.PreviousState
@@ -72,43 +63,22 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 	return n, nil
 }
 
+// wireHandlerResponse adds what a HandlerResponse has no JSON for.
 type wireHandlerResponse struct {
-	wireReport
+	*hook.HandlerResponse
 
-	Patch             json.RawMessage `json:"patch,omitempty"`
-	Apply             []any           `json:"apply,omitempty"`
-	Delete            []wireDeletion  `json:"delete,omitempty"`
-	RetryAfterSeconds float64         `json:"retryAfterSeconds,omitempty"`
-}
-
-type wireUnowned struct {
-	Object  json.RawMessage `json:"object"`
-	Unowned bool            `json:"unowned"`
-}
-
-type wireDeletion struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name,omitempty"`
-	Selector   string `json:"selector,omitempty"`
-	Evict      bool   `json:"evict,omitempty"`
+	Apply             []any   `json:"apply,omitempty"`
+	RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
 }
 
 func newWireHandlerResponse(a *hook.HandlerResponse) wireHandlerResponse {
-	wire := wireHandlerResponse{
-		wireReport: newWireReport(a.Status, a.Message, a.Events, a.Conditions),
-		Patch:      a.Patch, RetryAfterSeconds: a.RetryAfter.Seconds(),
-	}
+	wire := wireHandlerResponse{HandlerResponse: a, RetryAfterSeconds: a.RetryAfter.Seconds()}
 	for _, one := range a.Apply {
 		if one.Unowned {
-			wire.Apply = append(wire.Apply, wireUnowned(one))
-			continue
+			wire.Apply = append(wire.Apply, one)
+		} else {
+			wire.Apply = append(wire.Apply, one.Object)
 		}
-		wire.Apply = append(wire.Apply, one.Object)
-	}
-	for _, d := range a.Delete {
-		wire.Delete = append(wire.Delete, wireDeletion(d))
 	}
 	return wire
 }

@@ -39,9 +39,7 @@ func HTTPCustomizer(logic hook.Customizer) http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return struct {
-			RelatedResources []hook.RelatedRule `json:"relatedResources"`
-		}{append([]hook.RelatedRule{}, resp.Related...)}, nil
+		return hook.CustomizeResponse{Related: append([]hook.RelatedRule{}, resp.Related...)}, nil
 	})
 }
 
@@ -148,62 +146,24 @@ func readGroups(wire groups) []hook.Group {
 	return all
 }
 
-// wireReport is what responses to hooks and to handlers have in common.
-type wireReport struct {
-	Status     json.RawMessage `json:"status,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Events     []wireEvent     `json:"events,omitempty"`
-	Conditions []wireCondition `json:"conditions,omitempty"`
-}
-
-type wireEvent struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-}
-
-type wireCondition struct {
-	Type    string `json:"type"`
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-}
-
-func newWireReport(status json.RawMessage, message string, events []hook.Event, conditions []hook.Condition) wireReport {
-	report := wireReport{Status: status, Message: message}
-	for _, e := range events {
-		report.Events = append(report.Events, wireEvent(e))
-	}
-	for _, c := range conditions {
-		report.Conditions = append(report.Conditions, wireCondition(c))
-	}
-	return report
-}
-
-// wireResponse has the lists of both controller types, of which one is set.
+// wireResponse adds what a Response has no JSON for. Its lists are those of both
+// controller types, of which one is set.
 type wireResponse struct {
-	wireReport
+	*hook.Response
 
 	ResyncAfterSeconds float64            `json:"resyncAfterSeconds,omitempty"`
-	Finalized          bool               `json:"finalized,omitempty"`
 	Children           *[]json.RawMessage `json:"children,omitempty"`
 	Attachments        *[]json.RawMessage `json:"attachments,omitempty"`
-	Labels             map[string]*string `json:"labels,omitempty"`
-	Annotations        map[string]*string `json:"annotations,omitempty"`
 }
 
 func newWireResponse(resp *hook.Response, controllerType hook.ControllerType) wireResponse {
-	body := wireResponse{
-		wireReport:         newWireReport(resp.Status, resp.Message, resp.Events, resp.Conditions),
-		ResyncAfterSeconds: resp.ResyncAfter.Seconds(),
-		Finalized:          resp.Finalized,
-	}
+	body := wireResponse{Response: resp, ResyncAfterSeconds: resp.ResyncAfter.Seconds()}
 	children := append([]json.RawMessage{}, resp.Children...)
 	if controllerType == hook.Composite {
 		body.Children = &children
-		return body
+	} else {
+		body.Attachments = &children
 	}
-	body.Attachments, body.Labels, body.Annotations = &children, resp.Labels, resp.Annotations
 	return body
 }
 

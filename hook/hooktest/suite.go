@@ -228,9 +228,9 @@ func diffText(got, want string) string {
 func comparableText(v any) string {
 	switch o := v.(type) {
 	case *hook.Response:
-		own := *o
-		own.Children = append([]json.RawMessage{}, o.Children...)
-		v = own
+		v = []any{o, o.ResyncAfter} // Its JSON lacks the delay.
+	case *hook.HandlerResponse:
+		v = []any{o, o.Apply, o.RetryAfter}
 	case *hook.CustomizeResponse:
 		v = append([]hook.RelatedRule{}, o.Related...)
 	case *hook.HandlerRequest:
