@@ -119,22 +119,3 @@ func (c *controller) namespaceRequirements(of object.Resource) []metav1.LabelSel
 	}
 	return []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: c.runNamespaces}}
 }
-
-// Reviewer returns the function of Mutate or Validate with a name, like Handler.
-func (a *App) Reviewer(name string) (hook.Admitter, error) {
-	return findFunction(a, name, func(p registration, name string) (hook.Admitter, bool) {
-		v := p.findReview(name)
-		return v, v != nil
-	})
-}
-
-func (h *Handlers[T]) findReview(name string) hook.Admitter {
-	for _, one := range h.reviews {
-		if one.name == name {
-			return one
-		}
-	}
-	return nil
-}
-
-func (c *Composer[T]) findReview(string) hook.Admitter { return nil }

@@ -183,7 +183,7 @@ func (h *Handlers[T]) checkReviews() []error {
 		}
 		named[one.name] = true
 	}
-	if len(h.reviews) > 0 && len(h.handlers)+len(h.indexes) == 0 && h.c.declaresHandlerAccess() {
+	if len(h.reviews) > 0 && len(h.handlers)+len(h.c.indexes) == 0 && h.c.declaresHandlerAccess() {
 		problems = append(problems, fmt.Errorf("%s: Owns, Applies, Deletes, Evicts and Reads require a handler", h.c.name()))
 	}
 	return problems

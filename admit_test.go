@@ -38,8 +38,8 @@ func compiledReviews(t *testing.T, app *App, o Options, home string) []*compile.
 	env := offlineEnvironment(known, o)
 	env.PodNamespace = home
 	var all []*compile.Compiled
-	for _, p := range app.registrations {
-		one, err := p.goController().Compile(t.Context(), env)
+	for _, c := range app.controllers {
+		one, err := c.logic.compile(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestExemptNamespaces(t *testing.T) {
 		}
 		env := offlineEnvironment(known, Options{})
 		env.PodNamespace = home
-		_, err = app.registrations[0].goController().Compile(t.Context(), env)
+		_, err = app.controllers[0].logic.compile(t.Context(), env)
 		got := ""
 		if refusal, is := errors.AsType[*compile.Refusal](err); is {
 			got = refusal.Error()

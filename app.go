@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // App is the controllers of one program and how they run.
@@ -24,14 +22,14 @@ import (
 // One goroutine sets up an App and runs it once. Run and Main report all problems of the
 // setup at once.
 type App struct {
-	name          string
-	crds          crdSet
-	registrations []registration
-	starts        []LifecycleFunc
-	stops         []LifecycleFunc
-	problems      []error
-	kinds         func() (*kinds, error)
-	log           *slog.Logger
+	name        string
+	crds        crdSet
+	controllers []*controller
+	starts      []LifecycleFunc
+	stops       []LifecycleFunc
+	problems    []error
+	kinds       func() (*kinds, error)
+	log         *slog.Logger
 	// flags are the program's own flags, and command is what the arguments select.
 	flags    *flag.FlagSet
 	command  command
@@ -58,7 +56,7 @@ const maxName = 40
 // at most 40.
 func New(name string) *App {
 	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError)}
-	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.registrations) })
+	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.controllers) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.addProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)
 	}
@@ -89,40 +87,19 @@ func (a *App) addProblem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Errorf(format, args...))
 }
 
-// registration is what For and Compose add to an App.
-type registration interface { //nolint:interfacebloat // all that a For and a Compose have in common, in one list
-	// check returns all problems of the setup.
-	check() []error
-	controller() *controller
-	// findHandler, findHook and findReview return the function of a name, or nil.
-	findHandler(name string) hook.Handler
-	findHook(name string) hook.Hook
-	findReview(name string) hook.Admitter
-	functionNames() []string
-	// hasIndex reports whether a kind has an index here. waitForIndexes waits until the
-	// indexes are filled. fillIndexes fills them with objects until release is called.
-	hasIndex(of object.GroupKind) bool
-	waitForIndexes(ctx context.Context) error
-	fillIndexes(objects []*object.Object) (release func())
-	// stateless reports whether the controller writes no metadata to objects.
-	stateless() bool
-	// goController returns the controller for the manager.
-	goController() manager.GoController
-}
-
 // check returns all problems of the app.
 func (a *App) check() error {
 	problems := append([]error(nil), a.problems...)
-	if len(a.registrations) == 0 {
+	if len(a.controllers) == 0 {
 		problems = append(problems, errors.New("the app has no controllers: use setpoint.For or setpoint.Compose"))
 	}
-	for _, p := range a.registrations {
-		problems = append(problems, p.check()...)
+	for _, c := range a.controllers {
+		problems = append(problems, c.check()...)
 	}
 	a.deriveNames()
 	named := map[string]bool{}
-	for _, p := range a.registrations {
-		name := p.controller().name()
+	for _, c := range a.controllers {
+		name := c.name()
 		if named[name] {
 			problems = append(problems, fmt.Errorf("two controllers are named %s: rename one with setpoint.Name", name))
 		}
@@ -136,14 +113,13 @@ func (a *App) check() error {
 // Name.
 func (a *App) deriveNames() {
 	named := map[string]bool{}
-	for _, p := range a.registrations {
-		if !p.stateless() {
-			named[p.controller().shortName()] = true
+	for _, c := range a.controllers {
+		if !c.logic.stateless() {
+			named[c.shortName()] = true
 		}
 	}
-	for _, p := range a.registrations {
-		c := p.controller()
-		if c.explicitName != "" || !p.stateless() {
+	for _, c := range a.controllers {
+		if c.explicitName != "" || !c.logic.stateless() {
 			continue
 		}
 		c.derivedName = ""
@@ -160,54 +136,44 @@ func (a *App) deriveNames() {
 
 // Handler returns the handler of a name, such as "publish", or "exchangerate/publish" if
 // several kinds have one. It is for tests: see package setpointtest.
-func (a *App) Handler(name string) (hook.Handler, error) {
-	return findFunction(a, name, func(p registration, name string) (hook.Handler, bool) {
-		h := p.findHandler(name)
-		return h, h != nil
-	})
-}
+func (a *App) Handler(name string) (hook.Handler, error) { return findFunction[hook.Handler](a, name) }
 
 // Hook returns a function of Compose: "sync" or "finalize", or "team/sync" if the app
 // composes several kinds.
-func (a *App) Hook(name string) (hook.Hook, error) {
-	return findFunction(a, name, func(p registration, name string) (hook.Hook, bool) {
-		h := p.findHook(name)
-		return h, h != nil
-	})
+func (a *App) Hook(name string) (hook.Hook, error) { return findFunction[hook.Hook](a, name) }
+
+// Reviewer returns the function of Mutate or Validate with a name, like Handler.
+func (a *App) Reviewer(name string) (hook.Admitter, error) {
+	return findFunction[hook.Admitter](a, name)
 }
 
-// findFunction returns the only function of a name.
-func findFunction[H any](a *App, name string, in func(p registration, name string) (H, bool)) (H, error) {
+// findFunction returns the only function of a type and a name.
+func findFunction[H any](a *App, name string) (H, error) {
 	var none H
 	if err := a.check(); err != nil {
 		return none, err
 	}
 	var found []H
-	for _, p := range a.registrations {
-		if h, ok := in(p, p.controller().unqualified(name)); ok {
-			found = append(found, h)
+	var names []string
+	for _, c := range a.controllers {
+		for _, f := range c.logic.functions() {
+			h, is := f.function.(H)
+			if !is {
+				continue
+			}
+			names = append(names, c.shortName()+"/"+f.name)
+			if f.name == c.unqualified(name) {
+				found = append(found, h)
+			}
 		}
 	}
 	switch len(found) {
 	case 0:
-		return none, fmt.Errorf("the app %s has no function named %q, only %s", a.name, name, cmp.Or(strings.Join(functionNamesOf(a, in), ", "), "none"))
+		return none, fmt.Errorf("the app %s has no function named %q, only %s", a.name, name, cmp.Or(strings.Join(names, ", "), "none"))
 	case 1:
 		return found[0], nil
 	}
 	return none, fmt.Errorf("the app %s has several functions named %q; use KIND/NAME", a.name, name)
-}
-
-// functionNamesOf returns the names that findFunction finds.
-func functionNamesOf[H any](a *App, in func(p registration, name string) (H, bool)) []string {
-	var all []string
-	for _, p := range a.registrations {
-		for _, name := range p.functionNames() {
-			if _, ok := in(p, name); ok {
-				all = append(all, p.controller().shortName()+"/"+name)
-			}
-		}
-	}
-	return all
 }
 
 // KindOf returns the kind of an object, from the object itself or from its type as in

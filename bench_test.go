@@ -57,7 +57,7 @@ func BenchmarkSync(b *testing.B) {
 	request := &hook.Request{Parent: benchPod(b), Children: []hook.Group{{APIVersion: "v1", Kind: "ConfigMap", Objects: []hook.Entry{{Name: "web-rate", Object: child}}}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := pods.findHook(nameSync).Call(b.Context(), request); err != nil {
+		if _, err := pods.hook(pods.sync).Call(b.Context(), request); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/manager"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
@@ -46,8 +45,8 @@ const (
 // Compose returns a Composer of a kind of parent. T and the options are those of For. In
 // an app that is limited to namespaces, Workers are shared among them.
 func Compose[T any](app *App, options ...KindOption) *Composer[T] {
-	c := &Composer[T]{c: newController[T](app, options), guard: plan.DefaultDeletionLimit()}
-	app.registrations = append(app.registrations, c)
+	c := &Composer[T]{guard: plan.DefaultDeletionLimit()}
+	c.c.register(app, reflect.TypeFor[T](), options, c)
 	return c
 }
 
@@ -127,37 +126,17 @@ func (c *controller) checkOnce(verb string, isSet, isNil bool) {
 	}
 }
 
-func (c *Composer[T]) stateless() bool                      { return false }
-func (c *Composer[T]) controller() *controller              { return &c.c }
-func (c *Composer[T]) waitForIndexes(context.Context) error { return nil }
-func (c *Composer[T]) hasIndex(object.GroupKind) bool       { return false }
-func (c *Composer[T]) fillIndexes([]*object.Object) func()  { return func() {} }
-func (c *Composer[T]) findHandler(string) hook.Handler      { return nil }
+func (c *Composer[T]) stateless() bool { return false }
 
-func (c *Composer[T]) findHook(name string) hook.Hook {
-	switch {
-	case name == nameSync && c.sync != nil:
-		return c.hook(c.sync)
-	case name == nameFinalize && c.finalize != nil:
-		return c.hook(c.finalize)
-	}
-	return nil
-}
-
-func (c *Composer[T]) functionNames() []string {
-	all := []string{nameSync}
+func (c *Composer[T]) functions() []namedFunction {
+	all := []namedFunction{{nameSync, c.hook(c.sync)}}
 	if c.finalize != nil {
-		all = append(all, nameFinalize)
+		all = append(all, namedFunction{nameFinalize, c.hook(c.finalize)})
 	}
 	return all
 }
 
-func (c *Composer[T]) goController() manager.GoController {
-	return manager.GoController{Name: c.c.name(), Compile: c.compile}
-}
-
-func (c *Composer[T]) check() []error {
-	problems := c.c.check()
+func (c *Composer[T]) checkFunctions() (problems []error) {
 	say := func(text string) { problems = append(problems, fmt.Errorf("%s: %s", c.c.name(), text)) }
 	if c.sync == nil {
 		say("Sync is required")

@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 // controller is what For and Compose have in common.
@@ -31,6 +35,27 @@ type controller struct {
 	// pending are declarations to resolve when the kinds of the app are known.
 	pending  []pendingKind
 	problems []error
+	logic    logic
+	// indexes are those of the kind, and watches fill them.
+	indexes []indexer
+	watches watches
+}
+
+// logic is what For and Compose each add to a controller.
+type logic interface {
+	// checkFunctions returns all problems of the functions.
+	checkFunctions() []error
+	functions() []namedFunction
+	// stateless reports whether the functions write no metadata to objects.
+	stateless() bool
+	// compile returns the programs of the functions.
+	compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error)
+}
+
+// namedFunction is a hook.Handler, a hook.Hook or a hook.Admitter.
+type namedFunction struct {
+	name     string
+	function any
 }
 
 // pendingKind is a kind declared by an object, and the list to add it to.
@@ -40,12 +65,17 @@ type pendingKind struct {
 	list *[]kind
 }
 
-func newController[T any](app *App, options []KindOption) controller {
-	c := controller{app: app, goType: reflect.TypeFor[T]()}
+// register adds the controller to an app.
+func (c *controller) register(app *App, goType reflect.Type, options []KindOption, l logic) {
+	c.app, c.goType, c.logic = app, goType, l
 	for _, o := range options {
-		o.applyToKind(&c)
+		o.applyToKind(c)
 	}
-	return c
+	app.controllers = append(app.controllers, c)
+}
+
+func (c *controller) goController() manager.GoController {
+	return manager.GoController{Name: c.name(), Compile: c.logic.compile}
 }
 
 // declare adds kinds to resolve when the kinds of the app are known.
@@ -142,7 +172,7 @@ func (c *controller) check() []error {
 	if most := validation.DNS1123LabelMaxLength - len(recordPrefix); len(c.markerName()) > most {
 		say("Name: %s is longer than %d characters", c.markerName(), most)
 	}
-	return problems
+	return append(problems, c.logic.checkFunctions()...)
 }
 
 // limitNamespaces limits the controller to namespaces; none means all.

@@ -33,8 +33,6 @@ type Handlers[T any] struct {
 	handlers []*handler[T]
 	reviews  []*review[T]
 	memories *memories
-	indexes  []indexer
-	watches  watches
 }
 
 // For returns the handlers of a kind of object. T is a struct of k8s.io/api, or is
@@ -42,8 +40,8 @@ type Handlers[T any] struct {
 // package of T is named after, if it is served, or else the storage version. Any other
 // type, including Unstructured, requires the option Kind.
 func For[T any](app *App, options ...KindOption) *Handlers[T] {
-	h := &Handlers[T]{c: newController[T](app, options), memories: newMemories()}
-	app.registrations = append(app.registrations, h)
+	h := &Handlers[T]{memories: newMemories()}
+	h.c.register(app, reflect.TypeFor[T](), options, h)
 	return h
 }
 
@@ -167,11 +165,8 @@ func validateName(name string) error {
 
 func (h *Handlers[T]) stateless() bool { return len(h.handlers) == 0 }
 
-func (h *Handlers[T]) controller() *controller { return &h.c }
-
-func (h *Handlers[T]) check() []error {
-	problems := h.c.check()
-	if len(h.handlers)+len(h.indexes)+len(h.reviews) == 0 {
+func (h *Handlers[T]) checkFunctions() (problems []error) {
+	if len(h.handlers)+len(h.c.indexes)+len(h.reviews) == 0 {
 		problems = append(problems, fmt.Errorf("%s: register a handler, an admission webhook or an index", h.c.name()))
 	}
 	for _, one := range h.handlers {
@@ -180,26 +175,15 @@ func (h *Handlers[T]) check() []error {
 	return append(problems, h.checkReviews()...)
 }
 
-func (h *Handlers[T]) findHandler(name string) hook.Handler {
-	for _, one := range h.handlers {
-		if one.name == name && !one.daemon {
-			return one
-		}
-	}
-	return nil
-}
-
-func (h *Handlers[T]) findHook(string) hook.Hook { return nil }
-
-func (h *Handlers[T]) functionNames() []string {
-	var all []string
+func (h *Handlers[T]) functions() []namedFunction {
+	var all []namedFunction
 	for _, one := range h.handlers {
 		if !one.daemon {
-			all = append(all, one.name)
+			all = append(all, namedFunction{one.name, one})
 		}
 	}
 	for _, one := range h.reviews {
-		all = append(all, one.name)
+		all = append(all, namedFunction{one.name, one})
 	}
 	return all
 }

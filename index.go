@@ -31,7 +31,7 @@ func NewIndex[T any, K comparable](of *Handlers[T], keys func(o *T) []K) *Index[
 	if keys == nil {
 		of.c.app.addProblem("NewIndex: the function is nil")
 	}
-	of.indexes = append(of.indexes, i)
+	of.c.indexes = append(of.c.indexes, i)
 	return i
 }
 

@@ -26,15 +26,15 @@ func (a *App) FillIndexes(objects ...json.RawMessage) (release func(), err error
 			return nil, err
 		}
 		of := o.GroupKind()
-		if !slices.ContainsFunc(a.registrations, func(p registration) bool { return p.hasIndex(of) }) {
+		if !slices.ContainsFunc(a.controllers, func(c *controller) bool { return len(c.indexes) > 0 && c.kind.group() == of }) {
 			return nil, fmt.Errorf("the app %s has no index of %s", a.name, kind{o.APIVersion(), o.Kind()})
 		}
 		byKind[of] = append(byKind[of], o)
 	}
 	a.indexLock.Lock()
 	ends := []func(){a.indexLock.Unlock}
-	for _, p := range a.registrations {
-		ends = append(ends, p.fillIndexes(byKind[p.controller().kind.group()]))
+	for _, c := range a.controllers {
+		ends = append(ends, c.fillIndexes(byKind[c.kind.group()])...)
 	}
 	return func() {
 		for _, end := range slices.Backward(ends) {
@@ -43,33 +43,25 @@ func (a *App) FillIndexes(objects ...json.RawMessage) (release func(), err error
 	}, nil
 }
 
-func (h *Handlers[T]) hasIndex(of object.GroupKind) bool {
-	return len(h.indexes) > 0 && h.c.kind.group() == of
-}
-
 func (c *controller) handlesNamespace(namespace string) bool {
 	return namespace == "" || len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
-func (h *Handlers[T]) fillIndexes(objects []*object.Object) (release func()) {
-	selector, err := labels.Parse(h.c.labels)
+// fillIndexes fills the indexes with the objects that the kind selects, and returns the
+// functions that empty them.
+func (c *controller) fillIndexes(objects []*object.Object) (ends []func()) {
+	selector, err := labels.Parse(c.labels)
 	if err != nil {
 		selector = labels.Nothing() // Which has been said.
 	}
-	objects = slices.DeleteFunc(slices.Clone(objects), func(o *object.Object) bool {
-		return matching(o, selector) == nil || !h.c.handlesNamespace(o.Namespace())
-	})
-	var ends []func()
-	for _, index := range h.indexes {
+	for _, index := range c.indexes {
 		changed, stop := index.startWatch()
-		for _, o := range objects {
-			changed(cache.Event{New: o})
-		}
 		ends = append(ends, stop)
-	}
-	return func() {
-		for _, end := range ends {
-			end()
+		for _, o := range objects {
+			if matching(o, selector) != nil && c.handlesNamespace(o.Namespace()) {
+				changed(cache.Event{New: o})
+			}
 		}
 	}
+	return ends
 }

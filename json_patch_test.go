@@ -61,7 +61,7 @@ func TestStatusOfAParentIsWhole(t *testing.T) {
 			return nil
 		})
 		parent := json.RawMessage(`{"apiVersion":"example.com/v1","kind":"Rate","metadata":{"name":"eur"}` + c.status + `}`)
-		got, err := rates.findHook(nameSync).Call(t.Context(), &hook.Request{Parent: parent})
+		got, err := rates.hook(rates.sync).Call(t.Context(), &hook.Request{Parent: parent})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

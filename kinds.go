@@ -37,11 +37,11 @@ type kinds struct {
 	cached sync.Map
 }
 
-func newKinds(crds []crdDefinition, parts []registration) (*kinds, error) {
+func newKinds(crds []crdDefinition, controllers []*controller) (*kinds, error) {
 	scheme, err := builtInScheme()
 	k := &kinds{scheme: scheme, crds: crds, explicit: map[reflect.Type]kind{}}
-	for _, p := range parts {
-		if c := p.controller(); c.kind != (kind{}) && !anyKind(c.goType) {
+	for _, c := range controllers {
+		if c.kind != (kind{}) && !anyKind(c.goType) {
 			k.explicit[c.goType] = c.kind
 		}
 	}

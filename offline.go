@@ -59,8 +59,8 @@ func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, e
 	}
 	env := offlineEnvironment(known, o)
 	var all []*compile.Compiled
-	for _, p := range a.registrations {
-		one, err := p.goController().Compile(ctx, env)
+	for _, c := range a.controllers {
+		one, err := c.logic.compile(ctx, env)
 		if err != nil {
 			return nil, err
 		}

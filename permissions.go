@@ -62,8 +62,7 @@ func addRules(grants []rbac.NamespaceRules, namespace string, rules []rbacv1.Pol
 
 // writesRBAC reports whether the app writes one of these kinds of RBAC.
 func (a *App) writesRBAC(kinds ...string) bool {
-	for _, p := range a.registrations {
-		c := p.controller()
+	for _, c := range a.controllers {
 		for _, k := range slices.Concat(c.owns, c.applies) {
 			if k.group().Group == rbacv1.GroupName && slices.Contains(kinds, k.kind) {
 				return true

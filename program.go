@@ -6,13 +6,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
-
-func (h *Handlers[T]) goController() manager.GoController {
-	return manager.GoController{Name: h.c.name(), Compile: h.compile}
-}
 
 // compile returns the programs of the admission webhooks, and of the handlers and
 // indexes. A kind without handlers and indexes is not watched.
@@ -29,7 +24,7 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 	if reviews != nil {
 		compiled.AdmissionKinds = []object.Resource{found.resource}
 	}
-	if len(h.handlers)+len(h.indexes) == 0 {
+	if len(h.handlers)+len(h.c.indexes) == 0 {
 		return compiled, nil
 	}
 	program, err := h.handlerProgram(ctx, &found, &env)

@@ -150,8 +150,8 @@ func findCluster(o Options) (manager.Cluster, error) {
 // validate returns all problems of the app and its options.
 func (a *App) validate(o Options) error {
 	problems := a.check()
-	for _, p := range a.registrations {
-		problems = errors.Join(problems, p.controller().limitNamespaces(o.Namespaces))
+	for _, c := range a.controllers {
+		problems = errors.Join(problems, c.limitNamespaces(o.Namespaces))
 	}
 	if problems != nil {
 		return fmt.Errorf("the app %s cannot run:\n%w", a.name, problems)
@@ -173,8 +173,8 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
 		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,
 	}
-	for _, p := range a.registrations {
-		managerOpts.GoControllers = append(managerOpts.GoControllers, p.goController())
+	for _, c := range a.controllers {
+		managerOpts.GoControllers = append(managerOpts.GoControllers, c.goController())
 	}
 	return managerOpts
 }

@@ -28,7 +28,7 @@ func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end fu
 	}
 	callbacks := []func(cache.Event){h.memories.onEvent}
 	var ends []func()
-	for _, index := range h.indexes {
+	for _, index := range h.c.indexes {
 		changed, stop := index.startWatch()
 		callbacks, ends = append(callbacks, changed), append(ends, stop)
 	}
@@ -43,9 +43,9 @@ func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end fu
 		view := from.Watch(selection, changed)
 		w.views, ends = append(w.views, view), append(ends, view.Close)
 	}
-	h.watches.add(w)
+	h.c.watches.add(w)
 	return func() {
-		h.watches.remove(w)
+		h.c.watches.remove(w)
 		for _, end := range ends {
 			end()
 		}
@@ -100,30 +100,31 @@ func (a *App) waitForIndexes(ctx context.Context) error {
 	if !a.running {
 		return nil // Called by hand, by a test.
 	}
-	for _, p := range a.registrations {
-		if err := p.waitForIndexes(ctx); err != nil {
+	for _, c := range a.controllers {
+		if err := c.waitForIndexes(ctx); err != nil {
 			return RetryAfter(time.Second, err)
 		}
 	}
 	return nil
 }
 
-func (h *Handlers[T]) waitForIndexes(ctx context.Context) error {
-	if len(h.indexes) == 0 {
+func (c *controller) waitForIndexes(ctx context.Context) error {
+	if len(c.indexes) == 0 {
 		return nil
 	}
-	views := h.watches.current()
+	notFilled := errors.New("the index of " + c.kind.String() + " is not filled yet")
+	views := c.watches.current()
+	if views == nil {
+		return notFilled
+	}
 	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
 	defer cancel()
 	for _, view := range views {
 		select {
 		case <-view.Ready():
 		case <-ctx.Done():
-			return errors.New("the index of " + h.c.kind.String() + " is not filled yet")
+			return notFilled
 		}
-	}
-	if views == nil {
-		return errors.New("the index of " + h.c.kind.String() + " is not filled yet")
 	}
 	return nil
 }
