@@ -59,17 +59,11 @@ func (h *Handlers[T]) registerReview(verb, name string, fn ReviewFunc[T], option
 
 // Admit calls the function. It implements hook.Admitter.
 func (v *review[T]) Admit(ctx context.Context, req *hook.ReviewRequest) (*hook.ReviewResponse, error) {
-	app := v.handlers.c.app
-	if err := app.waitForIndexes(ctx); err != nil {
-		return nil, err
-	}
 	r, err := newReview(v, req)
 	if err != nil {
 		return nil, err
 	}
-	w := app.inFlight.begin("review", v.name, &r.objectContext)
-	defer app.inFlight.end(w)
-	return r.respond(v.fn(ctx, r))
+	return r.respond(r.objectContext.run(ctx, "review", v.name, func() error { return v.fn(ctx, r) }))
 }
 
 // admissionProgram returns the program of the admission webhooks, or nil.

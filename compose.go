@@ -185,7 +185,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		p.Finalize = c.hook(c.finalize)
 	}
 	if c.customize != nil {
-		p.Customize = &customizer[T]{composer: c, served: slices.Concat(found.reads, found.owns)}
+		p.Customize = c.customizer(slices.Concat(found.reads, found.owns))
 	}
 	for i, resource := range found.owns {
 		rule := c.rules[i]

@@ -47,7 +47,7 @@ func Child[C, T any](f *ComposeContext[T], name string) *C {
 	var all []C
 	f.Children(&all)
 	for i := range all {
-		if o, err := identify(&all[i]); err == nil && o.Metadata.Name == name && o.Metadata.Namespace == f.metadata.Namespace {
+		if o, err := identify(&all[i]); err == nil && o.Name == name && o.Namespace == f.metadata.Namespace {
 			return &all[i]
 		}
 	}
@@ -68,27 +68,19 @@ func (f *ComposeContext[T]) Apply(objects ...any) {
 // hook returns a hook that calls fn.
 func (c *Composer[T]) hook(fn ComposeFunc[T]) hook.Hook {
 	return hook.Func(func(ctx context.Context, req *hook.Request) (*hook.Response, error) {
-		if err := c.c.app.waitForIndexes(ctx); err != nil {
-			return nil, err
-		}
 		f, err := newComposeContext[T](&c.c, req)
 		if err != nil {
 			return nil, err
 		}
-		w := c.c.app.inFlight.begin("function", hookFunctionName(req), &f.objectContext)
-		defer c.c.app.inFlight.end(w)
-		if err := fn(ctx, f); err != nil {
+		name := nameSync
+		if req.Finalizing {
+			name = nameFinalize
+		}
+		if err := f.run(ctx, "function", name, func() error { return fn(ctx, f) }); err != nil {
 			return nil, err
 		}
 		return f.buildResponse()
 	})
-}
-
-func hookFunctionName(req *hook.Request) string {
-	if req.Finalizing {
-		return nameFinalize
-	}
-	return nameSync
 }
 
 func newComposeContext[T any](c *controller, req *hook.Request) (*ComposeContext[T], error) {

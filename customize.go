@@ -28,41 +28,36 @@ type RelatedRule struct {
 	Names                   []string
 }
 
-// customizer implements hook.Customizer with a CustomizeFunc.
-type customizer[T any] struct {
-	composer *Composer[T]
-	// served are the declared kinds, as the API server serves them.
-	served []object.Resource
-}
-
-func (c *customizer[T]) Customize(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-	parent, err := decode[T](req.Parent)
-	if err != nil {
-		return nil, err
-	}
-	relations, err := c.composer.customize(ctx, parent)
-	if err != nil {
-		return nil, err
-	}
-	response := &hook.CustomizeResponse{}
-	for _, one := range relations {
-		rule, err := c.rule(one)
+// customizer returns a hook.Customizer that calls the CustomizeFunc. Served are the
+// declared kinds, as the API server serves them.
+func (c *Composer[T]) customizer(served []object.Resource) hook.Customizer {
+	return hook.CustomizerFunc(func(ctx context.Context, req *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+		parent, err := decode[T](req.Parent)
 		if err != nil {
-			return nil, permanentError("Customize: %w", err)
+			return nil, err
 		}
-		response.Related = append(response.Related, rule)
+		relations, err := c.customize(ctx, parent)
+		if err != nil {
+			return nil, err
+		}
+		response := &hook.CustomizeResponse{}
+		for _, one := range relations {
+			rule, err := c.c.relatedRule(one, served)
+			if err != nil {
+				return nil, permanentError("Customize: %w", err)
+			}
+			response.Related = append(response.Related, rule)
+		}
+		return response, nil
+	})
+}
+
+// relatedRule converts a RelatedRule to the hook's, which names kinds by their plural.
+func (c *controller) relatedRule(r RelatedRule, served []object.Resource) (hook.RelatedRule, error) {
+	index := func(k kind) int {
+		return slices.IndexFunc(served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
 	}
-	return response, nil
-}
-
-// index returns the index of a kind in served, or a negative number.
-func (c *customizer[T]) index(k kind) int {
-	return slices.IndexFunc(c.served, func(resource object.Resource) bool { return resource.GroupKind() == k.group() })
-}
-
-// rule converts a RelatedRule to the hook's, which names kinds by their plural.
-func (c *customizer[T]) rule(r RelatedRule) (hook.RelatedRule, error) {
-	known, err := c.composer.c.app.kinds()
+	known, err := c.app.kinds()
 	if err != nil {
 		return hook.RelatedRule{}, err
 	}
@@ -70,15 +65,15 @@ func (c *customizer[T]) rule(r RelatedRule) (hook.RelatedRule, error) {
 	if err != nil {
 		return hook.RelatedRule{}, err
 	}
-	i := c.index(k)
+	i := index(k)
 	if i < 0 {
 		return hook.RelatedRule{}, fmt.Errorf("declare %s in Customize", k)
 	}
-	if namespaces := (kind{"v1", "Namespace"}); r.NamespaceLabels != nil && c.index(namespaces) < 0 {
+	if namespaces := (kind{"v1", "Namespace"}); r.NamespaceLabels != nil && index(namespaces) < 0 {
 		return hook.RelatedRule{}, fmt.Errorf("NamespaceLabels: declare %s in Customize", namespaces)
 	}
 	return hook.RelatedRule{
-		APIVersion: c.served[i].APIVersion(), Resource: c.served[i].Plural,
+		APIVersion: served[i].APIVersion(), Resource: served[i].Plural,
 		LabelSelector: r.Labels, NamespaceSelector: r.NamespaceLabels, Namespace: r.Namespace, Names: r.Names,
 	}, nil
 }

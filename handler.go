@@ -22,14 +22,11 @@ type handler[T any] struct {
 
 // Handle calls the function. It implements hook.Handler.
 func (h *handler[T]) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-	if err := h.handlers.c.app.waitForIndexes(ctx); err != nil {
-		return nil, err
-	}
 	c, err := newCall(h, n)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.run(ctx, c, "handler"); err != nil {
+	if err := c.run(ctx, "handler", h.name, func() error { return h.fn(ctx, c) }); err != nil {
 		return nil, err
 	}
 	return c.buildResponse()
@@ -62,26 +59,15 @@ func (h *handler[T]) program() handle.Handler {
 
 // runDaemon implements handle.Daemon.
 func (h *handler[T]) runDaemon(ctx context.Context, n *hook.HandlerRequest, live *handle.Live) error {
-	if err := h.handlers.c.app.waitForIndexes(ctx); err != nil {
-		return err
-	}
 	c, err := newCall(h, n)
 	if err != nil {
 		return err
 	}
 	c.live = live
-	if err := h.run(ctx, c, "daemon"); err != nil {
+	if err := c.run(ctx, "daemon", h.name, func() error { return h.fn(ctx, c) }); err != nil {
 		return err
 	}
 	return c.Write()
-}
-
-// run calls the function and tracks the call.
-func (h *handler[T]) run(ctx context.Context, c *Call[T], what string) error {
-	app := h.handlers.c.app
-	w := app.inFlight.begin(what, h.name, &c.objectContext)
-	defer app.inFlight.end(w)
-	return h.fn(ctx, c)
 }
 
 // predicate joins the filters and predicates of the handler; nil if there are none.

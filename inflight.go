@@ -1,7 +1,7 @@
 package setpoint
 
 import (
-	"maps"
+	"context"
 	"slices"
 	"sync"
 )
@@ -21,21 +21,19 @@ type inFlightCall struct {
 
 func (w *inFlightCall) String() string { return w.role + " " + w.name + " of " + w.object.ref() }
 
-func (u *inFlight) begin(what, name string, of *objectContext) *inFlightCall {
-	w := &inFlightCall{what, name, of}
+// track tracks a call until end is called.
+func (u *inFlight) track(w *inFlightCall) (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.calls == nil {
 		u.calls = map[*inFlightCall]struct{}{}
 	}
 	u.calls[w] = struct{}{}
-	return w
-}
-
-func (u *inFlight) end(w *inFlightCall) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.calls, w)
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.calls, w)
+	}
 }
 
 // names are sorted.
@@ -43,9 +41,19 @@ func (u *inFlight) names() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all []string
-	for w := range maps.Keys(u.calls) {
+	for w := range u.calls {
 		all = append(all, w.String())
 	}
 	slices.Sort(all)
 	return all
+}
+
+// run calls a function for the object when the indexes are filled.
+func (s *objectContext) run(ctx context.Context, role, name string, call func() error) error {
+	app := s.controller.app
+	if err := app.waitForIndexes(ctx); err != nil {
+		return err
+	}
+	defer app.inFlight.track(&inFlightCall{role, name, s})()
+	return call()
 }

@@ -49,16 +49,25 @@ type objectMeta struct {
 func newObjectContext(c *controller, by string, o any, data json.RawMessage) (objectContext, error) {
 	s := objectContext{controller: c, functionName: by, nameCounts: map[string]int{}}
 	if typed, is := o.(metav1.Object); is {
-		// The labels are the handler's to change.
-		s.metadata = objectMeta{typed.GetNamespace(), typed.GetName(), string(typed.GetUID()), maps.Clone(typed.GetLabels())}
+		s.metadata = metaOf(typed)
 		return s, nil
 	}
-	var read struct{ Metadata objectMeta }
-	if err := json.Unmarshal(data, &read); err != nil {
+	var err error
+	if s.metadata, err = readMeta(data); err != nil {
 		return objectContext{}, permanentError("read the object's metadata: %w", err)
 	}
-	s.metadata = read.Metadata
 	return s, nil
+}
+
+func metaOf(o metav1.Object) objectMeta {
+	// The labels are the handler's to change.
+	return objectMeta{o.GetNamespace(), o.GetName(), string(o.GetUID()), maps.Clone(o.GetLabels())}
+}
+
+func readMeta(data []byte) (objectMeta, error) {
+	var read struct{ Metadata objectMeta }
+	err := json.Unmarshal(data, &read)
+	return read.Metadata, err
 }
 
 // ref names the object in logs.

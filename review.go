@@ -129,19 +129,15 @@ func (r *Review[T]) setEventObject(obj any, at *hook.ObjectEvent) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(obj)
+	o, err := identify(obj)
 	if err != nil {
-		return fmt.Errorf("write the %s as JSON: %w", k.kind, err)
-	}
-	var o struct{ Metadata objectMeta }
-	if err := json.Unmarshal(data, &o); err != nil {
 		return fmt.Errorf("read the metadata of the %s: %w", k.kind, err)
 	}
-	if o.Metadata.Name == "" {
+	if o.Name == "" {
 		return fmt.Errorf("the %s has no name", k.kind)
 	}
 	at.APIVersion, at.Kind = k.apiVersion, k.kind
-	at.Namespace, at.Name, at.UID = o.Metadata.Namespace, o.Metadata.Name, o.Metadata.UID
+	at.Namespace, at.Name, at.UID = o.Namespace, o.Name, o.UID
 	return nil
 }
 

@@ -67,14 +67,14 @@ func (c *Call[T]) EvictAll(selector string) {
 
 func (c *Call[T]) delete(verb string, o any, d hook.Deletion) {
 	named, err := identify(o)
-	if err == nil && named.Metadata.Name == "" {
+	if err == nil && named.Name == "" {
 		err = errors.New("the object has no name")
 	}
 	if err != nil {
 		c.fail("%s: %w", verb, err)
 		return
 	}
-	d.Name = named.Metadata.Name
+	d.Name = named.Name
 	c.addDeletion(verb, o, d)
 }
 
@@ -98,7 +98,7 @@ func (c *Call[T]) addDeletion(verb string, o any, d hook.Deletion) {
 	}
 	d.APIVersion, d.Kind = k.apiVersion, k.kind
 	if named, err := identify(o); err == nil {
-		d.Namespace = named.Metadata.Namespace
+		d.Namespace = named.Namespace
 	}
 	c.response.Delete = append(c.response.Delete, d)
 }
@@ -114,20 +114,14 @@ func (c *Call[T]) deletable(verb string, o any, d hook.Deletion) (kind, error) {
 	return pods(), nil
 }
 
-// identity is the name of an object.
-type identity struct {
-	Metadata struct{ Namespace, Name string }
-}
-
-func identify(o any) (identity, error) {
-	var i identity
+// identify returns the metadata of an object.
+func identify(o any) (objectMeta, error) {
 	if typed, ok := o.(metav1.Object); ok && !isNil(o) {
-		i.Metadata.Namespace, i.Metadata.Name = typed.GetNamespace(), typed.GetName()
-		return i, nil
+		return metaOf(typed), nil
 	}
 	data, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(data, &i)
+	if err != nil {
+		return objectMeta{}, err
 	}
-	return i, err
+	return readMeta(data)
 }
