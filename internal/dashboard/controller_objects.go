@@ -18,8 +18,8 @@ const pageSize = 100
 type objectList struct {
 	model.Page
 	Query model.Query
-	// path is the URL path of the page.
-	path string
+	// at is the URL of the page.
+	at url.URL
 	// MissingPermission is what the user needs to see any objects; "" if nothing is missing.
 	MissingPermission string
 	// Partial reports whether kinds are hidden because the user may not list them.
@@ -33,7 +33,7 @@ type objectList struct {
 // listObjects returns the objects that the URL selects and the user may list. If the kinds of a
 // controller are unknown, the user may list none.
 func (req *request) listObjects(source model.Source, c *model.Controller) (*objectList, error) {
-	list := &objectList{Query: req.objectQuery(), path: controllerURL(c.Process, c.Name)}
+	list := &objectList{Query: req.objectQuery(), at: *req.r.URL}
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, list.Query.Namespace, "") {
 			list.Kinds = append(list.Kinds, kind)
@@ -148,36 +148,8 @@ func (req *request) objectQuery() model.Query {
 	return q
 }
 
-// urlFor returns the URL of the list with another query.
-func (l *objectList) urlFor(q model.Query) string {
-	values := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	set("q", q.Text)
-	set("ns", q.Namespace)
-	set("kind", kindValue(q.Group, q.Kind))
-	set("state", string(q.State))
-	set("sort", q.Sort)
-	if q.Reverse {
-		set("reverse", "yes")
-	}
-	if q.Offset > 0 {
-		set("offset", strconv.Itoa(q.Offset))
-	}
-	if len(values) == 0 {
-		return l.path
-	}
-	return l.path + "?" + values.Encode()
-}
-
 // Path returns the path of the list without filters.
-func (l *objectList) Path() string { return l.path }
-
-// URL returns the current URL of the list.
-func (l *objectList) URL() string { return l.urlFor(l.Query) }
+func (l *objectList) Path() string { return l.at.EscapedPath() }
 
 // stateFilter is a link that filters by state.
 type stateFilter struct {
@@ -189,9 +161,7 @@ type stateFilter struct {
 // StateFilters returns the filters for all states that occur, and one for all objects.
 func (l *objectList) StateFilters() []stateFilter {
 	choose := func(name string, state model.State, count int) stateFilter {
-		q := l.Query
-		q.State, q.Offset = state, 0
-		return stateFilter{Name: name, URL: l.urlFor(q), Count: count, Current: l.Query.State == state}
+		return stateFilter{Name: name, URL: urlWith(&l.at, "state", string(state), "offset", ""), Count: count, Current: l.Query.State == state}
 	}
 	chips := []stateFilter{choose("All", "", l.Total)}
 	for _, state := range model.States() {
@@ -208,24 +178,24 @@ type column struct {
 	// Sorted is the value of aria-sort: "ascending", "descending", or "".
 	Sorted string
 	Class  string
+	sort   string
 }
 
 // Columns returns the column headers.
 func (l *objectList) Columns() []column {
-	heads := []struct{ name, sort, class string }{
-		{"Object", "name", ""}, {"State", "", ""}, {"Children", "children", "number"}, {"Last run", "run", ""}, {"Age", "created", ""},
+	columns := []column{
+		{Name: "Object", sort: "name"}, {Name: "State"}, {Name: "Children", sort: "children", Class: "number"},
+		{Name: "Last run", sort: "run"}, {Name: "Age", sort: "created"},
 	}
-	var columns []column
-	for _, head := range heads {
-		q := l.Query
-		q.Sort, q.Reverse, q.Offset = head.sort, false, 0
-		c := column{Name: head.name, Class: head.class}
-		if l.Query.Sort == head.sort {
-			q.Reverse = !l.Query.Reverse
-			c.Sorted = map[bool]string{false: "ascending", true: "descending"}[l.Query.Reverse]
+	for i := range columns {
+		c, reverse := &columns[i], ""
+		if l.Query.Sort == c.sort {
+			c.Sorted = "descending"
+			if !l.Query.Reverse {
+				c.Sorted, reverse = "ascending", "yes"
+			}
 		}
-		c.URL = l.urlFor(q)
-		columns = append(columns, c)
+		c.URL = urlWith(&l.at, "sort", c.sort, "reverse", reverse, "offset", "")
 	}
 	return columns
 }
@@ -240,21 +210,14 @@ func (l *objectList) Range() string {
 func (l *objectList) HasPages() bool { return l.Matching > pageSize || l.Query.Offset > 0 }
 
 // PreviousURL returns the URL of the previous page; "" for none.
-func (l *objectList) PreviousURL() string {
-	if l.Query.Offset == 0 {
-		return ""
-	}
-	q := l.Query
-	q.Offset = max(0, q.Offset-pageSize)
-	return l.urlFor(q)
-}
+func (l *objectList) PreviousURL() string { return l.pageURL(l.Query.Offset - pageSize) }
 
 // NextURL returns the URL of the next page; "" for none.
-func (l *objectList) NextURL() string {
-	q := l.Query
-	q.Offset += pageSize
-	if q.Offset >= l.Matching {
+func (l *objectList) NextURL() string { return l.pageURL(l.Query.Offset + pageSize) }
+
+func (l *objectList) pageURL(offset int) string {
+	if offset < 0 || offset >= l.Matching {
 		return ""
 	}
-	return l.urlFor(q)
+	return urlWith(&l.at, "offset", strconv.Itoa(offset))
 }

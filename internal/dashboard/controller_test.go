@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 }
 
 func TestObjectPagination(t *testing.T) {
-	list := objectList{path: "/c", Page: model.Page{Total: 10000, Matching: 10000}, Query: model.Query{Offset: 200, Sort: "name", State: model.StateFailing, Text: "a b"}}
+	list := objectList{at: url.URL{Path: "/c", RawQuery: "offset=200&q=a+b&sort=name&state=Failing"}, Page: model.Page{Total: 10000, Matching: 10000}, Query: model.Query{Offset: 200, Sort: "name", State: model.StateFailing, Text: "a b"}}
 	list.Objects = make([]model.ObjectState, pageSize)
 	if got, want := list.PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
 		t.Errorf("before: %s, want %s", got, want)

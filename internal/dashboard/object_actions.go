@@ -207,7 +207,7 @@ func (req *request) forbiddenKind(kinds []object.Kind, namespace string) string 
 			in = ""
 		}
 		if !req.canRead(kind, in) {
-			return "The plan includes " + kind.Resource() + ", which you may not read. Missing permission: get "
+			return "The plan includes " + kind.Resource() + ", which you may not read. Missing permission: " + describePermission("get", kind, in) + "."
 		}
 	}
 	return ""

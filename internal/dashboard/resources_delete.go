@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,7 +19,6 @@ import (
 // deletePage is the data of the delete page.
 type deletePage struct {
 	object.Ref
-	UID string
 	// Finalizers delay the deletion. Deleting reports that it was requested before.
 	Finalizers []string
 	Deleting   bool
@@ -86,14 +84,14 @@ func (req *request) loadDelete() (*deletePage, error) {
 	}
 	ref.UID = string(o.UID)
 	data := &deletePage{
-		Ref: ref, UID: ref.UID, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
+		Ref: ref, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
 		Propagation: string(metav1.DeletePropagationBackground), BackURL: objectURL(ref),
 	}
 	if !req.can("delete", ref.Kind, ref.Namespace, ref.Name) {
 		data.MissingPermission = describePermission("delete", ref.Kind, ref.Namespace)
 	}
 	req.findDependents(data)
-	if err := req.addContents(data, stored); err != nil {
+	if err := req.addContents(data); err != nil {
 		return nil, err
 	}
 	data.ConfirmName = len(data.Dependents) > confirmThreshold || data.HasContents
@@ -102,7 +100,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 
 // addContents counts the objects in a namespace or of a CRD, which are deleted without owner
 // references.
-func (req *request) addContents(data *deletePage, stored json.RawMessage) (err error) {
+func (req *request) addContents(data *deletePage) (err error) {
 	switch data.Kind.Kind + "." + data.Group {
 	case "Namespace.":
 		data.HasContents = true
@@ -110,36 +108,14 @@ func (req *request) addContents(data *deletePage, stored json.RawMessage) (err e
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		data.HasContents = true
 		var kind object.Kind
-		if kind, err = req.definedKind(stored); err == nil {
+		if kind, err = req.api.Kind(req.context(), data.Name); err == nil {
 			data.Contents = []userclient.KindCount{req.api.Count(req.context(), kind, "")}
+		}
+		if errors.Is(err, model.ErrNotFound) {
+			return nil // A kind that is not served has no objects.
 		}
 	}
 	return err
-}
-
-// definedKind returns the kind of a CRD.
-func (req *request) definedKind(stored json.RawMessage) (object.Kind, error) {
-	var o struct {
-		Spec struct {
-			Group    string
-			Scope    string
-			Names    struct{ Kind, Plural string }
-			Versions []struct {
-				Name   string
-				Served bool
-			}
-		}
-	}
-	if err := json.Unmarshal(stored, &o); err != nil {
-		return object.Kind{}, fmt.Errorf("decode CRD: %w", err)
-	}
-	kind := object.Kind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind, Plural: o.Spec.Names.Plural, Namespaced: o.Spec.Scope == "Namespaced"}
-	for _, version := range o.Spec.Versions {
-		if version.Served {
-			kind.Version = version.Name
-		}
-	}
-	return kind, nil
 }
 
 // Counted returns the non-empty contents, largest first.

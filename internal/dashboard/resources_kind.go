@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -165,10 +164,10 @@ func (req *request) listRows(data *kindPage, all []processInfo) error {
 	data.addRows(table.Columns, table.Rows)
 	data.Remaining = table.Remaining
 	if table.Continue != "" {
-		data.NextURL = req.pageURL(table.Continue)
+		data.NextURL = urlWith(req.r.URL, "continue", table.Continue)
 	}
 	if query.Continue != "" {
-		data.FirstURL = req.pageURL("")
+		data.FirstURL = urlWith(req.r.URL, "continue", "")
 	}
 	return nil
 }
@@ -193,17 +192,6 @@ func (p *kindPage) addRows(columns []userclient.Column, rows []userclient.Row) {
 		}
 		p.Rows = append(p.Rows, each)
 	}
-}
-
-// pageURL returns the URL of another page of the list.
-func (req *request) pageURL(next string) string {
-	query := maps.Clone(req.r.URL.Query())
-	query.Del("continue")
-	if next != "" {
-		query.Set("continue", next)
-	}
-	at := url.URL{Path: req.r.URL.Path, RawPath: req.r.URL.RawPath, RawQuery: query.Encode()}
-	return at.RequestURI()
 }
 
 // managingControllers returns the controllers that manage a kind.

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,20 +57,13 @@ func liveAttributes(id, here string) template.HTMLAttr {
 		escape(id), escape(here)))
 }
 
-// dict returns a map, to pass several values to a template.
-func dict(pairs ...any) (map[string]any, error) {
+// dict returns a map of names and values, to pass several values to a template.
+func dict(pairs ...any) map[string]any {
 	all := map[string]any{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		name, ok := pairs[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
-		}
-		all[name] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		all[fmt.Sprint(pair[0])] = pair[1]
 	}
-	if len(pairs)%2 != 0 {
-		return nil, fmt.Errorf("dict: %v has no value", pairs[len(pairs)-1])
-	}
-	return all, nil
+	return all
 }
 
 // humanDuration formats a duration like kubectl: "12s", "3m", "5h", "2d".

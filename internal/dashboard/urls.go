@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -40,4 +41,18 @@ func liveURL(p *page) string {
 		return "/live"
 	}
 	return "/live?" + url.Values{"watch": {p.Watch}, "namespace": {p.Namespace}, "name": {p.Object}}.Encode()
+}
+
+// urlWith returns a URL with other query parameters, given as names and values; "" removes one.
+func urlWith(at *url.URL, parameters ...string) string {
+	query := at.Query()
+	for pair := range slices.Chunk(parameters, 2) {
+		query.Set(pair[0], pair[1])
+		if pair[1] == "" {
+			query.Del(pair[0])
+		}
+	}
+	changed := *at
+	changed.RawQuery = query.Encode()
+	return changed.RequestURI()
 }
