@@ -56,7 +56,7 @@ func (req *request) authenticate(to route) error {
 	switch {
 	case to.public:
 		limit = maxPublicFormBytes
-	case to.checkDraft != nil:
+	case to.draft:
 		limit = maxDraftBytes
 	}
 	req.r.Body = http.MaxBytesReader(req.w, req.r.Body, limit)
@@ -70,32 +70,6 @@ func (req *request) authenticate(to route) error {
 	req.identity = identity
 	req.api, err = req.options.Cluster.As(identity.User)
 	return err
-}
-
-// receiveForm reads the form of a route that changes something. Drafts take memory and time, so
-// their users need permission first, and only some are read at a time. The caller calls done.
-func (req *request) receiveForm(to route) (done func(), err error) {
-	done = func() {}
-	if to.public || req.r.Method == http.MethodGet || req.r.Method == http.MethodHead {
-		return done, nil
-	}
-	if to.checkDraft != nil {
-		user := req.identity.User.Name
-		if !req.drafts.acquire(user) {
-			return nil, tooManyDrafts()
-		}
-		done = func() { req.drafts.release(user) }
-		// If the permission is unknown, the handler checks again and keeps the form.
-		if err := to.checkDraft(req); err != nil && !isUnreachable(err) && req.accessErrors.first() == nil {
-			done()
-			return nil, err
-		}
-	}
-	if err := req.checkWrite(); err != nil {
-		done()
-		return nil, err
-	}
-	return done, nil
 }
 
 // checkWrite rejects cross-site requests and reads the form. The work afterwards has no

@@ -22,7 +22,7 @@ func showCreate(req *request) error {
 	if forbidden != nil && !kind.Namespaced {
 		return forbidden
 	}
-	d := req.newDraft(kind, object.Ref{})
+	d := req.newDraft(object.Ref{Kind: kind})
 	if forbidden != nil {
 		d.warnForbidden(forbidden)
 	}
@@ -66,12 +66,8 @@ func (d *draft) skeleton(namespace string) map[string]any {
 
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
-	if err != nil {
-		return err
-	}
-	return req.submitDraft(kind, object.Ref{}, func(d *draft, parsed map[string]any) error {
-		stored, err := req.create(kind, parsed)
+	return req.submitDraft(req.creatableKind, func(d *draft, parsed map[string]any) error {
+		stored, err := req.create(d.Kind, parsed)
 		if err != nil {
 			return req.renderRejected(d, err)
 		}
@@ -79,25 +75,43 @@ func createObject(req *request) error {
 		if err := json.Unmarshal(stored, &made); err != nil {
 			return err
 		}
-		req.flash(kind.Kind + " " + made.Metadata.Name + " created.")
-		made.Metadata.Kind = kind
+		req.flash(d.Kind.Kind + " " + made.Metadata.Name + " created.")
+		made.Metadata.Kind = d.Kind
 		return req.redirect(objectURL(made.Metadata))
 	})
 }
 
-// submitDraft reads the form of a draft. It stores the object, or updates the form.
-func (req *request) submitDraft(kind object.Kind, ref object.Ref, store func(d *draft, parsed map[string]any) error) error {
+// submitDraft reads the form of a draft. It stores the object, or updates the form. Drafts take
+// memory and time, so their users need permission for the target first, and only some are read
+// at a time.
+func (req *request) submitDraft(target func() (object.Ref, error), store func(d *draft, parsed map[string]any) error) error {
+	user := req.identity.User.Name
+	if !req.drafts.acquire(user) {
+		return tooManyDrafts()
+	}
+	defer req.drafts.release(user)
+	ref, missing := target()
+	unknown := missing != nil && (isUnreachable(missing) || req.accessErrors.first() != nil)
+	if missing != nil && !unknown {
+		return missing
+	}
+	if err := req.checkWrite(); err != nil {
+		return err
+	}
+	if unknown {
+		return req.accessUnknown(missing)
+	}
 	done, err := req.acquireDraftSlot(req.context())
 	if err != nil {
 		return err
 	}
 	defer done()
 	if ref.Name == "" {
-		if err := req.requireCreate(kind); err != nil {
+		if err := req.requireCreate(ref.Kind); err != nil {
 			return err
 		}
 	}
-	d := req.newDraft(kind, ref)
+	d := req.newDraft(ref)
 	if err := d.readForm(req); err != nil {
 		return err
 	}

@@ -95,8 +95,10 @@ func (d *draft) FormBase() string {
 	return encodeObject(d.formBase)
 }
 
-// newDraft returns a draft of a kind. It has a form if the kind has a schema.
-func (req *request) newDraft(kind object.Kind, ref object.Ref) *draft {
+// newDraft returns a draft of an object; a new one has no name yet. It has a form if the kind has
+// a schema.
+func (req *request) newDraft(ref object.Ref) *draft {
+	kind := ref.Kind
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
 	if d.Existing() {
 		d.Cancel = objectURL(ref)

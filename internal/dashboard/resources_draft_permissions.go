@@ -12,12 +12,6 @@ import (
 // Permissions are checked before drafts are read. The API server would reject the object too,
 // but only after it was parsed.
 
-// checkEditAccess rejects users who may not patch the object.
-func checkEditAccess(req *request) error {
-	_, err := req.editableRef()
-	return err
-}
-
 // editableRef returns the object in the URL if the user may patch it.
 func (req *request) editableRef() (object.Ref, error) {
 	ref, err := req.refFromURL()
@@ -27,14 +21,13 @@ func (req *request) editableRef() (object.Ref, error) {
 	return ref, req.requireAccess("patch", ref.Kind, ref.Namespace, ref.Name)
 }
 
-// checkCreateAccess rejects users who may not create cluster-scoped objects. For namespaced
-// objects the namespace is known later.
-func checkCreateAccess(req *request) error {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
-	if err != nil || kind.Namespaced {
-		return err
+// creatableKind returns the kind in the URL, unless it is cluster-scoped and the user may not
+// create it. For namespaced objects the namespace is known later.
+func (req *request) creatableKind() (ref object.Ref, err error) {
+	if ref.Kind, err = req.api.Kind(req.context(), req.path("resource")); err == nil && !ref.Namespaced {
+		err = req.requireAccess("create", ref.Kind, "", "")
 	}
-	return req.requireAccess("create", kind, "", "")
+	return ref, err
 }
 
 // requireCreate rejects users who may not create the object in its namespace.

@@ -24,7 +24,7 @@ func showEdit(req *request) error {
 	if err != nil {
 		return err
 	}
-	d := req.newDraft(ref.Kind, ref)
+	d := req.newDraft(ref)
 	if err := d.loadStored(stored); err != nil {
 		return err
 	}
@@ -37,12 +37,8 @@ func showEdit(req *request) error {
 // saveObject saves the changes, or updates the form. It patches only what changed, so that
 // hidden fields stay.
 func saveObject(req *request) error {
-	ref, err := req.editableRef()
-	if err != nil {
-		return err
-	}
-	return req.submitDraft(ref.Kind, ref, func(d *draft, object map[string]any) error {
-		return req.save(d, form.Patch(d.base, object))
+	return req.submitDraft(req.editableRef, func(d *draft, parsed map[string]any) error {
+		return req.save(d, form.Patch(d.base, parsed))
 	})
 }
 

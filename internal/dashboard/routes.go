@@ -9,9 +9,8 @@ type route struct {
 	handle  func(*request) error
 	// public routes need no session. They check the origin of forms themselves.
 	public bool
-	// checkDraft marks routes that receive an object, which may be large. It rejects users who
-	// may not store it before the form is read.
-	checkDraft func(*request) error
+	// draft routes receive an object, which may be large. They read the form themselves.
+	draft bool
 }
 
 // routes returns all routes.
@@ -26,9 +25,9 @@ func routes() []route {
 		{pattern: "GET /resources", handle: showResources},
 		{pattern: "GET /resources/{resource}", handle: showKind},
 		{pattern: "GET /resources/{resource}/new", handle: showCreate},
-		{pattern: "POST /resources/{resource}/new", handle: createObject, checkDraft: checkCreateAccess},
+		{pattern: "POST /resources/{resource}/new", handle: createObject, draft: true},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/edit", handle: showEdit},
-		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject, checkDraft: checkEditAccess},
+		{pattern: "POST /resources/{resource}/{namespace}/{name}/edit", handle: saveObject, draft: true},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/delete", handle: showDelete},
 		{pattern: "POST /resources/{resource}/{namespace}/{name}/delete", handle: deleteObject},
 		{pattern: "GET /signin", handle: showSignIn, public: true},
@@ -63,12 +62,12 @@ func (s *Server) serve(to route, w http.ResponseWriter, r *http.Request) {
 		req.renderError(err)
 		return
 	}
-	done, err := req.receiveForm(to)
-	if err != nil {
-		req.renderError(err)
-		return
+	if r.Method == http.MethodPost && !to.public && !to.draft {
+		if err := req.checkWrite(); err != nil {
+			req.renderError(err)
+			return
+		}
 	}
-	defer done()
 	if err := to.handle(req); err != nil {
 		req.renderError(err)
 	}
