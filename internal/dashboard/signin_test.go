@@ -212,7 +212,7 @@ func TestAPIServerUnreachable(t *testing.T) {
 
 func TestUnknownSession(t *testing.T) {
 	b := newBrowser(t, newTokenServer(t).URL)
-	b.cookies["setpoint"] = strings.Repeat("a", 43)
+	b.cookies["setpoint"] = strings.Repeat("a", 26)
 	b.expect(b.send("GET", "/", nil), 303, "/signin?expired=unknown&return=%2F", "")
 	b.expect(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened at another replica of Setpoint. Sign in")
 }

@@ -77,9 +77,8 @@ const authenticatedGroup = "system:authenticated"
 // instead of a cookie.
 func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity, error) {
 	id := "bearer:" + g.digest(token)
-	now := g.options.Now()
-	s := g.sessions.get(id)
-	if s == nil || s.claimVerification(now) {
+	s, _ := g.sessions.use(id, true)
+	if s == nil || g.sessions.claimVerification(s) {
 		u, err := g.verify(r.Context(), token)
 		if ended := expiredError(err); ended != nil {
 			g.sessions.drop(id)
@@ -88,7 +87,7 @@ func (g *Authenticator) bearerIdentity(r *http.Request, token string) (*Identity
 		if err != nil {
 			return nil, err
 		}
-		s = newSession(u, now)
+		s = newSession(u, g.options.Now())
 		g.sessions.put(id, s)
 	}
 	return newIdentity(s.user, g.csrfSecret(s.user.Name)), nil

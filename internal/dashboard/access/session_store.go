@@ -1,12 +1,25 @@
 package access
 
 import (
+	"crypto/rand"
 	"reflect"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
+
+// session is the session of a user. The lock of its store guards the times.
+type session struct {
+	user userclient.User
+	csrf string
+
+	began, used, verified time.Time
+}
+
+func newSession(u userclient.User, now time.Time) *session {
+	return &session{user: u, csrf: rand.Text(), began: now, used: now, verified: now}
+}
 
 // sessionStore holds sessions by the digest of their cookie. Expired sessions are removed soon,
 // since they contain tokens.
@@ -25,10 +38,45 @@ func newSessionStore(o *Options) *sessionStore {
 	return &sessionStore{now: o.Now, lifetime: o.Lifetime, onEnd: o.OnSessionEnd, byID: map[string]*session{}}
 }
 
-func (s *sessionStore) get(id string) *session {
+// use returns a session, and resets its idle time unless the request is a background request.
+// An expired session is known, but nil.
+func (s *sessionStore) use(id string, background bool) (found *session, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byID[id]
+	found = s.byID[id]
+	switch {
+	case found == nil:
+		return nil, false
+	case s.isExpired(found):
+		s.removeLocked(id)
+		return nil, true
+	case !background:
+		found.used = s.now()
+	}
+	return found, true
+}
+
+func (s *sessionStore) isExpired(each *session) bool {
+	now := s.now()
+	return now.Sub(each.used) > idleTimeout || now.Sub(each.began) > s.lifetime
+}
+
+// claimVerification reports whether the token is due for verification, to one caller only.
+func (s *sessionStore) claimVerification(each *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.now().Sub(each.verified) > verifyInterval
+	if due {
+		each.verified = s.now()
+	}
+	return due
+}
+
+// retryVerification schedules an early verification.
+func (s *sessionStore) retryVerification(each *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	each.verified = s.now().Add(verifyRetryInterval - verifyInterval)
 }
 
 func (s *sessionStore) drop(id string) {
@@ -69,8 +117,8 @@ func (s *sessionStore) evictOldest(counts func(*session) bool, most int) {
 			continue
 		}
 		count++
-		if used := each.lastUsed(); oldest == "" || used.Before(at) {
-			oldest, at = id, used
+		if oldest == "" || each.used.Before(at) {
+			oldest, at = id, each.used
 		}
 	}
 	if count >= most {
@@ -89,9 +137,8 @@ func (s *sessionStore) scheduleSweep() {
 func (s *sessionStore) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
 	for id, each := range s.byID {
-		if !each.touch(now, s.lifetime, true) {
+		if s.isExpired(each) {
 			s.removeLocked(id)
 		}
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,7 +25,7 @@ func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token str
 		return nil, err
 	}
 	g.endSession(r)
-	id, s := randomText(), newSession(u, g.options.Now())
+	id, s := rand.Text(), newSession(u, g.options.Now())
 	g.sessions.put(g.digest(id), s)
 	http.SetCookie(w, g.newCookie(id, int((g.options.Lifetime+cookieGracePeriod)/time.Second)))
 	return newIdentity(u, s.csrf), nil
