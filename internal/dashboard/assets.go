@@ -46,15 +46,11 @@ func serveAsset(req *request) error {
 		return pageNotFound(req)
 	}
 	req.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	return req.writeAsset(found)
+	req.w.Header().Set("Content-Type", found.mediaType)
+	return req.write(http.StatusOK, found.data, true)
 }
 
 func serveFavicon(req *request) error {
 	http.Redirect(req.w, req.r, req.assets.url("favicon.svg"), http.StatusFound)
 	return nil
-}
-
-func (req *request) writeAsset(a asset) error {
-	req.w.Header().Set("Content-Type", a.mediaType)
-	return req.write(http.StatusOK, a.data, true)
 }

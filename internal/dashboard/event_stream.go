@@ -187,8 +187,9 @@ func watchSource(ctx context.Context, source model.Source, changed chan<- struct
 		next, err := source.Await(ctx, revision)
 		switch {
 		case err != nil:
-			if !sleep(ctx, sourceRetryInterval) {
-				return
+			select {
+			case <-time.After(sourceRetryInterval):
+			case <-ctx.Done():
 			}
 		case next != revision:
 			notify(changed)
@@ -202,17 +203,5 @@ func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
 	default:
-	}
-}
-
-// sleep waits for d, and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

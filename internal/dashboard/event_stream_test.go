@@ -65,7 +65,8 @@ func TestPageWatchesItsObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	for a.count("/pods?") == 0 && sleep(ctx, 10*time.Millisecond) {
+	for a.count("/pods?") == 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
 	}
 	if a.count("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
 		t.Errorf("requests: %q", a.requests)

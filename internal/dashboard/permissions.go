@@ -34,6 +34,19 @@ func (d *accessErrors) first() error {
 	return d.err
 }
 
+// inParallel calls do with the numbers below n, a few at the same time.
+func inParallel(n, limit int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // None of them fails.
+}
+
 // maxParallelReviews is how many access reviews run at the same time.
 const maxParallelReviews = 8
 
@@ -42,15 +55,7 @@ const maxParallelReviews = 8
 func filterAllowed[T any](all []T, may func(*T) bool) []T {
 	items := slices.Clone(all)
 	is := make([]bool, len(items))
-	var group errgroup.Group
-	group.SetLimit(maxParallelReviews)
-	for i := range items {
-		group.Go(func() error {
-			is[i] = may(&items[i])
-			return nil
-		})
-	}
-	_ = group.Wait() // None of them fails.
+	inParallel(len(items), maxParallelReviews, func(i int) { is[i] = may(&items[i]) })
 	var found []T
 	for i := range items {
 		if is[i] {

@@ -2,14 +2,10 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,28 +76,17 @@ func sortKinds(all []*kindRow) {
 // unreachable.
 func (req *request) countObjects(all []*kindRow) error {
 	failures := make([]error, len(all))
-	var group errgroup.Group
-	group.SetLimit(6)
-	for i, each := range all {
-		group.Go(func() error {
-			failures[i] = each.count(req.context(), req.api)
-			return nil
-		})
-	}
-	_ = group.Wait() // None of them fails.
+	inParallel(len(all), 6, func(i int) {
+		tally := req.api.Count(req.context(), all[i].Kind, "")
+		if failures[i] = tally.Err; tally.Err != nil {
+			all[i].Problem = problemOf(tally.Err).Title
+		}
+		all[i].Count = tally.Count
+	})
 	if len(all) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return err == nil || !isUnreachable(err) }) {
 		return failures[0]
 	}
 	return nil
-}
-
-func (h *kindRow) count(ctx context.Context, api *userclient.Client) error {
-	tally := api.Count(ctx, h.Kind, "")
-	if tally.Err != nil {
-		h.Problem = problemOf(tally.Err).Title
-	}
-	h.Count = tally.Count
-	return tally.Err
 }
 
 // otherKinds returns the resources without a controller. They are optional, so errors are only

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -226,4 +227,12 @@ func TestSwitchingModeKeepsInvalidNumbers(t *testing.T) {
 	if !valid || compactJSON(form.Patch(d.base, object)) != `{"spec":{"size":"three"}}` {
 		t.Errorf("what is sent to be refused is %s, %t", compactJSON(object), valid)
 	}
+}
+
+func compactJSON(object map[string]any) string {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }

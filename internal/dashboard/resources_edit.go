@@ -104,10 +104,10 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 	return reflect.DeepEqual(loaded, d.loaded), nil
 }
 
+// diffObjects returns the changes between two objects; none if they are too large to compare.
 func diffObjects(before, after map[string]any) []model.Change {
-	changes, err := diff.Objects(json.RawMessage(compactJSON(before)), json.RawMessage(compactJSON(after)))
-	if err != nil {
-		return nil
-	}
+	left, _ := json.Marshal(before) //nolint:errchkjson // It was JSON before.
+	right, _ := json.Marshal(after) //nolint:errchkjson // It was JSON before.
+	changes, _ := diff.Objects(left, right)
 	return changes
 }

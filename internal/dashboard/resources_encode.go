@@ -51,15 +51,3 @@ func decodeObject(text string) (map[string]any, error) {
 	}
 	return form.DecodeJSON(bytes.TrimSpace(data))
 }
-
-// compactJSON returns an object as JSON; "" for nil.
-func compactJSON(object map[string]any) string {
-	if object == nil {
-		return ""
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		return ""
-	}
-	return string(data)
-}

@@ -96,8 +96,7 @@ func (l *fieldBuilder) field(s *spec.Schema, at fieldContext, e *inputNode) *Fie
 		Text: e.text(), Nullable: resolved.schema.Nullable && !at.row,
 		Default: formatScalar(resolved.schema.Default, resolved.kind),
 	}
-	_, f.Null = e.markText(nullMark)
-	f.Null = f.Null && f.Nullable
+	f.Null = f.Nullable && e.hasMark(nullMark)
 	switch {
 	case l.fields > MaxFields:
 	case resolved.kind == Any || resolved.hasParts() && e.hasText():
@@ -124,8 +123,7 @@ func (l *fieldBuilder) parts(f *Field, resolved *resolvedSchema, at fieldContext
 		l.rows(f, resolved, at, e)
 	default:
 		f.CanBeEmpty = (!at.required || at.row) && at.depth > 1 && len(resolved.schema.Required) == 0
-		_, f.SendEmpty = e.markText(setMark)
-		f.SendEmpty = f.SendEmpty && f.CanBeEmpty
+		f.SendEmpty = f.CanBeEmpty && e.hasMark(setMark)
 		l.properties(f, resolved, at, e)
 	}
 }
@@ -146,10 +144,9 @@ func (l *fieldBuilder) rows(f *Field, resolved *resolvedSchema, at fieldContext,
 }
 
 func (l *fieldBuilder) key(f *Field, e *inputNode) {
-	text, _ := e.markText(keyMark)
 	name := f.Name + "~" + keyMark
 	f.Key = &Field{
-		Name: name, ID: elementID(name), Path: f.Path, Label: "key", Type: String, Text: text,
+		Name: name, ID: elementID(name), Path: f.Path, Label: "key", Type: String, Text: e.child(step{mark: keyMark}).text(),
 		Input: Input{Widget: "text", Type: "text", Placeholder: "key"},
 	}
 }
@@ -214,7 +211,7 @@ func (l *fieldBuilder) checkParts(resolved *resolvedSchema, at fieldContext, e *
 		switch {
 		case part.isRow && resolved.rowSchema() == nil:
 			l.unknown = rowName(at.name, part.row)
-		case !part.isRow && (!known || resolved.kind != Object):
+		case !part.isRow && part.mark == "" && (!known || resolved.kind != Object):
 			l.unknown = propertyName(at.name, part.property)
 		}
 	}

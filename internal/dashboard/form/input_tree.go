@@ -28,7 +28,6 @@ var (
 // inputNode is the input at a name, and below it.
 type inputNode struct {
 	texts []string
-	marks map[string]string
 	parts map[step]*inputNode
 	// rows are the numbers of the rows among parts.
 	rows []int
@@ -66,6 +65,10 @@ func (e *inputNode) insert(name string, texts []string) error {
 		return fmt.Errorf("deeper than %d levels: %w", maxSteps, ErrFormTooLarge)
 	case len(texts) > 1 && !isCheckbox(texts):
 		return fmt.Errorf("entered %d times", len(texts))
+	case mark != "" && !slices.Contains([]string{rowMark, keyMark, setMark, nullMark}, mark):
+		return fmt.Errorf("unknown mark %q", truncate(mark, 20))
+	case mark != "":
+		steps = append(steps, step{mark: mark})
 	}
 	at := e
 	for _, s := range steps {
@@ -73,26 +76,12 @@ func (e *inputNode) insert(name string, texts []string) error {
 			return err
 		}
 	}
-	switch {
-	case mark == "":
-		at.texts = texts
-	case slices.Contains([]string{rowMark, keyMark, setMark, nullMark}, mark):
-		at.addMark(mark, texts[len(texts)-1])
-	default:
-		return fmt.Errorf("unknown mark %q", truncate(mark, 20))
-	}
+	at.texts = texts
 	return nil
 }
 
 // isCheckbox reports whether the texts come from a checkbox and its hidden companion.
 func isCheckbox(texts []string) bool { return slices.Equal(texts, []string{"false", "true"}) }
-
-func (e *inputNode) addMark(mark, text string) {
-	if e.marks == nil {
-		e.marks = map[string]string{}
-	}
-	e.marks[mark] = text
-}
 
 func (e *inputNode) childAt(s step) (*inputNode, error) {
 	if below := e.parts[s]; below != nil {
@@ -124,13 +113,8 @@ func (e *inputNode) text() string {
 // hasText reports whether there is input at this name, possibly empty.
 func (e *inputNode) hasText() bool { return e != nil && len(e.texts) > 0 }
 
-func (e *inputNode) markText(mark string) (text string, is bool) {
-	if e == nil {
-		return "", false
-	}
-	text, is = e.marks[mark]
-	return text, is
-}
+// hasMark reports whether there is a mark at this name.
+func (e *inputNode) hasMark(mark string) bool { return e.child(step{mark: mark}) != nil }
 
 func (e *inputNode) child(s step) *inputNode {
 	if e == nil {

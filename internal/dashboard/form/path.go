@@ -20,11 +20,12 @@ const (
 	nullMark = "null"
 )
 
-// step is a part of a name: a property or a row number.
+// step is a part of a name: a property, a row number, or a mark at the end.
 type step struct {
 	property string
 	row      int
 	isRow    bool
+	mark     string
 }
 
 // propertyName appends a property to a name.
