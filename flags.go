@@ -55,7 +55,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	if o.HistorySize = history.MaxBytes; history.Off {
 		o.HistorySize = -1
 	}
-	o.Log = newLog(stderr, f.LogFormat.Value, f.LogLevel.Value)
+	o.Log = flags.NewLog(stderr, f.LogFormat.Value, f.LogLevel.Value)
 	o.LeaderElection.Enabled = f.Elects(runsInCluster(o))
 	return o, nil
 }

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -107,7 +106,6 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 		if err != nil {
 			return err
 		}
-		manager.RedirectKlog(o.Log)
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		// A second signal exits the process.
@@ -142,17 +140,6 @@ func (a *App) parseFlags(f *flag.FlagSet, args []string, stdout io.Writer, help 
 		return newUsageError(fmt.Errorf("unexpected argument %q", f.Arg(0)))
 	}
 	return nil
-}
-
-// newLog returns the logger of the process.
-func newLog(w io.Writer, format, level string) *slog.Logger {
-	var minLevel slog.Level
-	_ = minLevel.UnmarshalText([]byte(level)) // The flag allows valid levels only.
-	o := &slog.HandlerOptions{Level: minLevel}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(manager.NewTextHandler(w, o))
 }
 
 // runsInCluster reports whether the app runs in the cluster that it connects to.

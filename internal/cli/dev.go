@@ -108,7 +108,7 @@ func (p *program) connect(o *dev.Options, logLevel string) {
 	o.Interactive = isTerminal(p.stdin)
 	o.Stdin, o.Stdout, o.Stderr = p.stdin, p.stdout, p.stderr
 	o.Reporter = newReporter(out)
-	o.Log = newLog(o.Reporter.Writer("setpoint"), "brief", logLevel)
+	o.Log = flags.NewLog(o.Reporter.Writer("setpoint"), flags.Brief, logLevel)
 }
 
 // programName returns the name to call this program by.

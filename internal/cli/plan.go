@@ -107,7 +107,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	defer stop()
 	h, err := manager.New(manager.Options{
 		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version,
-		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: newLog(p.stderr, "brief", "error"),
+		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -43,7 +44,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}
-	log := newLog(p.stderr, f.LogFormat.Value, f.LogLevel.Value)
+	log := flags.NewLog(p.stderr, f.LogFormat.Value, f.LogLevel.Value)
 	for _, note := range notes {
 		log.Warn("deprecated Metacontroller flag", "flag", note.flag, "replacement", note.replacement)
 	}

@@ -3,7 +3,6 @@ package manager
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // eventWriter records events on objects. client-go's recorder aggregates repeated ones.
@@ -69,11 +67,11 @@ type eventSink struct {
 // several replicas are aggregated.
 func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	e.ReportingInstance = s.instance
-	return s.send(s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")), "application/json", e)
+	return s.send(s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")), e)
 }
 
 func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
-	return s.send(s.client.Put().AbsPath(object.Events.Path(e.Namespace, e.Name)), "application/json", e)
+	return s.send(s.client.Put().AbsPath(object.Events.Path(e.Namespace, e.Name)), e)
 }
 
 func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
@@ -81,20 +79,12 @@ func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
 	return s.store(req.Body(patch))
 }
 
-func (s eventSink) send(req *rest.Request, contentType string, e *corev1.Event) (*corev1.Event, error) {
+func (s eventSink) send(req *rest.Request, e *corev1.Event) (*corev1.Event, error) {
 	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return nil, err
-	}
-	return s.store(req.SetHeader("Content-Type", contentType).Body(body))
+	return s.store(req.Body(e))
 }
 
 func (s eventSink) store(req *rest.Request) (*corev1.Event, error) {
-	data, err := request.Do(context.Background(), req)
-	if err != nil {
-		return nil, err
-	}
 	var stored corev1.Event
-	return &stored, json.Unmarshal(data, &stored)
+	return &stored, req.Do(context.Background()).Into(&stored)
 }

@@ -1,20 +1,23 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 const (
@@ -45,8 +48,8 @@ func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName
 
 // resourceOf returns the resource of a name, as far as its path needs it.
 func resourceOf(name compile.ResourceName) object.Resource {
-	version := name.APIVersion[strings.LastIndexByte(name.APIVersion, '/')+1:]
-	return object.Resource{Group: name.Group(), Version: version, Plural: name.Plural, Namespaced: true}
+	of := schema.FromAPIVersionAndKind(name.APIVersion, "")
+	return object.Resource{Group: of.Group, Version: of.Version, Plural: name.Plural, Namespaced: true}
 }
 
 // servedVersion returns the apiVersion in which a resource is served; "" for none.
@@ -54,16 +57,9 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 	if name.Group() == "" {
 		return "", nil
 	}
-	data, err := request.Do(ctx, m.client.Get().AbsPath("/apis/"+name.Group()))
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
 	var group metav1.APIGroup
-	if err := json.Unmarshal(data, &group); err != nil {
-		return "", fmt.Errorf("read API group %s: %w", name.Group(), err)
+	if err := m.client.Get().AbsPath("/apis/" + name.Group()).Do(ctx).Into(&group); err != nil {
+		return "", ignoreNotFound(err)
 	}
 	for _, version := range group.Versions {
 		served, err := m.servedResources(ctx, version.GroupVersion)
@@ -77,17 +73,21 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 	return "", nil
 }
 
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // removeFinalizerFrom removes the finalizer page by page. A failed write does not stop
 // the writes of the same page.
 func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
-	next := ""
-	for {
-		data, err := request.DoAs(ctx, metadataList, m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next))
-		if err != nil {
-			return err
-		}
+	for next := ""; ; {
 		var page metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(data, &page); err != nil {
+		err := m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next).
+			SetHeader("Accept", metadataList).Do(ctx).Into(&page)
+		if err != nil {
 			return err
 		}
 		var group errgroup.Group
@@ -106,51 +106,38 @@ func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 
 // removeFinalizerOf removes a finalizer from one object, and retries on conflicts.
 func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
-	uid := o.UID
-	for try := 1; ; try++ {
+	uid, path := o.UID, resource.Path(o.Namespace, o.Name)
+	// A failed test operation in the patch is reported as Invalid.
+	moved := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+	err := retry.OnError(wait.Backoff{Steps: maxReleaseAttempts, Duration: 10 * time.Millisecond}, moved, func() error {
 		i := slices.Index(o.Finalizers, finalizer)
 		if i < 0 || o.UID != uid {
 			return nil
 		}
-		err := m.patchFinalizer(ctx, resource, o, i)
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
-		}
-		// A failed test operation in the patch is reported as Invalid.
-		moved := apierrors.IsConflict(err) || apierrors.IsInvalid(err)
-		if !moved || try == maxReleaseAttempts {
-			return fmt.Errorf("%s/%s: %w", o.Namespace, o.Name, err)
-		}
-		if o, err = m.getMetadata(ctx, resource, o); err != nil || o == nil {
+		err := m.patchFinalizer(ctx, path, o, i)
+		if !moved(err) {
 			return err
 		}
+		o = &metav1.PartialObjectMetadata{}
+		return cmp.Or(m.client.Get().AbsPath(path).SetHeader("Accept", metadataOnly).Do(ctx).Into(o), err)
+	})
+	if err = ignoreNotFound(err); err != nil {
+		return fmt.Errorf("%s/%s: %w", o.Namespace, o.Name, err)
 	}
+	return nil
 }
 
 // patchFinalizer removes the finalizer at an index, if it is unchanged.
-func (m *Manager) patchFinalizer(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, index int) error {
-	path := fmt.Sprintf("/metadata/finalizers/%d", index)
+func (m *Manager) patchFinalizer(ctx context.Context, path string, o *metav1.PartialObjectMetadata, index int) error {
+	field := fmt.Sprintf("/metadata/finalizers/%d", index)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.UID},
-		{"op": "test", "path": path, "value": o.Finalizers[index]},
-		{"op": "remove", "path": path},
+		{"op": "test", "path": field, "value": o.Finalizers[index]},
+		{"op": "remove", "path": field},
 	})
 	if err != nil {
 		return err
 	}
-	return m.client.Patch(types.JSONPatchType).AbsPath(resource.Path(o.Namespace, o.Name)).
-		Param("fieldManager", "setpoint").SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
-}
-
-// getMetadata reads an object again; nil if it is deleted.
-func (m *Manager) getMetadata(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	data, err := request.DoAs(ctx, metadataOnly, m.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // The object is deleted.
-	}
-	if err != nil {
-		return nil, err
-	}
-	var fresh metav1.PartialObjectMetadata
-	return &fresh, json.Unmarshal(data, &fresh)
+	return m.client.Patch(types.JSONPatchType).AbsPath(path).
+		Param("fieldManager", programName).SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
 }

@@ -53,7 +53,7 @@ type Manager struct {
 	connections     *webhook.ConnectionLimiter
 	metacontrollers *conflicts.Detector
 	leader          *leader.Elector
-	processLease    *processLease
+	processLease    *leader.ProcessLease
 	history         *model.History
 	started         time.Time
 	lastDigest      digestCache
@@ -78,8 +78,10 @@ func New(o Options) (*Manager, error) {
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
 	}
-	if m.processLease, err = newProcessLease(o); err != nil {
-		return nil, err
+	if o.ProcessLease && !o.LeaderElection.Enabled {
+		if m.processLease, err = leader.NewProcessLease(o.LeaderElection, o.WatchNamespaces, o.config(), o.Log); err != nil {
+			return nil, err
+		}
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.metrics = serving.NewMetrics()
@@ -91,7 +93,7 @@ func New(o Options) (*Manager, error) {
 	m.controllers = newControllerSet(m)
 	m.webhooks = newWebhooks(m)
 	if m.processLease != nil {
-		m.processLease.onHeld = m.webhooks.Publish
+		m.processLease.OnHeld = m.webhooks.Publish
 	}
 	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
 	m.leader.RegisterMetric(m.metrics.Registry)
@@ -142,7 +144,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return m.webhooks.Run(ctx) })
 	group.Go(func() error { return m.runControllers(ctx) })
-	group.Go(func() error { m.processLease.run(ctx); return nil })
+	group.Go(func() error { m.processLease.Run(ctx); return nil })
 	group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
 	return group.Wait()
 }

@@ -2,18 +2,17 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // resolve returns the resource of an apiVersion and plural.
@@ -38,13 +37,10 @@ func (m *Manager) findResource(ctx context.Context, apiVersion, name string, mea
 		return object.Resource{}, fmt.Errorf("%s of %s: %w", name, apiVersion, compile.ErrNotServed)
 	}
 	plural := served[i].Name
-	group, version, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group, version = "", apiVersion
-	}
+	kind := schema.FromAPIVersionAndKind(apiVersion, served[i].Kind)
 	resource := object.Resource{
-		Group: group, Version: version, Plural: plural,
-		Kind: served[i].Kind, Namespaced: served[i].Namespaced,
+		Group: kind.Group, Version: kind.Version, Plural: plural,
+		Kind: kind.Kind, Namespaced: served[i].Namespaced,
 		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
 	}
 	resource.Custom, err = m.isCustom(ctx, resource)
@@ -57,18 +53,12 @@ func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]met
 	if !strings.Contains(apiVersion, "/") {
 		path = "/api/" + apiVersion
 	}
-	data, err := request.Do(ctx, m.client.Get().AbsPath(path))
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
-	}
-	if err != nil {
-		return nil, err
-	}
 	var list metav1.APIResourceList
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("read API group version %s: %w", apiVersion, err)
+	err := m.client.Get().AbsPath(path).Do(ctx).Into(&list)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
 	}
-	return list.APIResources, nil
+	return list.APIResources, err
 }
 
 // isCustom reports whether a CRD defines the resource. Where Setpoint may not read CRDs it

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -18,7 +20,7 @@ import (
 func newWebhooks(m *Manager) *serving.Webhooks {
 	return serving.NewWebhooks(serving.WebhookOptions{
 		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log,
-		Lease: m.processLease.held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
+		Lease: m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
 		Started: m.controllers.started.Load, Listed: m.controllers.admissionControllersListed,
 	})
 }
@@ -77,12 +79,9 @@ func reviewRecord(o admission.ReviewRecord) record.Run {
 	}
 	call := run.Steps[0].Call
 	call.Request.Review, call.Response.Review = review, o.Response
-	group, version, named := strings.Cut(review.APIVersion, "/")
-	if !named {
-		group, version = "", review.APIVersion
-	}
+	kind := schema.FromAPIVersionAndKind(review.APIVersion, review.Kind)
 	run.Resource = object.Resource{
-		Group: group, Version: version, Plural: review.Resource, Kind: review.Kind, Namespaced: review.Namespace != "",
+		Group: kind.Group, Version: kind.Version, Plural: review.Resource, Kind: kind.Kind, Namespaced: review.Namespace != "",
 	}
 	run.Key = queue.Key{Namespace: review.Namespace, Name: review.Name}
 	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + review.User.Name

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordination "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // finder finds Metacontrollers.
@@ -77,13 +77,10 @@ func (f finder) find(ctx context.Context) ([]metacontroller, error) {
 func (f finder) workloads(ctx context.Context, resource object.Resource) ([]metacontroller, error) {
 	var found []metacontroller
 	for next := ""; ; {
-		data, err := request.DoAs(ctx, "application/json;as=Table;g=meta.k8s.io;v=v1",
-			f.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next))
-		if err != nil {
-			return nil, err
-		}
 		var page metav1.Table
-		if err := json.Unmarshal(data, &page); err != nil {
+		err := f.client.Get().AbsPath(resource.Path("", "")).Param("limit", "500").Param("continue", next).
+			SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(ctx).Into(&page)
+		if err != nil {
 			return nil, err
 		}
 		for _, o := range candidates(&page) {
@@ -133,21 +130,12 @@ func isMetacontrollerImage(image string) bool {
 
 // workload returns a workload if it runs, with the controllers that it selects.
 func (f finder) workload(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) ([]metacontroller, error) {
-	data, err := request.Do(ctx, f.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)))
+	var declared appsv1.StatefulSet // A Deployment has the same fields.
+	err := f.client.Get().AbsPath(resource.Path(o.Namespace, o.Name)).Do(ctx).Into(&declared)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	var declared struct {
-		Spec struct {
-			Replicas *int32
-			Template corev1.PodTemplateSpec
-		}
-		Status struct{ Replicas int32 }
-	}
-	if err := json.Unmarshal(data, &declared); err != nil {
 		return nil, err
 	}
 	if declared.Status.Replicas == 0 && declared.Spec.Replicas != nil && *declared.Spec.Replicas == 0 {
@@ -159,13 +147,10 @@ func (f finder) workload(ctx context.Context, resource object.Resource, o *metav
 
 // labeledPods returns running pods with the standard label.
 func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
-	data, err := request.Do(ctx, f.client.Get().AbsPath(object.Pods.Path("", "")).
-		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector", "status.phase=Running"))
-	if err != nil {
-		return nil, err
-	}
 	var list corev1.PodList
-	if err := json.Unmarshal(data, &list); err != nil {
+	err := f.client.Get().AbsPath(object.Pods.Path("", "")).
+		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector", "status.phase=Running").Do(ctx).Into(&list)
+	if err != nil {
 		return nil, err
 	}
 	var found []metacontroller
@@ -177,12 +162,8 @@ func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
 
 // leaseHolders returns the holders of fresh Leases.
 func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
-	data, err := request.Do(ctx, f.client.Get().AbsPath(object.Leases.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName))
-	if err != nil {
-		return nil, err
-	}
 	var list coordination.LeaseList
-	if err := json.Unmarshal(data, &list); err != nil {
+	if err := f.client.Get().AbsPath(object.Leases.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName).Do(ctx).Into(&list); err != nil {
 		return nil, err
 	}
 	var found []metacontroller

@@ -17,6 +17,7 @@ import (
 func TestOwnLeaseIsNoMetacontroller(t *testing.T) {
 	fresh := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"ours","name":"metacontroller"},"spec":{"holderIdentity":"a","renewTime":%[1]q}},
 			{"metadata":{"namespace":"theirs","name":"metacontroller"},"spec":{"holderIdentity":"b","renewTime":%[1]q}}]}`, fresh)
 	}))

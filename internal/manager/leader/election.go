@@ -65,9 +65,13 @@ func leaseName(selector string) string {
 	if selector == "" {
 		return "setpoint"
 	}
+	return "setpoint-" + hash(selector)
+}
+
+func hash(text string) string {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(selector)) // A hash never fails.
-	return fmt.Sprintf("setpoint-%08x", sum.Sum32())
+	_, _ = sum.Write([]byte(text)) // A hash never fails.
+	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
 // Check validates the durations.

@@ -48,12 +48,8 @@ func (p annotatingLeases) annotate(lease *api.Lease) *api.Lease {
 	annotated.Annotations = maps.Clone(lease.Annotations)
 	delete(annotated.Annotations, discovery.LeaseAnnotation)
 	address := p.address.Load()
-	if holder := lease.Spec.HolderIdentity; address == nil || holder == nil || *holder != p.identity {
-		return &annotated
+	if address != nil && holderOf(lease) == p.identity {
+		metav1.SetMetaDataAnnotation(&annotated.ObjectMeta, discovery.LeaseAnnotation, *address)
 	}
-	if annotated.Annotations == nil {
-		annotated.Annotations = map[string]string{}
-	}
-	annotated.Annotations[discovery.LeaseAnnotation] = *address
 	return &annotated
 }

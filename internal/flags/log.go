@@ -1,4 +1,4 @@
-package manager
+package flags
 
 import (
 	"bytes"
@@ -11,13 +11,42 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RedirectKlog redirects the log of client-go to a slog.Logger, for the whole process.
-func RedirectKlog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
+// Brief is a format of logs beside those of the flag --log-format: text without times, for
+// interactive use.
+const Brief = "brief"
 
-// NewTextHandler returns a handler of text logs for people. Of a value with several lines,
+// NewLog returns the logger of the process in a format and from a level on. client-go's klog
+// writes to it too.
+func NewLog(w io.Writer, format, level string) *slog.Logger {
+	var lowest slog.Level
+	_ = lowest.UnmarshalText([]byte(level)) // The flag allows valid levels only.
+	options := &slog.HandlerOptions{Level: lowest}
+	var handler slog.Handler
+	switch format {
+	case "json":
+		handler = slog.NewJSONHandler(w, options)
+	case Brief:
+		options.ReplaceAttr = dropTime
+		fallthrough
+	default:
+		handler = newTextHandler(w, options)
+	}
+	log := slog.New(handler)
+	klog.SetSlogLogger(log.With("library", "client-go"))
+	return log
+}
+
+func dropTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// newTextHandler returns a handler of text logs for people. Of a value with several lines,
 // such as a manifest, the first stays in the record and the others follow it unchanged,
 // so that they can be copied.
-func NewTextHandler(w io.Writer, o *slog.HandlerOptions) slog.Handler {
+func newTextHandler(w io.Writer, o *slog.HandlerOptions) slog.Handler {
 	out := &recordWriter{to: w}
 	return textHandler{Handler: slog.NewTextHandler(&out.line, o), out: out}
 }

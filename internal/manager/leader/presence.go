@@ -1,9 +1,8 @@
-package manager
+package leader
 
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strings"
@@ -13,8 +12,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // processLeaseInterval is the interval of renewals without leader election. A process is
@@ -27,9 +29,9 @@ const (
 // duplicateAnnotation names, on the Lease of one process, another one of the same program.
 const duplicateAnnotation = "setpoint.dev/beside"
 
-// processLease detects other processes of one program that run without leader election. The
+// ProcessLease detects other processes of one program that run without leader election. The
 // Lease stops none of them; each logs one warning about each other process.
-type processLease struct {
+type ProcessLease struct {
 	leases   coordination.LeaseInterface
 	log      *slog.Logger
 	identity string
@@ -44,9 +46,9 @@ type processLease struct {
 	mu sync.Mutex
 	// renewed is the time of the last renewal; zero while another process holds the Lease.
 	renewed time.Time
-	// onHeld is called when this process acquires or loses the Lease; notified is what it
+	// OnHeld is called when this process acquires or loses the Lease; notified is what it
 	// was last called for.
-	onHeld   func()
+	OnHeld   func()
 	notified types.NamespacedName
 }
 
@@ -57,38 +59,34 @@ type observedLease struct {
 	observedAt time.Time
 }
 
-// newProcessLease returns nil with leader election, or if the option is off.
-func newProcessLease(o Options) (*processLease, error) {
-	if o.LeaderElection.Enabled || !o.ProcessLease {
-		return nil, nil //nolint:nilnil // The option is off.
-	}
-	config := o.config()
-	config.QPS, config.ContentType = -1, "application/json"
+// NewProcessLease returns the Lease of a process that handles the objects of some namespaces, or
+// of all.
+func NewProcessLease(e Election, namespaces []string, config *rest.Config, log *slog.Logger) (*ProcessLease, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.ContentType = -1, runtime.ContentTypeJSON
 	config.Timeout = processLeaseInterval
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the process lease: %w", err)
 	}
-	return &processLease{
-		leases: client.Leases(o.LeaderElection.Namespace), log: o.Log, identity: o.LeaderElection.Identity,
-		name: processLeaseName(o), leaderLease: o.LeaderElection.Name, namespace: o.LeaderElection.Namespace, interval: processLeaseInterval, now: time.Now,
+	return &ProcessLease{
+		leases: client.Leases(e.Namespace), log: log, identity: e.Identity,
+		name: e.ProcessLeaseName(namespaces), leaderLease: e.Name, namespace: e.Namespace, interval: processLeaseInterval, now: time.Now,
 		observed: map[string]observedLease{}, warned: map[string]bool{},
 	}, nil
 }
 
-// processLeaseName returns the name of the Lease that processes with the same objects share.
-func processLeaseName(o Options) string {
-	name := o.LeaderElection.Name + "-process"
-	if len(o.WatchNamespaces) == 0 {
+// ProcessLeaseName returns the name of the Lease that processes with the same objects share.
+func (e Election) ProcessLeaseName(namespaces []string) string {
+	name := e.Name + "-process"
+	if len(namespaces) == 0 {
 		return name
 	}
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(strings.Join(slices.Sorted(slices.Values(o.WatchNamespaces)), ","))) // A hash never fails.
-	return fmt.Sprintf("%s-%08x", name, sum.Sum32())
+	return name + "-" + hash(strings.Join(slices.Sorted(slices.Values(namespaces)), ","))
 }
 
-// run renews the Lease until the context ends. It returns if Setpoint may not use Leases.
-func (p *processLease) run(ctx context.Context) {
+// Run renews the Lease until the context ends. It returns if Setpoint may not use Leases.
+func (p *ProcessLease) Run(ctx context.Context) {
 	if p == nil {
 		return
 	}
@@ -111,7 +109,7 @@ func (p *processLease) run(ctx context.Context) {
 }
 
 // sync renews the Lease, or observes its holder.
-func (p *processLease) sync(ctx context.Context) error {
+func (p *ProcessLease) sync(ctx context.Context) error {
 	if leader, err := p.leases.Get(ctx, p.leaderLease, metav1.GetOptions{}); err == nil && p.isRenewed(leader) {
 		p.warn(holderOf(leader), p.leaderLease)
 	}
@@ -150,7 +148,7 @@ func (p *processLease) sync(ctx context.Context) error {
 }
 
 // recordRenewal records the result of writing a Lease.
-func (p *processLease) recordRenewal(lease *coordinationv1.Lease, err error) {
+func (p *ProcessLease) recordRenewal(lease *coordinationv1.Lease, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -161,9 +159,9 @@ func (p *processLease) recordRenewal(lease *coordinationv1.Lease, err error) {
 	}
 }
 
-// held returns the Lease if this process holds it, for objects that are to be removed with
-// the process; the zero ObjectName if it was not renewed for half of its duration.
-func (p *processLease) held() types.NamespacedName {
+// Held returns the Lease if this process holds it, for objects that are to be removed with
+// the process; zero if it was not renewed for half of its duration.
+func (p *ProcessLease) Held() types.NamespacedName {
 	if p == nil {
 		return types.NamespacedName{}
 	}
@@ -175,27 +173,27 @@ func (p *processLease) held() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.namespace, Name: p.name}
 }
 
-// notifyHeld calls onHeld if held has changed.
-func (p *processLease) notifyHeld() {
-	now := p.held()
+// notifyHeld calls OnHeld if Held has changed.
+func (p *ProcessLease) notifyHeld() {
+	now := p.Held()
 	if now == p.notified {
 		return
 	}
 	p.notified = now
-	if p.onHeld != nil {
-		p.onHeld()
+	if p.OnHeld != nil {
+		p.OnHeld()
 	}
 }
 
 // setHolder makes this process the holder of a Lease.
-func (p *processLease) setHolder(lease *coordinationv1.Lease) {
+func (p *ProcessLease) setHolder(lease *coordinationv1.Lease) {
 	now, seconds := metav1.NewMicroTime(p.now()), max(1, int32(processLeaseExpiry*p.interval/time.Second))
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &p.identity, &now, &seconds
 }
 
 // isRenewed reports whether another process has renewed a Lease since it was last observed.
 // The Lease of a killed process may look fresh.
-func (p *processLease) isRenewed(lease *coordinationv1.Lease) bool {
+func (p *ProcessLease) isRenewed(lease *coordinationv1.Lease) bool {
 	now := observedLease{holder: holderOf(lease), observedAt: p.now()}
 	if lease.Spec.RenewTime != nil {
 		now.renewTime = lease.Spec.RenewTime.Time
@@ -209,11 +207,11 @@ func (p *processLease) isRenewed(lease *coordinationv1.Lease) bool {
 }
 
 // isExpired reports whether a Lease was not renewed in time.
-func (p *processLease) isExpired(lease *coordinationv1.Lease) bool {
+func (p *ProcessLease) isExpired(lease *coordinationv1.Lease) bool {
 	return holderOf(lease) == "" || p.now().Sub(p.observed[lease.Name].observedAt) > processLeaseExpiry*p.interval
 }
 
-func (p *processLease) warn(other, lease string) {
+func (p *ProcessLease) warn(other, lease string) {
 	if p.warned[other] {
 		return
 	}
@@ -223,7 +221,7 @@ func (p *processLease) warn(other, lease string) {
 }
 
 // release deletes the Lease if this process holds it.
-func (p *processLease) release() {
+func (p *ProcessLease) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	lease, err := p.leases.Get(ctx, p.name, metav1.GetOptions{})
@@ -236,12 +234,4 @@ func (p *processLease) release() {
 	}
 }
 
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
-
-// releaseTimeout limits the release of a Lease at shutdown.
-const releaseTimeout = 2 * time.Second
+func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }

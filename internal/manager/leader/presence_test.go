@@ -1,4 +1,4 @@
-package manager
+package leader
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,9 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-
-	"github.com/setpoint-dev/setpoint/internal/manager/crds"
-	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 )
 
 // leaseAPI is an API server that serves Leases only.
@@ -99,17 +95,14 @@ func startProcess(t *testing.T, s http.Handler, identity string) (log *syncBuffe
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	log = &syncBuffer{}
-	p, err := newProcessLease(Options{
-		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), ProcessLease: true,
-		LeaderElection: leader.Election{Name: "shop", Namespace: "home", Identity: identity},
-	})
+	p, err := NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.interval = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); p.run(ctx) }()
+	go func() { defer close(ended); p.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(stop)
 	return log, stop
@@ -183,11 +176,8 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	now := time.Now()
-	present := func(identity string) *processLease {
-		p, err := newProcessLease(Options{
-			Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler), ProcessLease: true,
-			LeaderElection: leader.Election{Name: "shop", Namespace: "home", Identity: identity},
-		})
+	present := func(identity string) *ProcessLease {
+		p, err := NewProcessLease(Election{Name: "shop", Namespace: "home", Identity: identity}, nil, &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +186,8 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	}
 	one, another := present("one"), present("another")
 	changes := 0
-	one.onHeld = func() { changes++ }
-	expect := func(step, first, second string, processes ...*processLease) {
+	one.OnHeld = func() { changes++ }
+	expect := func(step, first, second string, processes ...*ProcessLease) {
 		t.Helper()
 		for _, p := range processes {
 			if err := p.sync(t.Context()); err != nil {
@@ -205,7 +195,7 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 			}
 			p.notifyHeld()
 		}
-		if f, o := one.held().Name, another.held().Name; f != first || o != second {
+		if f, o := one.Held().Name, another.Held().Name; f != first || o != second {
 			t.Errorf("%s: held as %q and %q", step, f, o)
 		}
 	}
@@ -223,37 +213,38 @@ func TestProcessLeaseHasOneHolder(t *testing.T) {
 	expect("taken over", "", lease, another)
 	expect("it goes on", "", lease, one)
 	if changes != 2 {
-		t.Errorf("onHeld called %d times", changes)
+		t.Errorf("OnHeld called %d times", changes)
 	}
 	s.mu.Lock()
 	s.refuses = true
 	s.mu.Unlock()
-	if err := another.sync(t.Context()); err == nil || another.held().Name != lease {
+	if err := another.sync(t.Context()); err == nil || another.Held().Name != lease {
 		t.Error("failed request", err)
 	}
-	var none *processLease
-	if none.held() != (types.NamespacedName{}) {
-		t.Error("a nil processLease holds a Lease")
+	var none *ProcessLease
+	if none.Held() != (types.NamespacedName{}) {
+		t.Error("a nil ProcessLease holds a Lease")
 	}
 }
 
 func TestProcessLeaseName(t *testing.T) {
 	name := func(namespaces ...string) string {
-		return processLeaseName(Options{LeaderElection: leader.Election{Name: "shop"}, WatchNamespaces: namespaces})
+		return Election{Name: "shop"}.ProcessLeaseName(namespaces)
 	}
 	if name("a", "b") != name("b", "a") || name("a") == name("b") || name() != "shop-process" {
 		t.Errorf("%s %s %s", name("a", "b"), name("a"), name())
 	}
 }
 
-// Fault S7: a review of Leases with its hook down took the leader Lease and the process Lease
-// from Setpoint itself.
-func TestOwnLeasesAreExcludedFromReviews(t *testing.T) {
-	m := &Manager{crds: crds.NewInstaller(crds.Options{}), options: Options{LeaderElection: leader.Election{Namespace: "ops", Name: "shop"}, WatchNamespaces: []string{"blue"}}}
-	exempt := m.ownObjects().Leases
-	for _, want := range []string{"shop", processLeaseName(m.options)} {
-		if !slices.Contains(exempt, types.NamespacedName{Namespace: "ops", Name: want}) {
-			t.Errorf("%s is not exempt; exempt are %v", want, exempt)
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
