@@ -18,13 +18,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // Base is the part of a controller that does not depend on its loop.
 type Base struct {
-	Log   *slog.Logger
-	Queue *queue.Queue
+	Log      *slog.Logger
+	Queue    *queue.Queue
+	Memories *Memories
 
+	loop    Loop
 	options Options
 	// objects are the views of the reconciled objects, watches all watches.
 	objects []*cache.View
@@ -36,13 +39,23 @@ type Base struct {
 	running   atomic.Bool
 }
 
+// Loop is what one type of controller knows of its objects.
+type Loop interface {
+	// PhaseOf returns what there is to do with an object.
+	PhaseOf(o *object.Object) Phase
+	// NewMemory returns an empty memory.
+	NewMemory() Remembered
+	// Drop drops what the loop knows of an object that is gone, apart from the memory.
+	Drop(key queue.Key)
+	// Describe adds what the loop knows of an object.
+	Describe(o *object.Object, state *record.ObjectState)
+}
+
 // Options describe a controller.
 type Options struct {
 	Name string
 	// Resource is the kind of the reconciled objects.
 	Resource object.Resource
-	// Manages reports whether the controller has to do with an object.
-	Manages func(*object.Object) bool
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
 	// MaxDelay limits the backoff of the queue; see queue.Options.
@@ -58,12 +71,14 @@ type Options struct {
 	Now func() time.Time
 }
 
-// New returns a Base without watches.
-func New(options Options) *Base {
+// New returns the Base of a loop, without watches.
+func New(loop Loop, options Options) *Base {
 	options.Workers = cmp.Or(options.Workers, 32)
 	return &Base{
 		Log:      options.Log.With("controller", options.Name),
 		Queue:    queue.New(queue.Options{MaxDelay: options.MaxDelay}),
+		Memories: NewMemories(loop.NewMemory),
+		loop:     loop,
 		options:  options,
 		watching: make(chan struct{}),
 	}
@@ -92,8 +107,8 @@ func (b *Base) Run(ctx context.Context, reconcile func(context.Context, queue.It
 // Running reports whether the workers run, which they do in the leader only.
 func (b *Base) Running() bool { return b.running.Load() }
 
-// Waited is how long an item waited for a worker. Time before Run does not count.
-func (b *Base) Waited(item queue.Item) time.Duration {
+// waited is how long an item waited for a worker. Time before Run does not count.
+func (b *Base) waited(item queue.Item) time.Duration {
 	return min(item.Waited, b.Since(b.startedAt))
 }
 
@@ -112,7 +127,7 @@ func (b *Base) Managed() iter.Seq[*object.Object] {
 	return func(yield func(*object.Object) bool) {
 		for _, view := range b.objects {
 			for o := range view.All() {
-				if b.options.Manages(o) && !yield(o) {
+				if b.manages(o) && !yield(o) {
 					return
 				}
 			}
@@ -146,11 +161,8 @@ func (b *Base) Get(key queue.Key) *object.Object {
 	return nil
 }
 
-// StillExists reports whether an object is still in the cache, and the same one.
-func (b *Base) StillExists(o *object.Object) bool {
-	now := b.Get(KeyOf(o))
-	return now != nil && now.UID() == o.UID()
-}
+// manages reports whether the controller has to do with an object.
+func (b *Base) manages(o *object.Object) bool { return b.loop.PhaseOf(o) != PhaseIgnored }
 
 // Resource is the kind of the reconciled objects.
 func (b *Base) Resource() object.Resource { return b.options.Resource }

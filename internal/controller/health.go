@@ -62,7 +62,7 @@ type LastError struct {
 	Locations []record.Location
 }
 
-// Health returns what the watches and the queue know; a loop adds the rest.
+// Health returns what the watches, the queue and the memories know; a loop adds the rest.
 func (b *Base) Health() Health {
 	h := Health{Synced: b.Synced(), WatchErrors: map[string]error{}, Parents: b.Len(), Queue: b.Queue.Stats()}
 	for _, w := range b.watches {
@@ -70,5 +70,6 @@ func (b *Base) Health() Health {
 			h.WatchErrors[w.Resource.String()] = err
 		}
 	}
+	b.Memories.addTo(&h)
 	return h
 }

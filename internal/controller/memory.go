@@ -12,6 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// Remembered is a memory of a loop: a pointer to a struct that embeds Memory.
+type Remembered interface {
+	common() *Memory
+	// Release ends what a dropped memory has started.
+	Release()
+}
+
 // Memory is what a controller remembers of an object between runs. A loop embeds it in a
 // memory of its own. It belongs to the worker that holds the object's key.
 type Memory struct {
@@ -38,8 +45,8 @@ type reported struct {
 
 func (m *Memory) common() *Memory { return m }
 
-// UID is that of the object.
-func (m *Memory) UID() string { return m.uid }
+// Release ends nothing. A loop whose memories start something has its own.
+func (m *Memory) Release() {}
 
 // ForgetReported lets the next failure send an event even if the message is the same.
 func (m *Memory) ForgetReported() { m.reported = reported{} }
@@ -64,19 +71,12 @@ type Conflict struct {
 	Locations []record.Location
 }
 
-// memoryOf is a pointer to a type that embeds Memory.
-type memoryOf[T any] interface {
-	*T
-	common() *Memory
-}
-
 // Memories are the memories of all objects of a controller, and sums over them.
-type Memories[T any, P memoryOf[T]] struct {
-	// release ends what a dropped memory has started.
-	release func(P)
+type Memories struct {
+	create func() Remembered
 
 	mu    sync.Mutex
-	byKey map[queue.Key]P
+	byKey map[queue.Key]Remembered
 	// Sums over byKey.
 	children, paused, failing, hookFailing int
 	// conflicts are the objects that do not converge.
@@ -86,14 +86,14 @@ type Memories[T any, P memoryOf[T]] struct {
 	lastHookError LastError
 }
 
-// NewMemories returns empty memories. They call release for each memory that they drop.
-func NewMemories[T any, P memoryOf[T]](release func(P)) *Memories[T, P] {
-	return &Memories[T, P]{release: release, byKey: map[queue.Key]P{}, conflicts: map[queue.Key]Conflict{}}
+// NewMemories returns no memories yet; create returns one.
+func NewMemories(create func() Remembered) *Memories {
+	return &Memories{create: create, byKey: map[queue.Key]Remembered{}, conflicts: map[queue.Key]Conflict{}}
 }
 
 // Get returns the memory of an object. It is fresh if the object is new, or another one
 // than that of its name before.
-func (m *Memories[T, P]) Get(key queue.Key, uid string) (memory P, fresh bool) {
+func (m *Memories) Get(key queue.Key, uid string) (memory Remembered, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.byKey[key]
@@ -101,20 +101,20 @@ func (m *Memories[T, P]) Get(key queue.Key, uid string) (memory P, fresh bool) {
 		return known, false
 	}
 	m.drop(key, known)
-	memory = P(new(T))
+	memory = m.create()
 	memory.common().uid = strings.Clone(uid)
 	m.byKey[key] = memory
 	return memory, true
 }
 
 // Drop drops the memory of an object that was deleted or is not managed any more.
-func (m *Memories[T, P]) Drop(key queue.Key) {
+func (m *Memories) Drop(key queue.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(key, m.byKey[key])
 }
 
-func (m *Memories[T, P]) drop(key queue.Key, known P) {
+func (m *Memories) drop(key queue.Key, known Remembered) {
 	if known == nil {
 		return
 	}
@@ -122,13 +122,13 @@ func (m *Memories[T, P]) drop(key queue.Key, known P) {
 	m.children -= c.children
 	m.paused -= boolToInt(c.paused)
 	m.setResult(c, Result{}, nil)
-	m.release(known)
+	known.Release()
 	delete(m.byKey, key)
 	delete(m.conflicts, key)
 }
 
 // Clear drops all memories without a release.
-func (m *Memories[T, P]) Clear() {
+func (m *Memories) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.byKey)
@@ -137,7 +137,7 @@ func (m *Memories[T, P]) Clear() {
 }
 
 // EndRun records when a run ended and whether its object converges.
-func (m *Memories[T, P]) EndRun(key queue.Key, of P, conflict Conflict, now time.Time) {
+func (m *Memories) EndRun(key queue.Key, of Remembered, conflict Conflict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of.common().lastRun = now
@@ -149,7 +149,7 @@ func (m *Memories[T, P]) EndRun(key queue.Key, of P, conflict Conflict, now time
 }
 
 // SetChildren records how many children an object has.
-func (m *Memories[T, P]) SetChildren(of P, children int) {
+func (m *Memories) SetChildren(of Remembered, children int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.children += children - of.common().children
@@ -158,7 +158,7 @@ func (m *Memories[T, P]) SetChildren(of P, children int) {
 
 // SetResult records the result of a run. A failing object without a new failure, last, only
 // waited in this run.
-func (m *Memories[T, P]) SetResult(of P, now Result, last *LastError) {
+func (m *Memories) SetResult(of Remembered, now Result, last *LastError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last != nil {
@@ -174,7 +174,7 @@ func (m *Memories[T, P]) SetResult(of P, now Result, last *LastError) {
 // may fail with another one, and a condition must not flap.
 const minHookMessageAge = 30 * time.Second
 
-func (m *Memories[T, P]) setResult(of *Memory, now Result, last *LastError) {
+func (m *Memories) setResult(of *Memory, now Result, last *LastError) {
 	former := of.Result
 	m.failing += boolToInt(now.Failing) - boolToInt(former.Failing)
 	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(former.HookFailing)
@@ -194,7 +194,7 @@ func (m *Memories[T, P]) setResult(of *Memory, now Result, last *LastError) {
 
 // SetPaused records whether an event has said that an object is paused. It reports whether
 // that is new.
-func (m *Memories[T, P]) SetPaused(of P, paused bool) bool {
+func (m *Memories) SetPaused(of Remembered, paused bool) bool {
 	c := of.common()
 	if c.paused == paused {
 		return false
@@ -207,7 +207,7 @@ func (m *Memories[T, P]) SetPaused(of P, paused bool) bool {
 }
 
 // Keys are the objects whose latest result matches.
-func (m *Memories[T, P]) Keys(matches func(Result) bool) []queue.Key {
+func (m *Memories) Keys(matches func(Result) bool) []queue.Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var keys []queue.Key
@@ -220,7 +220,7 @@ func (m *Memories[T, P]) Keys(matches func(Result) bool) []queue.Key {
 }
 
 // UIDs are the UIDs of all objects.
-func (m *Memories[T, P]) UIDs() []string {
+func (m *Memories) UIDs() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make([]string, 0, len(m.byKey))
@@ -231,14 +231,14 @@ func (m *Memories[T, P]) UIDs() []string {
 }
 
 // Len is the number of objects.
-func (m *Memories[T, P]) Len() int {
+func (m *Memories) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.byKey)
 }
 
-// ObjectState returns what is remembered of an object.
-func (m *Memories[T, P]) ObjectState(key queue.Key, uid string) record.ObjectState {
+// objectState returns what is remembered of an object.
+func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.byKey[key]
@@ -255,8 +255,8 @@ func (m *Memories[T, P]) ObjectState(key queue.Key, uid string) record.ObjectSta
 	return state
 }
 
-// AddTo adds the sums to the health of the controller.
-func (m *Memories[T, P]) AddTo(h *Health) {
+// addTo adds the sums to the health of the controller.
+func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h.Children, h.Paused, h.Failing, h.HookFailing = m.children, m.paused, m.failing, m.hookFailing
@@ -266,7 +266,7 @@ func (m *Memories[T, P]) AddTo(h *Health) {
 
 // firstConflict is the message of the first object by name, which does not change as long
 // as its conflict lasts.
-func (m *Memories[T, P]) firstConflict() string {
+func (m *Memories) firstConflict() string {
 	keys := slices.SortedFunc(maps.Keys(m.conflicts), func(a, b queue.Key) int { return strings.Compare(a.String(), b.String()) })
 	if len(keys) == 0 {
 		return ""

@@ -16,14 +16,14 @@ type testMemory struct {
 	digest uint64
 }
 
-func newTestMemories() *Memories[testMemory, *testMemory] {
-	return NewMemories(func(*testMemory) {})
+func newTestMemories() *Memories {
+	return NewMemories(func() Remembered { return new(testMemory) })
 }
 
 // get returns the memory of an object.
-func get(m *Memories[testMemory, *testMemory], key queue.Key, uid string) *testMemory {
+func get(m *Memories, key queue.Key, uid string) *testMemory {
 	memory, _ := m.Get(key, uid)
-	return memory
+	return memory.(*testMemory)
 }
 
 // The sums match the memories, however objects are created, deleted, fail and recover.
@@ -43,13 +43,14 @@ func TestMemoriesCount(t *testing.T) {
 			m.SetPaused(of, r.IntN(2) == 0)
 		}
 		var want, got Health
-		for _, one := range m.byKey {
+		for _, of := range m.byKey {
+			one := of.common()
 			want.Children += one.children
 			want.Paused += boolToInt(one.paused)
 			want.Failing += boolToInt(one.Result.Failing)
 			want.HookFailing += boolToInt(one.Result.HookFailing)
 		}
-		m.AddTo(&got)
+		m.addTo(&got)
 		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing {
 			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
 		}
@@ -73,11 +74,20 @@ func TestMemoryIsPerUID(t *testing.T) {
 	}
 }
 
+// countingMemory counts releases.
+type countingMemory struct {
+	Memory
+
+	released *int
+}
+
+func (m *countingMemory) Release() { *m.released++ }
+
 func TestDropReleases(t *testing.T) {
 	released := 0
-	m := NewMemories(func(*testMemory) { released++ })
-	get(m, queue.Key{Name: "p"}, "u-1")
-	get(m, queue.Key{Name: "p"}, "u-2")
+	m := NewMemories(func() Remembered { return &countingMemory{released: &released} })
+	m.Get(queue.Key{Name: "p"}, "u-1")
+	m.Get(queue.Key{Name: "p"}, "u-2")
 	m.Drop(queue.Key{Name: "p"})
 	if released != 2 {
 		t.Errorf("released %d memories, want 2", released)
@@ -90,7 +100,7 @@ func TestLastErrorIsKept(t *testing.T) {
 	m.SetResult(of, Result{Failing: true}, &LastError{Message: "no", Object: "p", Time: time.Unix(1, 0)})
 	m.SetResult(of, Result{}, nil)
 	var h Health
-	m.AddTo(&h)
+	m.addTo(&h)
 	if h.LastError.Message != "no" || h.Failing != 0 {
 		t.Errorf("got %+v", h)
 	}
@@ -108,12 +118,12 @@ func TestFailingSince(t *testing.T) {
 	fails(2)
 	m.SetResult(of, Result{Failing: true, Since: time.Unix(3, 0)}, nil)
 	fails(4)
-	if state := m.ObjectState(key, "u"); state.Attempts != 3 || state.Since != time.Unix(1, 0) || state.Error != "no" {
+	if state := m.objectState(key, "u"); state.Attempts != 3 || state.Since != time.Unix(1, 0) || state.Error != "no" {
 		t.Errorf("got %+v", state)
 	}
 	m.SetResult(of, Result{}, nil)
 	fails(9)
-	if state := m.ObjectState(key, "u"); state.Attempts != 1 || state.Since != time.Unix(9, 0) {
+	if state := m.objectState(key, "u"); state.Attempts != 1 || state.Since != time.Unix(9, 0) {
 		t.Errorf("after a recovery: got %+v", state)
 	}
 }

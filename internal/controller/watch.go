@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -106,13 +108,52 @@ func (b *Base) OwnerOf(owned *object.Object) *object.Object {
 	return nil
 }
 
+// CauseOf returns the cause of an event about a reconciled object; Unspecified for none. The
+// function isEdit reports whether a change is more than one of the status.
+func (b *Base) CauseOf(e cache.Event, isEdit func(cache.Event) bool) queue.CauseKind {
+	<-b.watching
+	switch {
+	case e.New == nil:
+		return queue.ParentChanged
+	case !b.manages(e.New) && (e.Old == nil || !b.manages(e.Old)):
+		return queue.Unspecified
+	case e.Old == nil && slices.ContainsFunc(b.objects, func(view *cache.View) bool { return !view.Synced() }):
+		return queue.Start
+	case e.Old == nil || e.Old.UID() != e.New.UID():
+		return queue.ParentChanged
+	case reconcileRequested(e.Old, e.New):
+		return queue.ReconcileRequested
+	case e.Old.Digest() == e.New.Digest():
+		return queue.Unspecified
+	case b.loop.PhaseOf(e.Old) != b.loop.PhaseOf(e.New) || isEdit(e):
+		return queue.ParentChanged
+	}
+	return queue.StatusChanged
+}
+
+// QueueObject queues the object of an event. The next run of a deleted one drops its memory.
+func (b *Base) QueueObject(e cache.Event, cause queue.CauseKind) {
+	if e.New == nil {
+		b.RecordDeletion(e.Old)
+		b.Queue.Forget(KeyOf(e.Old))
+	}
+	b.Queue.Add(KeyOf(cmp.Or(e.New, e.Old)), queue.Cause{Kind: cause})
+}
+
+// QueueOwner queues the object that controls another one.
+func (b *Base) QueueOwner(owned *object.Object) {
+	if owner := b.OwnerOf(owned); owner != nil {
+		b.Queue.Add(KeyOf(owner), ChildCause(owned))
+	}
+}
+
 // ChildCause is the cause of a reconcile that another object brings about.
 func ChildCause(child *object.Object) queue.Cause {
 	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child)}
 }
 
-// ReconcileRequested reports whether a user asks for a reconcile with this change.
-func ReconcileRequested(before, now *object.Object) bool {
+// reconcileRequested reports whether a user asks for a reconcile with this change.
+func reconcileRequested(before, now *object.Object) bool {
 	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
 	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
 }

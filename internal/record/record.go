@@ -44,16 +44,6 @@ func NewSummary(run Run, now func() time.Time) *Record {
 // Detailed reports whether a records steps.
 func (a *Record) Detailed() bool { return a != nil && !a.summary }
 
-// SetAttempt sets the number of consecutive failures before the run.
-func (a *Record) SetAttempt(failed int) {
-	if !a.Detailed() {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.run.Attempt = failed
-}
-
 // Now returns the start time for a step; zero if steps are not recorded.
 func (a *Record) Now() time.Time {
 	if !a.Detailed() {

@@ -13,7 +13,6 @@ import (
 
 // recordSteps records the steps of a typical run.
 func recordSteps(a *Record) Run {
-	a.SetAttempt(2)
 	a.Called(a.Now(), Call{Name: "sync"})
 	a.Planned(plan.Plan{}, 1)
 	a.Applied(a.Now(), []apply.Result{{Action: plan.Action{Verb: plan.Create}}, {Action: plan.Action{Verb: plan.Delete}}})
@@ -24,7 +23,7 @@ func recordSteps(a *Record) Run {
 }
 
 func TestRecord(t *testing.T) {
-	run := recordSteps(New(Run{Controller: "a"}, time.Now))
+	run := recordSteps(New(Run{Controller: "a", Attempt: 2}, time.Now))
 	if len(run.Steps) != 6 || run.Steps[3].Write.Verb != plan.Delete || run.Steps[4].Write.Verb != plan.Update || run.Attempt != 2 || run.Err == nil || run.Outcome != Failed {
 		t.Errorf("got %+v", run)
 	}

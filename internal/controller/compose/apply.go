@@ -25,9 +25,9 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 	}
 	whole := r.throttle(todo)
 	todo = r.guardDeletions(whole)
-	r.record.Planned(r.recordedPlan(todo, whole), r.countUnchanged(whole))
+	r.Record.Planned(r.recordedPlan(todo, whole), r.countUnchanged(whole))
 	if !todo.Empty() {
-		if !r.stillExists() {
+		if !r.StillExists() {
 			return controller.ErrConflict
 		}
 		r.memory.hasWritten = true
@@ -137,7 +137,7 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 
 func (r *run) logWrite(result apply.Result) {
 	r.Log.Debug("child written", "verb", string(result.Action.Verb), "child", result.Action.Ref.String(),
-		"parent", r.stored.Ref().String(), "reason", result.Action.Reason)
+		"parent", r.Stored.Ref().String(), "reason", result.Action.Reason)
 }
 
 // handleExisting handles a create that failed because the name is taken. The object may be a child
@@ -154,7 +154,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	switch {
 	case live.Deleting():
 		return r.waitForName(live, "is being deleted")
-	case owned && owner.UID != r.stored.UID():
+	case owned && owner.UID != r.Stored.UID():
 		return r.waitForName(live, "is owned by "+owner.Kind+" "+owner.Name)
 	case r.program.isDecorator():
 		return r.handleExistingAttachment(action.Resource, live)
@@ -184,19 +184,19 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
-	r.nameWaiters.add(childNameOf(live), r.item.Key)
+	r.nameWaiters.add(childNameOf(live), r.Item.Key)
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
 }
 
 // relabel restores the label that selects a child.
 func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
-	labelled, err := child.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.UIDLabel)
+	labelled, err := child.With(fmt.Appendf(nil, "%q", r.Stored.UID()), "metadata", "labels", plan.UIDLabel)
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
-	began := r.record.Now()
+	began := r.Record.Now()
 	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
-	r.record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
 	if apply.Conflict(err) || apply.NotFound(err) {
 		return controller.ErrConflict
 	}

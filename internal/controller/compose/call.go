@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -29,7 +30,7 @@ var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, que
 // apply its response.
 func (r *run) mustCall() bool {
 	for _, kind := range forceCallCauses {
-		if r.item.Causes.Has(kind) {
+		if r.Item.Causes.Has(kind) {
 			return true
 		}
 	}
@@ -40,7 +41,7 @@ func (r *run) mustCall() bool {
 func (r *run) digestInput(parent *object.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
-	maphash.WriteComparable(&h, r.phase)
+	maphash.WriteComparable(&h, r.Phase)
 	maphash.WriteComparable(&h, r.relatedObjects.Digest)
 	if r.program.SyncOnStatusChange {
 		maphash.WriteComparable(&h, parent.Digest())
@@ -63,7 +64,7 @@ func (r *run) callHook(ctx context.Context) error {
 	r.calls++
 	r.memory.syncedInput = 0
 	h := r.program.Sync
-	if r.phase == phaseFinalizing {
+	if r.Phase == controller.PhaseFinalizing {
 		h = r.program.Finalize
 	}
 	if err := r.loadRevisions(); err != nil {
@@ -86,7 +87,7 @@ func (r *run) callHook(ctx context.Context) error {
 
 // hookName returns "sync" or "finalize".
 func (r *run) hookName() string {
-	if r.phase == phaseFinalizing {
+	if r.Phase == controller.PhaseFinalizing {
 		return "finalize"
 	}
 	return "sync"
@@ -98,7 +99,7 @@ func (r *run) request(parent *object.Object) *hook.Request {
 		Controller:      r.program.Object,
 		Parent:          r.program.objectJSON(parent),
 		ParentNamespace: parent.Namespace(),
-		Finalizing:      r.phase == phaseFinalizing,
+		Finalizing:      r.Phase == controller.PhaseFinalizing,
 		Related:         r.relatedObjects.Groups,
 		Children:        make([]hook.Group, len(r.children)),
 	}

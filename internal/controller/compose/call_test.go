@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -14,12 +15,12 @@ func TestMustCall(t *testing.T) {
 	for i := range 20 {
 		many = append(many, queue.Cause{Kind: queue.ChildChanged, Object: queue.Key{Name: strconv.Itoa(i)}})
 	}
-	quiet := &run{item: queue.Item{Causes: queue.NewCauses(many...)}, memory: &memory{}}
+	quiet := &run{Run: &controller.Run{Item: queue.Item{Causes: queue.NewCauses(many...)}}, memory: &memory{}}
 	if quiet.mustCall() {
 		t.Error("children that changed demand nothing by themselves")
 	}
 	for _, kind := range forceCallCauses {
-		r := &run{item: queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}, memory: &memory{}}
+		r := &run{Run: &controller.Run{Item: queue.Item{Causes: queue.NewCauses(append(many, queue.Cause{Kind: kind})...)}}, memory: &memory{}}
 		if !r.mustCall() {
 			t.Errorf("%s is lost among many causes", kind)
 		}

@@ -36,7 +36,7 @@ func (r *run) resolveSelector() error {
 	if r.planner.Selector != nil || r.program.isDecorator() {
 		return nil
 	}
-	selector, err := selectorOf(r.stored, r.program.GenerateSelector)
+	selector, err := selectorOf(r.Stored, r.program.GenerateSelector)
 	if err != nil {
 		return failure.WithReason(ReasonInvalidParent, err)
 	}
@@ -47,9 +47,9 @@ func (r *run) resolveSelector() error {
 // listChildren reads the children from the caches and returns the writes that adopt and release.
 func (r *run) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
-	r.children, r.storedRevisions = r.children[:0], r.revisionsOf(r.stored)
+	r.children, r.storedRevisions = r.children[:0], r.revisionsOf(r.Stored)
 	for _, kind := range r.Controller.children {
-		claim, err := r.planner.Claim(kind.rule.Resource, kind.view.Owned(r.stored.UID()), r.orphans(kind))
+		claim, err := r.planner.Claim(kind.rule.Resource, kind.view.Owned(r.Stored.UID()), r.orphans(kind))
 		if err != nil {
 			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}
@@ -62,27 +62,27 @@ func (r *run) listChildren() ([]plan.Action, error) {
 // orphans returns the orphans of a kind that the parent's selector matches. Decorators and parents
 // that are being finalized adopt nothing.
 func (r *run) orphans(kind childKind) []*object.Object {
-	if r.program.isDecorator() || r.phase == phaseFinalizing {
+	if r.program.isDecorator() || r.Phase == controller.PhaseFinalizing {
 		return nil
 	}
-	return kind.view.Orphans(r.stored.Namespace(), r.planner.Selector)
+	return kind.view.Orphans(r.Stored.Namespace(), r.planner.Selector)
 }
 
 // applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
 // collector would delete adopted children with it.
 func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
-	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.stored.Namespace(), r.stored.Name())
+	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.Stored.Namespace(), r.Stored.Name())
 	if apply.NotFound(err) {
 		return controller.ErrConflict
 	}
 	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", r.stored.Ref(), err))
+		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("read %s before adopting children: %w", r.Stored.Ref(), err))
 	}
-	if live.UID() != r.stored.UID() || live.Deleting() {
+	if live.UID() != r.Stored.UID() || live.Deleting() {
 		return controller.ErrConflict
 	}
 	claims := plan.Plan{Stages: [][]plan.Action{changes}}
-	r.record.Planned(claims, 0)
+	r.Record.Planned(claims, 0)
 	return r.observeResults(ctx, r.applyPlan(ctx, claims))
 }
 

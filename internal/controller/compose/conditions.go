@@ -20,14 +20,14 @@ const stalledAfter = time.Minute
 // Setpoint sets.
 func (r *run) visibleParent() *object.Object {
 	if !r.program.Conditions {
-		return r.stored
+		return r.Stored
 	}
-	if r.visible.of != r.stored {
-		bare, err := plan.WithoutOwnConditions(r.stored, r.memory.hookConditions)
+	if r.visible.of != r.Stored {
+		bare, err := plan.WithoutOwnConditions(r.Stored, r.memory.hookConditions)
 		if err != nil {
-			bare = r.stored // The object was parsed before, so editing it cannot fail.
+			bare = r.Stored // The object was parsed before, so editing it cannot fail.
 		}
-		r.visible.of, r.visible.as = r.stored, bare
+		r.visible.of, r.visible.as = r.Stored, bare
 	}
 	return r.visible.as
 }
@@ -41,10 +41,10 @@ func (r *run) noteHookConditions() {
 
 // setConditions sets Setpoint's conditions in the status of the parent.
 func (r *run) setConditions(now plan.StatusReport) error {
-	if !r.program.Conditions || r.program.statusOwner(r.stored) != "" {
+	if !r.program.Conditions || r.program.statusOwner(r.Stored) != "" {
 		return nil
 	}
-	said, err := plan.SetOwnConditions(r.parent, r.stored, now, r.memory.hookConditions, r.tools.Now())
+	said, err := plan.SetOwnConditions(r.parent, r.Stored, now, r.memory.hookConditions, r.tools.Now())
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
@@ -111,5 +111,5 @@ func (r *run) isStalled() bool {
 	if last := r.memory.Result; last.Failing && r.Since(last.Since) >= stalledAfter {
 		return true
 	}
-	return plan.IsStalled(r.stored, r.memory.hookConditions)
+	return plan.IsStalled(r.Stored, r.memory.hookConditions)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -22,7 +21,6 @@ type Controller struct {
 
 	program     Program
 	tools       Tools
-	memories    *controller.Memories[memory, *memory]
 	orphanIndex *orphanIndex
 	// ownWrites is empty for composites.
 	ownWrites     ownWrites
@@ -54,19 +52,17 @@ func New(program Program, tools Tools) *Controller {
 		tools.Writer = tools.Writer.WithManagedFields()
 	}
 	c := &Controller{
-		Base: controller.New(controller.Options{
-			Name: program.Name, Resource: program.Parent, Workers: program.Workers, MaxDelay: maxDelay,
-			Manages:  func(o *object.Object) bool { return program.phaseOf(o) != phaseIgnored },
-			Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-			Log: tools.Log, Now: tools.Now,
-		}),
 		program:      program,
 		tools:        tools,
-		memories:     newMemories(),
 		orphanIndex:  newOrphanIndex(),
 		nameWaiters:  newNameWaiters(),
 		lostChildren: newLostChildren(),
 	}
+	c.Base = controller.New(c, controller.Options{
+		Name: program.Name, Resource: program.Parent, Workers: program.Workers, MaxDelay: maxDelay,
+		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
+		Log: tools.Log, Now: tools.Now,
+	})
 	if c.deletionGuard = tools.DeletionGuard; c.deletionGuard == nil {
 		c.deletionGuard = NewDeletionGuard(program.DeletionLimit, tools.Now)
 	}

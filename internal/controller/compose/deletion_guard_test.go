@@ -267,14 +267,14 @@ func TestEditsExplainDeletions(t *testing.T) {
 			}
 			return o
 		}
-		controller := &Controller{program: Program{Parent: c.resource}, tools: Tools{Now: func() time.Time { return now }}}
-		r := &run{Controller: controller, memory: &memory{}}
+		of := &Controller{program: Program{Parent: c.resource}, tools: Tools{Now: func() time.Time { return now }}}
+		r := &run{Controller: of, Run: &controller.Run{}, memory: &memory{}}
 		if c.before != "" {
-			if r.stored = parent(c.before); r.noteSpecChange() {
+			if r.Stored = parent(c.before); r.noteSpecChange() {
 				t.Errorf("%s: a first sight is taken for an edit", c.name)
 			}
 		}
-		r.stored = parent(c.after)
+		r.Stored = parent(c.after)
 		if got := r.noteSpecChange(); got != c.want {
 			t.Errorf("%s: explained is %v, want %v", c.name, got, c.want)
 		}

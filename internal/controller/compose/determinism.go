@@ -54,9 +54,9 @@ func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.
 // themselves, so only the generation counts for them.
 func (r *run) intent() uint64 {
 	if r.program.isDecorator() {
-		return uint64(r.stored.Generation()) + 1
+		return uint64(r.Stored.Generation()) + 1
 	}
-	return r.stored.IntentDigest()
+	return r.Stored.IntentDigest()
 }
 
 // isConflicting reports whether events must not retry a failure at once, because its own writes or

@@ -175,7 +175,7 @@ func TestNondeterministicDecoratorsAreReported(t *testing.T) {
 					{written, edited, queue.ParentChanged},
 					{edited, written, queue.ParentChanged}, // Another client reverts the change.
 				} {
-					if cause := shops.syncCause(cache.Event{Old: event.old, New: event.now}); cause != event.want {
+					if cause := shops.causeOf(cache.Event{Old: event.old, New: event.now}); cause != event.want {
 						t.Errorf("%s after %s is a cause %v, not %v", event.now.JSON(), event.old.JSON(), cause, event.want)
 					}
 				}

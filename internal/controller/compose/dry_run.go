@@ -49,36 +49,21 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	if parent == nil {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Parent.Kind, key, errNoParent)
 	}
-	r := c.newRun(queue.Item{Key: key}, parent)
-	result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.skipReason()}
+	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
+	r := c.newRun(of, memory)
+	result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason()}
 	var err error
 	switch {
-	case r.phase == phaseReleasing:
+	case r.Phase == controller.PhaseReleasing:
 		result.Parent, err = r.withoutFinalizer(parent)
 	case r.hasNoHook():
+		result.SkipReason = "no sync hook; the finalize hook is called when the object is deleted"
 		err = r.dryRunFinalizer()
 		result.Parent = r.parent
 	case result.SkipReason == "":
 		err = r.dryRun(ctx, &result)
 	}
 	return result, err
-}
-
-// skipReason returns why no hook is called for the parent.
-func (r *run) skipReason() string {
-	switch r.phase {
-	case phaseIgnored:
-		return "not managed by this controller: its labels or annotations do not match, or it is being deleted"
-	case phasePaused:
-		return "paused by its annotation"
-	case phaseReleasing:
-		return "only the finalizer of this controller would be removed"
-	case phaseManaged:
-		if r.hasNoHook() {
-			return "no sync hook; the finalize hook is called when the object is deleted"
-		}
-	}
-	return ""
 }
 
 // dryRun takes the steps of a run that write nothing.
@@ -106,13 +91,13 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult) error {
 		err = r.setConditions(r.syncReport())
 	}
 	into.Parent = r.parent
-	if r.phase == phaseManaged {
+	if r.Phase == controller.PhaseManaged {
 		into.Removals = r.unexplainedDeletions(into.Plan)
 	}
 	if err == nil && len(into.Removals) > 0 {
 		into.Held, err = r.parentWithHeldDeletions(into.Removals)
 	}
-	if err == nil && r.phase == phaseFinalizing && r.response.Finalized && into.Plan.Empty() {
+	if err == nil && r.Phase == controller.PhaseFinalizing && r.response.Finalized && into.Plan.Empty() {
 		into.Parent, err = r.withoutFinalizer(r.parent)
 	}
 	if r.rollout != nil {
@@ -133,14 +118,14 @@ func (r *run) parentWithHeldDeletions(removals []plan.Action) (*object.Object, e
 
 // dryRunFinalizer adds the finalizer to the parent that the hook gets.
 func (r *run) dryRunFinalizer() error {
-	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
+	if r.program.Finalize == nil || r.Phase != controller.PhaseManaged || r.program.hasFinalizer(r.Stored) {
 		return nil
 	}
-	held, err := withFinalizers(r.stored, append(r.stored.Finalizers(), r.program.Finalizer))
+	held, err := withFinalizers(r.Stored, append(r.Stored.Finalizers(), r.program.Finalizer))
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
-	r.stored, r.parent, r.planner.Parent = held, held, held
+	r.Stored, r.parent, r.planner.Parent = held, held, held
 	return nil
 }
 

@@ -12,7 +12,7 @@ func (r *run) reportResponseEvents() {
 	for _, event := range r.response.Events {
 		digest := maphash.Comparable(inputSeed, event)
 		if !slices.Contains(r.memory.sentEvents, digest) && !slices.Contains(reported, digest) {
-			r.sendEvent(event)
+			r.SendEvent(event)
 		}
 		reported = append(reported, digest)
 	}

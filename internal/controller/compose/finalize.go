@@ -15,27 +15,27 @@ import (
 // setFinalizer adds the finalizer before the first hook call, so that the parent cannot be deleted
 // without a call of the finalize hook.
 func (r *run) setFinalizer(ctx context.Context) error {
-	if r.program.Finalize == nil || r.phase != phaseManaged || r.program.hasFinalizer(r.stored) {
+	if r.program.Finalize == nil || r.Phase != controller.PhaseManaged || r.program.hasFinalizer(r.Stored) {
 		return nil
 	}
-	return r.updateFinalizers(ctx, "add the finalizer to", append(r.stored.Finalizers(), r.program.Finalizer))
+	return r.updateFinalizers(ctx, "add the finalizer to", append(r.Stored.Finalizers(), r.program.Finalizer))
 }
 
 func (r *run) removeFinalizer(ctx context.Context) error {
 	ours := func(name string) bool { return name == r.program.Finalizer }
-	return r.updateFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.stored.Finalizers(), ours))
+	return r.updateFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.Stored.Finalizers(), ours))
 }
 
 // finalized reports whether a response with finalized: true was applied. It stays true: later calls
 // may not find what the hook deleted.
-func (r *run) finalized() bool { return r.phase == phaseFinalizing && r.memory.finalized }
+func (r *run) finalized() bool { return r.Phase == controller.PhaseFinalizing && r.memory.finalized }
 
 // completeFinalization removes the finalizer once all children that are being deleted are gone.
 func (r *run) completeFinalization(ctx context.Context) error {
 	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
 		return r.storeStatus(ctx)
 	}
-	if !r.stored.Deleting() || len(r.stored.Finalizers()) > 1 {
+	if !r.Stored.Deleting() || len(r.Stored.Finalizers()) > 1 {
 		// The parent stays, so store its status without Setpoint's conditions.
 		if err := r.setConditions(plan.StatusReport{}); err != nil {
 			return err
@@ -52,10 +52,10 @@ func (r *run) completeFinalization(ctx context.Context) error {
 }
 
 func (r *run) updateFinalizers(ctx context.Context, what string, names []string) error {
-	if !r.stillExists() {
+	if !r.StillExists() {
 		return controller.ErrConflict
 	}
-	edited, err := withFinalizers(r.stored, names)
+	edited, err := withFinalizers(r.Stored, names)
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
@@ -75,9 +75,9 @@ func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
 
 // storeParent updates the parent without its status.
 func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
-	began := r.record.Now()
+	began := r.Record.Now()
 	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
-	r.record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "metadata", Before: r.stored, After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "metadata", Before: r.Stored, After: stored, Err: err})
 	if err != nil {
 		return r.parentWriteError(what, err)
 	}
@@ -88,8 +88,8 @@ func (r *run) storeParent(ctx context.Context, what string, edited *object.Objec
 // setStored makes an object the stored parent and keeps the status that is not stored yet.
 func (r *run) setStored(stored *object.Object) error {
 	unstoredStatus := r.parent.Field("status")
-	pending := r.parent != r.stored && object.DigestOf(unstoredStatus) != statusDigest(r.stored)
-	r.stored, r.parent, r.planner.Parent = stored, stored, stored
+	pending := r.parent != r.Stored && object.DigestOf(unstoredStatus) != statusDigest(r.Stored)
+	r.Stored, r.parent, r.planner.Parent = stored, stored, stored
 	if !pending {
 		return nil
 	}

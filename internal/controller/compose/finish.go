@@ -15,8 +15,8 @@ import (
 
 // finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	r.memories.EndRun(r.item.Key, r.memory, r.conflict(err), r.tools.Now())
-	r.record.Failed(err)
+	r.Memories.EndRun(r.Item.Key, r.memory, r.conflict(err), r.tools.Now())
+	r.Record.Failed(err)
 	delay, delayed := hook.RetryDelay(err)
 	var wait *deletionsPendingError
 	switch {
@@ -27,7 +27,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 		return record.Postponed, queue.Retry()
 	case delayed:
 		// The hook chose the delay: that needs no warning.
-		r.Log.Debug("run postponed by the hook", "parent", r.stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
+		r.Log.Debug("run postponed by the hook", "parent", r.Stored.Ref().String(), "delay", delay, "error", failure.OneLine(err))
 		r.recordFailure(err)
 		return record.Postponed, queue.RetryAfter(delay)
 	case errors.As(err, &wait):
@@ -38,7 +38,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 		r.reportFailure(err)
 		r.recordFailure(err)
 		return record.Failed, queue.NoRequeue()
-	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.item.Key):
+	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.Item.Key):
 		r.reportFailure(err)
 		r.recordFailure(err)
 		return record.Failed, queue.RetryAfter(probeInterval)
@@ -53,7 +53,7 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 	if isConflicting(err) {
 		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.Attempts))
 	}
-	return record.Failed, queue.RetryIn(r.Queue.Backoff(r.item))
+	return record.Failed, queue.RetryIn(r.Queue.Backoff(r.Item))
 }
 
 func (r *run) succeeded() record.Outcome {
@@ -64,11 +64,11 @@ func (r *run) succeeded() record.Outcome {
 	}
 	r.recordResult(controller.Result{}, nil)
 	r.memory.ForgetReported()
-	r.ReportManualReconcile(r.record, r.stored, r.item)
+	r.ReportManualReconcile()
 	if r.response != nil && r.response.ResyncAfter > 0 {
-		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
 	}
-	r.scheduleResync(r.item.Key)
+	r.scheduleResync(r.Item.Key)
 	if r.calls == 0 {
 		return record.Skipped
 	}
@@ -79,18 +79,18 @@ func (r *run) succeeded() record.Outcome {
 // parents that failed because it was not.
 func (r *run) recordResult(now controller.Result, last *controller.LastError) {
 	recovered := r.memory.Result.Unreachable && !now.Unreachable
-	r.memories.SetChildren(r.memory, r.countChildren())
-	r.memories.SetResult(r.memory, now, last)
+	r.Memories.SetChildren(r.memory, r.countChildren())
+	r.Memories.SetResult(r.memory, now, last)
 	if recovered {
 		r.recoveryProbe.reset()
-		r.Queue.RetryKeysNow(r.memories.Keys(func(result controller.Result) bool { return result.Unreachable }))
+		r.Queue.RetryKeysNow(r.Memories.Keys(func(result controller.Result) bool { return result.Unreachable }))
 	}
 }
 
 func (r *run) recordFailure(err error) {
 	now := controller.Result{
 		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
-		Message: failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.record.Refused(),
+		Message: failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.Record.Refused(),
 	}
 	for _, a := range r.withheld {
 		// The message may name these children.
@@ -100,15 +100,15 @@ func (r *run) recordFailure(err error) {
 		now.Locations = record.AddLocations(now.Locations, r.latestLocations...)
 	}
 	r.recordResult(now, &controller.LastError{
-		Message: now.Message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: now.Locations,
+		Message: now.Message, Object: r.Item.Key.String(), Time: r.tools.Now(), Locations: now.Locations,
 	})
 }
 
 // reportFailure reports a failure. Held deletions are reported once: only a user can end them.
 func (r *run) reportFailure(err error) {
 	reason := controller.ReasonOf(err)
-	r.ReportFailure(r.record, r.stored, &r.memory.Memory, controller.Failure{
-		Err: err, Event: r.program.warningEvent(reason, failure.OneLine(err)), Once: reason == ReasonDeletionsHeld, Attrs: []any{"attempt", r.item.Attempt + 1},
+	r.ReportFailure(controller.Failure{
+		Err: err, Event: r.program.warningEvent(reason, failure.OneLine(err)), Once: reason == ReasonDeletionsHeld,
 	})
 }
 

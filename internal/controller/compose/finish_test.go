@@ -14,7 +14,7 @@ import (
 
 // newTestBase returns a Base without watches.
 func newTestBase(o controller.Observer) *controller.Base {
-	return controller.New(controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	return controller.New(&Controller{}, controller.Options{Observer: o, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
 // eventCounter counts events.
@@ -28,14 +28,14 @@ func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 func TestConflictRetriesAreBounded(t *testing.T) {
 	var reported eventCounter
 	c := &Controller{
-		Base: newTestBase(&reported), tools: Tools{Now: time.Now}, memories: newMemories(),
+		Base: newTestBase(&reported), tools: Tools{Now: time.Now},
 	}
 	key := queue.Key{Name: "p"}
 	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Controller: c, item: queue.Item{Key: key}, memory: memoryFor(c.memories, key), stored: parent}
+	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, parent)))
 	for range controller.MaxConflicts {
 		if outcome, _ := r.finish(t.Context(), controller.ErrConflict); outcome != record.Postponed || reported != 0 {
 			t.Fatalf("%s, reported %d times", outcome, reported)

@@ -13,9 +13,8 @@ func (c *Controller) Health() controller.Health {
 		}
 	}
 	h.Held, h.HeldUnknown = c.deletionGuard.heldByController(c), c.deletionGuard.heldUnknown()
-	c.memories.AddTo(&h)
 	if c.program.serverSelector() == "" && len(c.program.Selections) > 0 {
-		h.Parents = c.memories.Len()
+		h.Parents = c.Memories.Len()
 	}
 	return h
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -19,12 +20,12 @@ import (
 // guardDeletions removes from a plan the deletions that the guard holds or delays.
 func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 	r.guardDecision, r.withheld = guardDecision{}, nil
-	if r.phase != phaseManaged {
+	if r.Phase != controller.PhaseManaged {
 		r.deletionGuard.drop(r.guardedParent())
 		return todo
 	}
 	removed := r.unexplainedDeletions(todo)
-	now := r.deletionGuard.decide(r.guardedParent(), removed, plan.Annotation(r.stored, setpoint.AnnotationAllowDeletions))
+	now := r.deletionGuard.decide(r.guardedParent(), removed, plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions))
 	if !now.held && now.wait == 0 {
 		return todo
 	}
@@ -32,7 +33,7 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 	return todo.Without(removed)
 }
 
-func (r *run) guardedParent() guardedParent { return guardedParent{r.Controller, r.item.Key} }
+func (r *run) guardedParent() guardedParent { return guardedParent{r.Controller, r.Item.Key} }
 
 // unexplainedDeletions returns the deletions that only the hook response explains, not an edit of
 // the parent's spec. An edit does not explain deletions that were held before it.
@@ -47,7 +48,7 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 // noteSpecChange reports whether the parent's spec changed recently or since the last successful
 // run. An unknown former spec counts as unchanged.
 func (r *run) noteSpecChange() bool {
-	m, spec, now := r.memory, specDigest(r.stored), r.tools.Now()
+	m, spec, now := r.memory, specDigest(r.Stored), r.tools.Now()
 	if m.specDigest != spec {
 		if m.specDigest != 0 || r.editedSinceStatus() {
 			m.editedAt, m.editPending = now, true
@@ -63,8 +64,8 @@ func (r *run) editedSinceStatus() bool {
 	if r.program.isDecorator() || !r.program.Parent.Custom || !r.program.Parent.Status {
 		return false
 	}
-	observed, err := strconv.ParseInt(string(r.stored.Field("status", "observedGeneration")), 10, 64)
-	return err == nil && observed > 0 && observed < r.stored.Generation()
+	observed, err := strconv.ParseInt(string(r.Stored.Field("status", "observedGeneration")), 10, 64)
+	return err == nil && observed > 0 && observed < r.Stored.Generation()
 }
 
 // specDigest returns the generation, or a digest of all fields but metadata and status for kinds
@@ -144,7 +145,7 @@ func (r *run) deletionsHeldError() error {
 func (c *Controller) CountAllChildren() int {
 	n := 0
 	for parent := range c.parents.All() {
-		if c.program.phaseOf(parent) == phaseIgnored {
+		if c.PhaseOf(parent) == controller.PhaseIgnored {
 			continue
 		}
 		n += c.countOwned(parent)

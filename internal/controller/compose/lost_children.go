@@ -73,16 +73,16 @@ func (c *Controller) noteLostChild(child *object.Object) {
 
 // recoverLostChildren restores the label of lost children that still exist and are still owned.
 func (r *run) recoverLostChildren(ctx context.Context) error {
-	all := r.lostChildren.take(r.item.Key)
+	all := r.lostChildren.take(r.Item.Key)
 	for i, one := range all {
 		err := r.recoverLostChild(ctx, one)
 		if apply.Forbidden(err) {
 			// Missing permissions do not stop the rest of the run.
-			r.lostChildren.putBack(r.item.Key, all[i:i+1])
+			r.lostChildren.putBack(r.Item.Key, all[i:i+1])
 			continue
 		}
 		if err != nil {
-			r.lostChildren.putBack(r.item.Key, all[i:])
+			r.lostChildren.putBack(r.Item.Key, all[i:])
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (r *run) recoverLostChild(ctx context.Context, one lostChild) error {
 		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("get lost child %s %s: %w", one.resource.Kind, one.name, err))
 	}
 	// A child with another label was released on purpose.
-	lost := live.ControlledBy(r.stored.UID()) && !live.Labels().Has(plan.UIDLabel)
+	lost := live.ControlledBy(r.Stored.UID()) && !live.Labels().Has(plan.UIDLabel)
 	if live.UID() != one.uid || !lost || live.Deleting() {
 		return nil
 	}

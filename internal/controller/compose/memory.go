@@ -39,6 +39,5 @@ type memory struct {
 	editPending bool
 }
 
-func newMemories() *controller.Memories[memory, *memory] {
-	return controller.NewMemories(func(*memory) {})
-}
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }

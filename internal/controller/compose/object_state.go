@@ -4,28 +4,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ObjectStates returns the state of every parent, in no order.
-func (c *Controller) ObjectStates() []record.ObjectState { return c.Base.ObjectStates(c.objectState) }
-
-// ObjectState returns the state of one parent; false if the controller does not manage it.
-func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
-	return c.Base.ObjectState(key, c.objectState)
-}
-
-func (c *Controller) objectState(parent *object.Object) record.ObjectState {
-	key := controller.KeyOf(parent)
-	state := c.memories.ObjectState(key, parent.UID())
-	state.Paused = c.program.phaseOf(parent) == phasePaused
-	held, value := c.deletionGuard.heldChildren(guardedParent{c, key})
+// Describe adds what the controller knows of a parent.
+func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
+	held, value := c.deletionGuard.heldChildren(guardedParent{c, controller.KeyOf(parent)})
 	state.HeldDeletions, state.AllowDeletions = len(held), value
 	if state.LastRun.IsZero() {
 		state.Children = c.countOwned(parent)
 	}
-	return state
 }
 
 func (c *Controller) countOwned(parent *object.Object) int {

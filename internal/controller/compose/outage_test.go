@@ -33,8 +33,8 @@ type outageCase struct {
 
 func (c outageCase) check(t *testing.T) {
 	t.Helper()
-	base, m := newTestBase(nil), newMemories()
-	q := base.Queue
+	base := newTestBase(nil)
+	q, m := base.Queue, base.Memories
 	defer q.Close()
 	waits := map[bool]queue.Key{true: {Name: "without a response"}, false: {Name: "with an error"}}
 	for unanswered, key := range waits {
@@ -45,7 +45,7 @@ func (c outageCase) check(t *testing.T) {
 	}
 	<-time.After(time.Minute)
 	key := queue.Key{Name: "subject"}
-	r := &run{Controller: &Controller{Base: base, memories: m}, item: queue.Item{Key: key}, memory: memoryFor(m, key)}
+	r := &run{Controller: &Controller{Base: base}, Run: &controller.Run{Item: queue.Item{Key: key}}, memory: memoryFor(m, key)}
 	m.SetResult(r.memory, c.former, nil)
 	r.recordResult(c.now, nil)
 	if ended := q.RetryKeysNow([]queue.Key{waits[true]}) == 0; ended != c.retries {
@@ -56,7 +56,12 @@ func (c outageCase) check(t *testing.T) {
 	}
 }
 
-func memoryFor(m *controller.Memories[memory, *memory], key queue.Key) *memory {
+func memoryFor(m *controller.Memories, key queue.Key) *memory {
 	of, _ := m.Get(key, "u")
-	return of
+	return of.(*memory)
+}
+
+// withMemory leaves out whether the memory is fresh.
+func withMemory(of *controller.Run, m controller.Remembered, _ bool) (*controller.Run, controller.Remembered) {
+	return of, m
 }

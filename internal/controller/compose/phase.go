@@ -5,43 +5,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// phase says what a controller has to do with a parent.
-type phase int
+// PhaseOf says what there is to do with a parent.
+func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
+	return c.program.phaseOf(parent)
+}
 
-const (
-	// phaseIgnored means that the controller does not manage the parent.
-	phaseIgnored phase = iota
-	// phaseManaged calls the sync hook.
-	phaseManaged
-	// phaseFinalizing calls the finalize hook.
-	phaseFinalizing
-	// phaseReleasing only removes the controller's finalizer.
-	phaseReleasing
-	// phasePaused leaves the parent alone until the user resumes it.
-	phasePaused
-)
-
-func (p *Program) phaseOf(parent *object.Object) phase {
+func (p *Program) phaseOf(parent *object.Object) controller.Phase {
 	selected, held := p.selects(parent), p.hasFinalizer(parent)
+	phase := controller.PhaseOf(parent, selected, held)
 	switch {
-	case !selected && !held:
-		return phaseIgnored
-	case plan.Annotation(parent, setpoint.AnnotationPaused) == "true":
-		return phasePaused
+	case phase == controller.PhaseIgnored || phase == controller.PhasePaused:
+		return phase
 	case p.Finalize == nil && held:
-		return phaseReleasing
+		return controller.PhaseReleasing
 	case held && (parent.Deleting() || !selected):
-		return phaseFinalizing
+		return controller.PhaseFinalizing
 	case parent.Deleting() && p.Finalize != nil:
 		// It is finalized, or was deleted before it had the finalizer.
-		return phaseIgnored
+		return controller.PhaseIgnored
 	}
-	return phaseManaged
+	return controller.PhaseManaged
 }
 
 func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Selections, parent) }

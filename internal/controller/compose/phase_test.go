@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -31,19 +32,19 @@ func TestPhaseOf(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name, metadata     string
-		with, without, all phase
+		with, without, all controller.Phase
 	}{
-		{"matches", web, phaseManaged, phaseManaged, phaseManaged},
-		{"matches not", ``, phaseIgnored, phaseIgnored, phaseManaged},
-		{"matches, held", web + held, phaseManaged, phaseReleasing, phaseManaged},
-		{"matches not, held", held, phaseFinalizing, phaseReleasing, phaseManaged},
-		{"going", web + going, phaseIgnored, phaseManaged, phaseIgnored},
-		{"going, held", web + going + held, phaseFinalizing, phaseReleasing, phaseFinalizing},
-		{"going, held, matches not", going + held, phaseFinalizing, phaseReleasing, phaseFinalizing},
-		{"going, matches not", going, phaseIgnored, phaseIgnored, phaseIgnored},
-		{"paused", web + paused, phasePaused, phasePaused, phasePaused},
-		{"paused, held, going", going + held + paused, phasePaused, phasePaused, phasePaused},
-		{"not paused", web + unpause, phaseManaged, phaseManaged, phaseManaged},
+		{"matches", web, controller.PhaseManaged, controller.PhaseManaged, controller.PhaseManaged},
+		{"matches not", ``, controller.PhaseIgnored, controller.PhaseIgnored, controller.PhaseManaged},
+		{"matches, held", web + held, controller.PhaseManaged, controller.PhaseReleasing, controller.PhaseManaged},
+		{"matches not, held", held, controller.PhaseFinalizing, controller.PhaseReleasing, controller.PhaseManaged},
+		{"going", web + going, controller.PhaseIgnored, controller.PhaseManaged, controller.PhaseIgnored},
+		{"going, held", web + going + held, controller.PhaseFinalizing, controller.PhaseReleasing, controller.PhaseFinalizing},
+		{"going, held, matches not", going + held, controller.PhaseFinalizing, controller.PhaseReleasing, controller.PhaseFinalizing},
+		{"going, matches not", going, controller.PhaseIgnored, controller.PhaseIgnored, controller.PhaseIgnored},
+		{"paused", web + paused, controller.PhasePaused, controller.PhasePaused, controller.PhasePaused},
+		{"paused, held, going", going + held + paused, controller.PhasePaused, controller.PhasePaused, controller.PhasePaused},
+		{"not paused", web + unpause, controller.PhaseManaged, controller.PhaseManaged, controller.PhaseManaged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			selections := []Selection{{Labels: selectorFor(t, "app=db")}, {Labels: selectorFor(t, "app=web")}}
@@ -51,7 +52,7 @@ func TestPhaseOf(t *testing.T) {
 			for _, p := range []struct {
 				what    string
 				program Program
-				want    phase
+				want    controller.Phase
 			}{
 				{"with a finalize hook", Program{Finalizer: "ours", Finalize: called, Selections: selections}, c.with},
 				{"without", Program{Finalizer: "ours", Selections: selections}, c.without},

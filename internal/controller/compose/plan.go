@@ -48,7 +48,7 @@ func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
 // leavesChildren reports whether the children of a deleted parent belong to the garbage collector:
 // there is no finalize hook, or the user chose foreground or orphan deletion.
 func (r *run) leavesChildren() bool {
-	return r.stored.Deleting() && (r.phase != phaseFinalizing || slices.ContainsFunc(r.stored.Finalizers(), isGCFinalizer))
+	return r.Stored.Deleting() && (r.Phase != controller.PhaseFinalizing || slices.ContainsFunc(r.Stored.Finalizers(), isGCFinalizer))
 }
 
 // isGCFinalizer reports whether the garbage collector owns a finalizer.

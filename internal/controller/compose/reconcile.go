@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -22,13 +23,11 @@ const maxPasses = 6
 // run is one reconcile of one parent.
 type run struct {
 	*Controller
-	item queue.Item
-	// record is the record of the run; nil in a dry run.
-	record *record.Record
+	*controller.Run
+
 	memory *memory
-	phase  phase
-	// stored is the parent in the cache. parent is the same with the latest response applied.
-	stored, parent *object.Object
+	// parent is the stored parent with the latest response applied.
+	parent *object.Object
 	// visible caches visibleParent for a stored parent.
 	visible struct{ of, as *object.Object }
 	planner plan.Planner
@@ -61,34 +60,23 @@ type run struct {
 
 // reconcile runs one parent.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	r, open := c.startRun(item)
-	if !open {
-		return queue.NoRequeue()
-	}
-	r.startRecord()
-	outcome, requeue := record.Skipped, queue.NoRequeue()
-	if paused := r.phase == phasePaused; c.memories.SetPaused(r.memory, paused) {
-		c.ReportPause(r.record, r.stored, paused)
-	}
-	if r.phase == phasePaused {
-		c.deletionGuard.drop(r.guardedParent())
-	} else {
-		outcome, requeue = r.finish(ctx, r.attempt(ctx))
-	}
-	if c.program.phaseOf(r.stored) == phaseIgnored {
-		c.dropParent(item.Key)
-	}
-	r.finishRecord(outcome, requeue)
-	return requeue
+	return c.Reconcile(item, func(of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome, queue.Outcome) {
+		r := c.newRun(of, remembered)
+		if r.Phase == controller.PhasePaused {
+			c.deletionGuard.drop(r.guardedParent())
+			return record.Skipped, queue.NoRequeue()
+		}
+		return r.finish(ctx, r.attempt(ctx))
+	})
 }
 
 // attempt reconciles the parent and stores the failure in its status.
 func (r *run) attempt(ctx context.Context) error {
-	err := r.Recover(r.item.Key, func() error { return r.reconcileParent(ctx) })
+	err := r.Recover(func() error { return r.reconcileParent(ctx) })
 	if err == nil {
 		return nil
 	}
-	statusErr := r.Recover(r.item.Key, func() error { return r.storeFailure(ctx, err) })
+	statusErr := r.Recover(func() error { return r.storeFailure(ctx, err) })
 	if statusErr == nil {
 		return err
 	}
@@ -97,11 +85,11 @@ func (r *run) attempt(ctx context.Context) error {
 
 // reconcileParent does what the phase of the parent requires.
 func (r *run) reconcileParent(ctx context.Context) error {
-	if r.phase == phaseReleasing {
+	if r.Phase == controller.PhaseReleasing {
 		if err := r.removeFinalizer(ctx); err != nil {
 			return err
 		}
-		if r.phase = r.program.phaseOf(r.stored); r.phase != phaseManaged {
+		if r.Phase = r.PhaseOf(r.Stored); r.Phase != controller.PhaseManaged {
 			return nil
 		}
 	}
@@ -112,7 +100,7 @@ func (r *run) reconcileParent(ctx context.Context) error {
 }
 
 // hasNoHook reports whether no hook is called in the current phase.
-func (r *run) hasNoHook() bool { return r.phase == phaseManaged && r.program.Sync == nil }
+func (r *run) hasNoHook() bool { return r.Phase == controller.PhaseManaged && r.program.Sync == nil }
 
 // syncLoop calls the hook and applies the response until the input no longer changes.
 func (r *run) syncLoop(ctx context.Context) error {
@@ -143,7 +131,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return joinErrors([]error{r.nondeterminismErr, err})
 		}
 		r.reportResponseEvents()
-		if r.memory.finalized = r.phase == phaseFinalizing && r.response.Finalized; r.memory.finalized {
+		if r.memory.finalized = r.Phase == controller.PhaseFinalizing && r.response.Finalized; r.memory.finalized {
 			continue
 		}
 		if err := r.storeResponse(ctx); err != nil {

@@ -32,14 +32,14 @@ func (r *run) relate(ctx context.Context) error {
 	if err := r.relatedListed(); err != nil {
 		return err
 	}
-	r.relatedObjects = r.related.Snapshot(r.item.Key)
+	r.relatedObjects = r.related.Snapshot(r.Item.Key)
 	return nil
 }
 
 // relatedListed returns errRelatedPending, or the error of a watch, until all related objects are
 // listed.
 func (r *run) relatedListed() error {
-	pending := r.related.Pending(r.item.Key)
+	pending := r.related.Pending(r.Item.Key)
 	for _, watch := range pending {
 		if watch.Err != nil {
 			return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", watch.Err))
@@ -53,17 +53,17 @@ func (r *run) relatedListed() error {
 
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customizedParent = 0
-	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.record.Now()
+	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.Record.Now()
 	response, err := withRecover(r, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.program.Customize.Customize(ctx, request)
 	})
-	r.record.Called(began, record.Call{
+	r.Record.Called(began, record.Call{
 		Name: "customize", Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err,
 	})
 	if err != nil {
 		return hookFailure("customize", err)
 	}
-	err = r.related.Set(ctx, r.item.Key, response.Related)
+	err = r.related.Set(ctx, r.Item.Key, response.Related)
 	if wrong, ok := errors.AsType[*related.RuleError](err); ok && wrong.Err == nil {
 		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
 	}

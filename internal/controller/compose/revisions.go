@@ -44,10 +44,10 @@ func (r *run) storeRevisions(ctx context.Context) (bool, error) {
 	if r.rollout == nil || r.rollout.writes.Empty() {
 		return false, nil
 	}
-	if !r.stillExists() {
+	if !r.StillExists() {
 		return false, controller.ErrConflict
 	}
-	r.record.Planned(r.rollout.writes, 0)
+	r.Record.Planned(r.rollout.writes, 0)
 	for _, stage := range r.rollout.writes.Stages {
 		// The stages depend on each other: stop at the first that fails.
 		for _, result := range r.applyPlan(ctx, plan.Plan{Stages: [][]plan.Action{stage}}) {
@@ -77,7 +77,7 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
 	r.Log.Debug("revision written", "verb", string(action.Verb), "revision", action.Ref.String(),
-		"parent", r.stored.Ref().String(), "reason", action.Reason)
+		"parent", r.Stored.Ref().String(), "reason", action.Reason)
 	return nil
 }
 
@@ -94,9 +94,9 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 	switch {
 	case live.Deleting():
 		return r.waitForName(live, "is being deleted")
-	case !live.ControlledBy(r.stored.UID()):
-		return r.waitForName(live, "does not belong to "+r.stored.Ref().String()+"; delete it")
-	case live.Labels().Get(plan.ParentUIDLabel) == r.stored.UID():
+	case !live.ControlledBy(r.Stored.UID()):
+		return r.waitForName(live, "does not belong to "+r.Stored.Ref().String()+"; delete it")
+	case live.Labels().Get(plan.ParentUIDLabel) == r.Stored.UID():
 		r.revisions.ObserveWrite(live)
 		return controller.ErrConflict
 	}
@@ -105,13 +105,13 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 
 // relabelRevision restores the label that selects a revision.
 func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
-	labelled, err := live.With(fmt.Appendf(nil, "%q", r.stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
+	labelled, err := live.With(fmt.Appendf(nil, "%q", r.Stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
 	if err != nil {
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
-	began := r.record.Now()
+	began := r.Record.Now()
 	stored, err := r.tools.Writer.Update(ctx, plan.ControllerRevisions, labelled)
-	r.record.Wrote(began, record.Write{Resource: plan.ControllerRevisions, Part: "metadata", Before: live, After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Resource: plan.ControllerRevisions, Part: "metadata", Before: live, After: stored, Err: err})
 	if err != nil && !apply.Conflict(err) && !apply.NotFound(err) {
 		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
 	}

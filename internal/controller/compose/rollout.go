@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -141,7 +142,7 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	if r.rollout == nil {
 		return latest, nil
 	}
-	frozen := r.phase == phaseFinalizing
+	frozen := r.Phase == controller.PhaseFinalizing
 	todo := plan.Rollout{
 		Family: &r.planner, Observed: r.observed(), Latest: latest, Former: r.formerChildren(), UpToDate: r.memory.upToDate.contains, Frozen: frozen,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -49,17 +50,17 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
 		program: Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
-		Base:    newTestBase(nil), tools: Tools{Now: time.Now}, memories: newMemories(),
+		Base:    newTestBase(nil), tools: Tools{Now: time.Now},
 		revisions: &cache.View{},
 	}
 	key := queue.Key{Namespace: "town", Name: "s"}
-	r := c.newRun(queue.Item{Key: key}, shopOf(t, "a"))
+	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: key}, shopOf(t, "a"))))
 	r.planner.Selector = labels.Everything()
 	r.children = [][]*object.Object{{}}
 	r.simulateStoredRevisions(t)
 
-	r.stored = shopOf(t, "b")
-	r.parent, r.planner.Parent = r.stored, r.stored
+	r.Stored = shopOf(t, "b")
+	r.parent, r.planner.Parent = r.Stored, r.Stored
 	for i, image := range []string{"b", "a", "a"} {
 		r.children[0] = append(r.children[0], r.storedChild(t, webOf(fmt.Sprint("w", i), image)))
 	}
@@ -174,10 +175,10 @@ func TestHookIsCalledForEachRevision(t *testing.T) {
 // Fault U1: each request is recorded with its revision.
 func TestRequestsAreRecordedWithTheirRevision(t *testing.T) {
 	r := rollingRun(t, (&webHook{}).call)
-	r.record = record.New(record.Run{}, time.Now)
+	r.Record = record.New(record.Run{}, time.Now)
 	r.plannedRollout(t)
 	of := map[record.Revision]string{}
-	for _, step := range r.record.Finish(record.Synced).Steps {
+	for _, step := range r.Record.Finish(record.Synced).Steps {
 		if step.Call != nil {
 			of[record.Revision{Number: step.Call.Revision.Number, Previous: step.Call.Revision.Previous}] = step.Call.Revision.Name
 		}
@@ -238,7 +239,7 @@ func TestProgressIsACondition(t *testing.T) {
 		}}}
 		r := rollingRun(t, h.call)
 		var err error
-		if r.parent, err = r.stored.With([]byte(before), "status"); err != nil {
+		if r.parent, err = r.Stored.With([]byte(before), "status"); err != nil {
 			t.Fatal(err)
 		}
 		r.plannedRollout(t)
@@ -265,7 +266,7 @@ func TestProgressIsACondition(t *testing.T) {
 func TestFinalizingMovesNoChild(t *testing.T) {
 	h := &webHook{}
 	r := rollingRun(t, h.call)
-	r.program.Finalize, r.phase = hook.Func(h.call), phaseFinalizing
+	r.program.Finalize, r.Phase = hook.Func(h.call), controller.PhaseFinalizing
 	if p := r.plannedRollout(t); !p.Empty() || !r.rollout.writes.Empty() {
 		t.Errorf("got %s%s", r.rollout.writes, p)
 	}

@@ -1,32 +1,14 @@
 package compose
 
 import (
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// startRun starts a run. It returns false if the parent is gone or the controller does not manage
-// it.
-func (c *Controller) startRun(item queue.Item) (*run, bool) {
-	parent := c.parents.Get(item.Key.Namespace, item.Key.Name)
-	if parent == nil || c.program.phaseOf(parent) == phaseIgnored {
-		c.dropParent(item.Key)
-		return nil, false
-	}
-	return c.newRun(item, parent), true
-}
-
-func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
-	memory, _ := c.memories.Get(item.Key, parent.UID())
-	r := &run{
-		Controller: c,
-		item:       item,
-		memory:     memory,
-		phase:      c.program.phaseOf(parent),
-		stored:     parent,
-		parent:     parent,
-	}
+func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered) *run {
+	parent := of.Stored
+	r := &run{Controller: c, Run: of, memory: remembered.(*memory), parent: parent}
 	r.planner = plan.Planner{
 		Parent:           parent,
 		Namespaced:       c.program.Parent.Namespaced,
@@ -41,9 +23,8 @@ func (c *Controller) newRun(item queue.Item, parent *object.Object) *run {
 	return r
 }
 
-// dropParent drops all state of a parent.
-func (c *Controller) dropParent(key queue.Key) {
-	c.memories.Drop(key)
+// Drop drops the state of a parent.
+func (c *Controller) Drop(key queue.Key) {
 	c.nameWaiters.drop(key)
 	c.lostChildren.take(key)
 	c.recoveryProbe.drop(key)
@@ -52,10 +33,4 @@ func (c *Controller) dropParent(key queue.Key) {
 	if c.related != nil {
 		c.related.Drop(key)
 	}
-}
-
-// stillExists reports whether the parent still exists with the same UID.
-func (r *run) stillExists() bool {
-	now := r.parents.Get(r.item.Key.Namespace, r.item.Key.Name)
-	return now != nil && now.UID() == r.stored.UID()
 }

@@ -14,7 +14,7 @@ import (
 // storeStatus stores the status of the latest response, and the labels and annotations of a
 // decorator, if they changed.
 func (r *run) storeStatus(ctx context.Context) error {
-	if r.parent == r.stored || !r.stillExists() {
+	if r.parent == r.Stored || !r.StillExists() {
 		return nil
 	}
 	if r.decorationChanged() {
@@ -22,43 +22,43 @@ func (r *run) storeStatus(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.parent == r.stored || r.isStatusStored() || !r.program.Parent.Status {
+	if r.parent == r.Stored || r.isStatusStored() || !r.program.Parent.Status {
 		return nil
 	}
-	began := r.record.Now()
+	began := r.Record.Now()
 	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
-	r.record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "status", Before: r.stored, After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "status", Before: r.Stored, After: stored, Err: err})
 	if err != nil {
 		return r.parentWriteError("store the status of", err)
 	}
 	r.parents.ObserveWrite(stored)
 	r.memory.hasWritten = true
 	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
-	r.stored, r.parent, r.planner.Parent = stored, stored, stored
+	r.Stored, r.parent, r.planner.Parent = stored, stored, stored
 	return nil
 }
 
 // parentWriteError returns the error of a write of the parent. It drops the rejected changes, so
 // that they are not sent again.
 func (r *run) parentWriteError(what string, err error) error {
-	r.memory.syncedInput, r.parent = 0, r.stored
+	r.memory.syncedInput, r.parent = 0, r.Stored
 	if apply.Conflict(err) || apply.NotFound(err) {
 		return controller.ErrConflict
 	}
-	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err))
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err))
 }
 
 // decorate writes the labels and annotations that a decorator sets.
 func (r *run) decorate(ctx context.Context) error {
 	wanted := statusDigest(r.parent)
-	r.ownWrites.add(r.item.Key, r.parent)
+	r.ownWrites.add(r.Item.Key, r.parent)
 	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
 		return err
 	}
-	r.ownWrites.add(r.item.Key, r.stored)
+	r.ownWrites.add(r.Item.Key, r.Stored)
 	r.memory.hasWritten = true
 	if !r.program.Parent.Status {
-		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.stored)
+		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.Stored)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *run) decorationChanged() bool {
 		return false
 	}
 	same := func(field ...string) bool {
-		return object.DigestOf(r.parent.Field(field...)) == object.DigestOf(r.stored.Field(field...))
+		return object.DigestOf(r.parent.Field(field...)) == object.DigestOf(r.Stored.Field(field...))
 	}
 	return !same("metadata", "labels") || !same("metadata", "annotations") ||
 		!r.program.Parent.Status && !same("status") && !r.isStatusStored()
@@ -79,7 +79,7 @@ func (r *run) decorationChanged() bool {
 // still stored.
 func (r *run) isStatusStored() bool {
 	known := r.memory.status
-	return known.wanted != 0 && known.wanted == statusDigest(r.parent) && known.stored == statusDigest(r.stored)
+	return known.wanted != 0 && known.wanted == statusDigest(r.parent) && known.stored == statusDigest(r.Stored)
 }
 
 func statusDigest(o *object.Object) uint64 { return object.DigestOf(o.Field("status")) }

@@ -27,7 +27,7 @@ func (o StatusOwner) selects(parent *object.Object) bool {
 // overlayResponse returns the parent with the response applied. If another controller stores the
 // status, it ignores that of the response and adds a warning.
 func (r *run) overlayResponse() (*object.Object, error) {
-	owner := r.program.statusOwner(r.stored)
+	owner := r.program.statusOwner(r.Stored)
 	if owner == "" {
 		return r.planner.OverlayResponse(r.parent, r.program.Parent, r.response, r.tools.Now())
 	}

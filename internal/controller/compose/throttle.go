@@ -20,7 +20,7 @@ import (
 func (r *run) throttle(todo plan.Plan) plan.Plan {
 	throttled, until := r.memory.flapping.Throttle(todo, r.tools.Now())
 	if !until.IsZero() {
-		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(r.tools.Now()))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, until.Sub(r.tools.Now()))
 	}
 	if first, there := throttled.First(); there {
 		r.latestWrite = first.Ref.String() + ": " + first.Reason
@@ -39,7 +39,7 @@ func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
 	}
 	for _, flapping := range r.memory.flapping.Children(r.tools.Now()) {
 		if flapping.Ref == action.Ref {
-			r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
+			r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonFlapping, Message: flappingMessage(flapping) +
 				"; next write at " + flapping.Until.UTC().Format(time.TimeOnly)})
 		}
 	}
@@ -63,7 +63,7 @@ func (r *run) conflict(err error) controller.Conflict {
 		return controller.Conflict{}
 	}
 	// No other event may show that the flapping has ended.
-	r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
+	r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, fits[0].ExpiresAt.Sub(r.tools.Now()))
 	return controller.Conflict{Message: flappingMessage(fits[0]), Locations: r.locationsOf(fits[0].Ref)}
 }
 

@@ -46,20 +46,28 @@ func (p *Program) serverSelector() string {
 	return p.Selections[0].Labels.String()
 }
 
-// parentChanged enqueues a parent that was created or edited.
+// parentChanged enqueues a parent that was created, edited or deleted.
 func (c *Controller) parentChanged(e cache.Event) {
-	c.AwaitWatches()
+	cause := c.causeOf(e)
+	if cause == queue.Unspecified {
+		return
+	}
 	if e.New == nil {
-		c.parentDeleted(e.Old)
-		return
-	}
-	if c.program.phaseOf(e.New) == phaseIgnored && (e.Old == nil || c.program.phaseOf(e.Old) == phaseIgnored) {
-		return
-	}
-	if cause := c.syncCause(e); cause != queue.Unspecified {
+		c.orphanIndex.drop(controller.KeyOf(e.Old))
+		c.ownWrites.drop(controller.KeyOf(e.Old))
+	} else {
 		c.indexSelector(e.New)
-		c.Queue.Add(controller.KeyOf(e.New), queue.Cause{Kind: cause})
 	}
+	c.QueueObject(e, cause)
+}
+
+// causeOf returns the cause of a parent's event; Unspecified for none.
+func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
+	cause := c.CauseOf(e, c.isEdit)
+	if cause == queue.StatusChanged && !c.program.SyncOnStatusChange {
+		return queue.Unspecified
+	}
+	return cause
 }
 
 // indexSelector indexes the selector of a parent. Decorators adopt nothing.
@@ -67,37 +75,6 @@ func (c *Controller) indexSelector(parent *object.Object) {
 	if !c.program.isDecorator() {
 		c.orphanIndex.set(parent, c.program.GenerateSelector)
 	}
-}
-
-func (c *Controller) parentDeleted(old *object.Object) {
-	key := controller.KeyOf(old)
-	c.RecordDeletion(old)
-	c.orphanIndex.drop(key)
-	c.ownWrites.drop(key)
-	c.Queue.Forget(key)
-	// The next run finds no parent and drops the memory.
-	c.Queue.Add(key, queue.Cause{Kind: queue.ParentChanged})
-}
-
-// syncCause returns the cause of a parent's event; Unspecified for none.
-func (c *Controller) syncCause(e cache.Event) queue.CauseKind {
-	switch {
-	case e.Old == nil && !c.parents.Synced():
-		return queue.Start
-	case e.Old == nil || e.Old.UID() != e.New.UID():
-		return queue.ParentChanged
-	case controller.ReconcileRequested(e.Old, e.New):
-		return queue.ReconcileRequested
-	case c.program.phaseOf(e.Old) != c.program.phaseOf(e.New):
-		return queue.ParentChanged
-	case e.Old.Digest() == e.New.Digest():
-		return queue.Unspecified
-	case c.isEdit(e):
-		return queue.ParentChanged
-	case c.program.SyncOnStatusChange:
-		return queue.StatusChanged
-	}
-	return queue.Unspecified
 }
 
 // isEdit reports whether another client changed more than the status. For kinds without generations
@@ -138,8 +115,8 @@ func sameOwner(a, b *object.Object) bool {
 }
 
 func (c *Controller) enqueueOwner(child *object.Object) {
-	if parent := c.ownerOf(child); parent != nil {
-		c.Queue.Add(controller.KeyOf(parent), controller.ChildCause(child))
+	if c.ownerOf(child) != nil {
+		c.QueueOwner(child)
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		return false
 	}
 	applied := o.applied
-	h := applier{Controller: r.Controller, record: r.record, object: r.stored, onWrite: r.ownedWritten, isUnchanged: r.isUnchanged, onApplied: r.rememberApplied}
+	h := applier{Controller: r.Controller, record: r.Record, object: r.Stored, onWrite: r.ownedWritten, isUnchanged: r.isUnchanged, onApplied: r.rememberApplied}
 	err := h.applyResponse(ctx, o)
 	switch {
 	case err == nil:
@@ -73,8 +73,8 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 	case !f.reported && now.Sub(f.since) >= evictionEventDelay:
 		f.reported = true
 		message := failure.OneLine(err)
-		r.Log.Warn("eviction refused", "object", r.stored.Ref().String(), "error", message)
-		r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonEvictionRefused, Message: message})
+		r.Log.Warn("eviction refused", "object", r.Stored.Ref().String(), "error", message)
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonEvictionRefused, Message: message})
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *run) dropRefused(o *pendingResponse, err error) {
 func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 	r.stale, r.applied = true, true
 	r.ownedNow = slices.DeleteFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == ref })
-	if stored != nil && stored.ControlledBy(r.stored.UID()) {
+	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
 		r.ownedNow = append(r.ownedNow, stored)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -16,7 +17,7 @@ import (
 func (r *run) callHandlers(ctx context.Context) error {
 	err := r.writePending(ctx)
 	for _, h := range r.memory.handlers {
-		if err == nil && r.phase == phaseManaged {
+		if err == nil && r.Phase == controller.PhaseManaged {
 			err = r.callHandler(ctx, h)
 		}
 	}
@@ -61,7 +62,7 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 
 // eventCall returns the call for one event. The object in it may be newer than the event.
 func (r *run) eventCall(h *handlerMemory, e cache.Event) call {
-	return call{handler: h, reason: hook.ReasonEvent, object: r.stored, previous: e.Old, event: e}
+	return call{handler: h, reason: hook.ReasonEvent, object: r.Stored, previous: e.Old, event: e}
 }
 
 // takeEvents adds the events to those that each handler has not seen: what this run does not
@@ -71,7 +72,7 @@ func (r *run) takeEvents(events []cache.Event) {
 		if !h.handles(hook.ReasonEvent) {
 			continue
 		}
-		if r.phase != phaseManaged {
+		if r.Phase != controller.PhaseManaged {
 			h.events = nil
 			continue
 		}
@@ -89,7 +90,7 @@ func (r *run) takeEvents(events []cache.Event) {
 // isExternalChange reports whether another client made this version of the object. The watch
 // may deliver our own write before the request returns.
 func (r *run) isExternalChange(state *object.Object) bool {
-	return state.UID() == r.stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.ownVersions, state.Version())
+	return state.UID() == r.Stored.UID() && r.program.selects(state) && !slices.Contains(r.memory.ownVersions, state.Version())
 }
 
 // makeCall calls a handler and records the result: the response is pending until it is
@@ -103,7 +104,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	r.countChange(c)
 	r.dropSuperseded(c)
 	former := c.handler.progress
-	response, err := r.invoke(ctx, r.record, r.request(c), c.handler.Handler)
+	response, err := r.invoke(ctx, r.Record, r.request(c), c.handler.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
@@ -111,7 +112,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 		r.handlerFailed(c, err)
 		return nil, err
 	}
-	o := &pendingResponse{call: c, response: response, fresh: true, base: r.stored, progressBefore: former}
+	o := &pendingResponse{call: c, response: response, fresh: true, base: r.Stored, progressBefore: former}
 	r.recordResponse(o)
 	return o, nil
 }

@@ -66,7 +66,7 @@ func (r *run) firstError() *handlerError {
 // Setpoint writes conditions only to custom resources.
 func (r *run) currentCondition() (former hook.Condition, placed bool) {
 	var list []hook.Condition
-	field := r.stored.Field("status", "conditions")
+	field := r.Stored.Field("status", "conditions")
 	if field == nil || !r.program.Resource.Custom || json.Unmarshal(field, &list) != nil {
 		return hook.Condition{}, false
 	}

@@ -18,7 +18,6 @@ type Controller struct {
 
 	program     Program
 	tools       Tools
-	memories    *controller.Memories[memory, *memory]
 	eventBuffer *eventBuffer
 	owned       []kind
 	daemons     sync.WaitGroup
@@ -38,10 +37,9 @@ func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
-	c := &Controller{program: program, tools: tools, memories: controller.NewMemories((*memory).stopDaemons), eventBuffer: newEventBuffer()}
-	c.Base = controller.New(controller.Options{
+	c := &Controller{program: program, tools: tools, eventBuffer: newEventBuffer()}
+	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
-		Manages:  func(o *object.Object) bool { return c.program.phaseOf(o) != phaseIgnored },
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
 		Log: tools.Log, Now: tools.Now,
 	})
@@ -63,7 +61,7 @@ func (c *Controller) Run(ctx context.Context) {
 // reset drops the state of an earlier leadership, because another replica may have been the
 // leader since, and queues every object.
 func (c *Controller) reset() {
-	c.memories.Clear()
+	c.Memories.Clear()
 	c.eventBuffer.resume()
 	for o := range c.Managed() {
 		c.bufferEvent(cache.Event{New: o})
@@ -79,7 +77,7 @@ func (c *Controller) RetryNow() { c.requeueFailing(queue.HookChanged) }
 func (c *Controller) RetryWrites() { c.requeueFailing(queue.Retrying) }
 
 func (c *Controller) requeueFailing(cause queue.CauseKind) {
-	for _, key := range c.memories.Keys(func(result controller.Result) bool { return result.Failing }) {
+	for _, key := range c.Memories.Keys(func(result controller.Result) bool { return result.Failing }) {
 		c.Queue.Add(key, queue.Cause{Kind: cause})
 	}
 }

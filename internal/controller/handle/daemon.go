@@ -53,7 +53,7 @@ func (r *run) syncDaemons(ctx context.Context) {
 		if h.Daemon == nil {
 			continue
 		}
-		desired := r.phase == phaseManaged && !r.stored.Deleting() && h.matches(nil, r.stored)
+		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && h.matches(nil, r.Stored)
 		h.finished = h.finished && desired
 		if h.daemon != nil {
 			r.checkDaemonExit(h)
@@ -64,7 +64,7 @@ func (r *run) syncDaemons(ctx context.Context) {
 			r.reportStuckDaemon(h)
 		case h.daemon != nil:
 			r.checkDaemonHealth(h)
-			h.daemon.live.notify(r.stored)
+			h.daemon.live.notify(r.Stored)
 		case desired && !h.finished && (r.retriesCalls() || !h.attempt.next.After(r.tools.Now())):
 			h.daemon = r.startDaemon(ctx, h)
 		}
@@ -122,7 +122,7 @@ func (r *run) reportStuckDaemon(h *handlerMemory) {
 	}
 	w.stuck = true
 	effect := "it restarts only after it has returned"
-	if r.stored.Deleting() {
+	if r.Stored.Deleting() {
 		effect = "the object is deleted without it"
 	}
 	r.recordError(h, failure.WithReason(ReasonDaemonStuck,
@@ -136,7 +136,7 @@ func (h *Handler) stopTimeout() time.Duration { return cmp.Or(h.StopTimeout, Def
 // does not wait for a stuck one.
 func (r *run) waitsForDaemon() bool {
 	return slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		return h.daemon != nil && (!h.daemon.stuck || !r.stored.Deleting())
+		return h.daemon != nil && (!h.daemon.stuck || !r.Stored.Deleting())
 	})
 }
 
@@ -158,11 +158,11 @@ func (m *handlerMemory) nextDaemon() time.Time {
 func (r *run) startDaemon(ctx context.Context, m *handlerMemory) *daemonRun {
 	h := m.Handler
 	ctx, stop := context.WithCancel(ctx)
-	existing := newLive(ctx, r.Controller, h, r.stored)
+	existing := newLive(ctx, r.Controller, h, r.Stored)
 	w := &daemonRun{live: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
-	n := r.newRequest(h, r.stored)
+	n := r.newRequest(h, r.Stored)
 	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), m.attempt.count
-	c, key := r.Controller, r.item.Key
+	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
 		w.err = c.runDaemon(ctx, h, n, existing)
@@ -179,22 +179,22 @@ func (c *Controller) runDaemon(ctx context.Context, h *Handler, n *hook.HandlerR
 	return failure.WithSource(failure.Handler, err)
 }
 
-// writeOnce writes a response to the current object and returns the stored object.
-func (c *Controller) writeOnce(ctx context.Context, rec *record.Record, now *object.Object, o *pendingResponse) (*object.Object, error) {
-	h := applier{Controller: c, record: rec, object: now, onWrite: func(object.Ref, *object.Object) {}}
+// writeOnce writes a response to the object of a detached run.
+func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *pendingResponse) error {
+	h := applier{Controller: c, record: of.Record, object: of.Stored, onWrite: func(object.Ref, *object.Object) {}}
 	if err := h.applyResponse(ctx, o); err != nil {
-		return nil, err
+		return err
 	}
-	r := &run{Controller: c, record: rec, stored: now, detached: true}
+	r := &run{Controller: c, Run: of, detached: true}
 	if err := r.storeResponse(ctx, o); err != nil {
-		return nil, err
+		return err
 	}
 	for _, event := range o.response.Events {
-		r.sendEvent(event)
+		r.SendEvent(event)
 	}
 	if r.written {
 		// Handlers may watch what the daemon wrote.
-		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: queue.RequeueAfter})
+		c.Queue.Add(controller.KeyOf(of.Stored), queue.Cause{Kind: queue.RequeueAfter})
 	}
-	return r.stored, nil
+	return nil
 }

@@ -77,37 +77,37 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if err := c.program.checkResponse(c.newRequest(l.handler, now), a); err != nil {
 		return nil, err
 	}
-	rec := c.startDetachedRecord(now, "daemon "+l.handler.Name+" wrote")
-	stored, err := l.write(rec, &pendingResponse{response: a})
-	c.finishDetachedRecord(l.ctx, rec, err)
-	l.addRefused(rec.Refused())
+	run := c.NewDetachedRun(now, "daemon "+l.handler.Name+" wrote")
+	err = l.write(run, &pendingResponse{response: a})
+	run.FinishDetached(l.ctx, err)
+	l.addRefused(run.Record.Refused())
 	if err != nil {
 		return nil, err
 	}
-	return l.setSeen(stored), nil
+	return l.setSeen(run.Stored), nil
 }
 
 // write retries the write when the object changes meanwhile.
-func (l *Live) write(rec *record.Record, o *pendingResponse) (*object.Object, error) {
+func (l *Live) write(run *controller.Run, o *pendingResponse) error {
 	for range controller.MaxConflicts {
 		now, err := l.get()
 		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", l.key, err)
+			return fmt.Errorf("write %s: %w", l.key, err)
 		}
 		if fields := conflictingFields(o.response, l.lastSeen(), now, true); len(fields) > 0 {
-			return nil, fmt.Errorf("write %s: %w: %s", l.key, ErrConflict, strings.Join(fields, ", "))
+			return fmt.Errorf("write %s: %w: %s", l.key, ErrConflict, strings.Join(fields, ", "))
 		}
 		// The stored object may have changes of others, which the daemon has not seen.
 		l.notify(now)
-		stored, err := l.controller.writeOnce(l.ctx, rec, now, o)
-		if !errors.Is(err, controller.ErrConflict) {
-			return stored, err
+		run.Stored = now
+		if err := l.controller.writeOnce(l.ctx, run, o); !errors.Is(err, controller.ErrConflict) {
+			return err
 		}
 		if !sleep(l.ctx, controller.ConflictDelay) {
-			return nil, l.ctx.Err()
+			return l.ctx.Err()
 		}
 	}
-	return nil, fmt.Errorf("write %s: %w", l.key, errTooManyConflicts)
+	return fmt.Errorf("write %s: %w", l.key, errTooManyConflicts)
 }
 
 // get returns the current object. The cache may not have our latest write yet.

@@ -85,22 +85,21 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
-	rec := c.startDetachedRecord(o, "it is gone")
-	response, err := c.invoke(ctx, rec, n, h)
+	run := c.NewDetachedRun(o, "it is gone")
+	response, err := c.invoke(ctx, run.Record, n, h)
 	if err == nil {
-		all := applier{Controller: c, record: rec, object: o, onWrite: func(object.Ref, *object.Object) {}}
+		all := applier{Controller: c, record: run.Record, object: o, onWrite: func(object.Ref, *object.Object) {}}
 		err = all.applyResponse(ctx, &pendingResponse{response: response})
 	}
-	r := &run{Controller: c, record: rec, stored: o, detached: true}
 	switch {
 	case err == nil:
 		for _, event := range response.Events {
-			r.sendEvent(event)
+			run.SendEvent(event)
 		}
 	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
 		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
-		r.sendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+		run.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
-	c.finishDetachedRecord(ctx, rec, err)
+	run.FinishDetached(ctx, err)
 }

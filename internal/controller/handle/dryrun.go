@@ -84,11 +84,11 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if !found {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
 	}
-	p := DryRunResult{Stored: r.stored, Object: r.stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.skipReason()}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason()}
 	var err error
 	switch {
-	case r.phase == phaseReleasing:
-		p.Object, err = object.Encode(object.MergePatch(decodeObject(r.stored.JSON()), map[string]any{"metadata": r.metadataPatch(nil)}))
+	case r.Phase == controller.PhaseReleasing:
+		p.Object, err = object.Encode(object.MergePatch(decodeObject(r.Stored.JSON()), map[string]any{"metadata": r.metadataPatch(nil)}))
 	case p.SkipReason == "":
 		err = r.dryRun(ctx, &p, !of.SkipCalls)
 	}
@@ -103,34 +103,21 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 	if first == nil {
 		return nil, false
 	}
-	r := &run{Controller: c, item: queue.Item{Key: key}, stored: first, isDryRun: true}
-	r.loadMemory()
+	r := c.newRun(c.NewRun(queue.Item{Key: key}, first))
+	r.isDryRun = true
 	for _, h := range r.memory.handlers {
 		h.resumed = true
 	}
 	r.observe()
 	if given != nil && given != first {
-		r.stored = given
+		r.Stored = given
 		r.observe()
 	}
-	r.phase = c.program.phaseOf(r.stored)
+	r.Phase = c.PhaseOf(r.Stored)
 	if given != nil && (stored == nil || stored.Digest() != given.Digest()) {
 		r.takeEvents([]cache.Event{{Old: stored, New: given}})
 	}
 	return r, true
-}
-
-// skipReason returns why no handler is called for the object.
-func (r *run) skipReason() string {
-	switch r.phase {
-	case phaseIgnored:
-		return "not handled by this controller: its labels or annotations do not match"
-	case phasePaused:
-		return "paused by its annotation"
-	case phaseReleasing:
-		return "only the finalizer of this controller would be removed"
-	}
-	return ""
 }
 
 // dryRun takes the steps of a run, except those that write.
@@ -178,14 +165,14 @@ func (r *run) callsInOrder() []call {
 
 // dryRunFinalizer sets the finalizer on the object that the handlers see.
 func (r *run) dryRunFinalizer() error {
-	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) || !r.program.needsFinalizer(r.Stored) {
 		return nil
 	}
-	held, err := r.stored.With(toJSON(append(r.stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
+	held, err := r.Stored.With(toJSON(append(r.Stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 	}
-	r.stored = held
+	r.Stored = held
 	r.observe()
 	return nil
 }

@@ -29,7 +29,7 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCall
 		return nil
 	}
 	into.Response = o.response
-	h := &applier{Controller: r.Controller, object: r.stored}
+	h := &applier{Controller: r.Controller, object: r.Stored}
 	if into.Writes, into.Err = h.dryRun(ctx, o); into.Err == nil {
 		return o
 	}
@@ -85,7 +85,7 @@ func (h *applier) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.A
 
 // dryRunObject returns the object after all writes, and whether the record would change.
 func (r *run) dryRunObject(applied []*pendingResponse) (o *object.Object, recorded bool, err error) {
-	whole := decodeObject(r.stored.JSON())
+	whole := decodeObject(r.Stored.JSON())
 	if r.program.Resource.Status {
 		if status := r.statusPatch(applied); len(status) > 0 {
 			whole = object.MergePatch(whole, map[string]any{"status": status})

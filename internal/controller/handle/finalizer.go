@@ -16,11 +16,11 @@ import (
 // setFinalizer is the step that sets the finalizer before the first call of a handler. From
 // then on the object cannot be deleted without its Delete handlers.
 func (r *run) setFinalizer(ctx context.Context) error {
-	if r.phase != phaseManaged || r.stored.Deleting() || r.program.hasFinalizer(r.stored) || !r.program.needsFinalizer(r.stored) {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) || !r.program.needsFinalizer(r.Stored) {
 		return nil
 	}
-	metadata := precondition(r.stored, true)
-	metadata["finalizers"] = append(r.stored.Finalizers(), r.program.Finalizer)
+	metadata := precondition(r.Stored, true)
+	metadata["finalizers"] = append(r.Stored.Finalizers(), r.program.Finalizer)
 	err := r.patchObject(ctx, map[string]any{"metadata": metadata})
 	switch {
 	case err == nil:
@@ -35,17 +35,17 @@ func (r *run) setFinalizer(ctx context.Context) error {
 // removesFinalizer reports whether to remove the finalizer: no handler needs it, or the object
 // is being deleted and all Delete handlers and daemons are done.
 func (r *run) removesFinalizer(applied []*pendingResponse) bool {
-	if !r.program.hasFinalizer(r.stored) || r.waitsForDaemon() {
+	if !r.program.hasFinalizer(r.Stored) || r.waitsForDaemon() {
 		return false
 	}
-	if !r.program.needsFinalizer(r.stored) {
+	if !r.program.needsFinalizer(r.Stored) {
 		return true
 	}
-	if !r.stored.Deleting() {
+	if !r.Stored.Deleting() {
 		return false
 	}
 	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.stored)
+		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored)
 		return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
 	})
 }

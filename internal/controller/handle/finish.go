@@ -21,10 +21,10 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	}
 	next := r.nextRun()
 	if !next.IsZero() {
-		r.Queue.AddAfter(r.item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(next.Sub(r.tools.Now()), time.Millisecond))
 	}
-	if r.phase == phaseManaged {
-		r.ReportManualReconcile(r.record, r.stored, r.item)
+	if r.Phase == controller.PhaseManaged {
+		r.ReportManualReconcile()
 	}
 	r.recordResult()
 	switch {
@@ -40,7 +40,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 
 // nextRun returns when to reconcile the object again; zero if only an event triggers that.
 func (r *run) nextRun() time.Time {
-	if r.phase == phasePaused {
+	if r.Phase == controller.PhasePaused {
 		return time.Time{}
 	}
 	now := r.tools.Now()
@@ -50,7 +50,7 @@ func (r *run) nextRun() time.Time {
 			next = earliest(next, h.nextDaemon())
 		}
 	}
-	if r.phase != phaseManaged || !r.stillExists() {
+	if r.Phase != controller.PhaseManaged || !r.StillExists() {
 		return next
 	}
 	if r.stale {
@@ -79,7 +79,7 @@ func (r *run) nextRun() time.Time {
 func (r *run) noteRequeueDigest() {
 	for _, h := range r.memory.handlers {
 		if a := &h.attempt; a.requeued && a.objectDigest == "" && !r.memory.hasPending(h, nil) {
-			a.objectDigest = digest(watchableFields(r.stored))
+			a.objectDigest = digest(watchableFields(r.Stored))
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (r *run) nextWrite(now time.Time) time.Time {
 		r.memory.Conflicts++
 		next = now.Add(controller.ConflictDelay)
 		if r.memory.Conflicts > controller.MaxConflicts {
-			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w", r.stored.Ref(), errTooManyConflicts)))
+			r.fail(failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("write %s: %w", r.Stored.Ref(), errTooManyConflicts)))
 			next = r.memory.writeAttempt.next
 		}
 		return next
@@ -129,28 +129,28 @@ func (r *run) recordResult() {
 	if last != nil {
 		now.Message, now.Locations = last.Message, last.Locations
 	}
-	r.memories.SetResult(r.memory, now, last)
+	r.Memories.SetResult(r.memory, now, last)
 	var conflict controller.Conflict
 	if r.memory.throttle.isActive() {
 		conflict.Message = conflictSummary
 	}
-	r.memories.EndRun(r.item.Key, r.memory, conflict, r.tools.Now())
+	r.Memories.EndRun(r.Item.Key, r.memory, conflict, r.tools.Now())
 }
 
 // conflictSummary is the state of an object whose handlers are throttled.
 const conflictSummary = "handlers run again and again because the object changes; they are throttled"
 
 func (r *run) lastError(message string) *controller.LastError {
-	among := r.record.Refused()
+	among := r.Record.Refused()
 	for _, h := range r.memory.handlers {
 		if h.failed != nil {
 			among = record.AddLocations(among, h.failed.refused...)
 		}
 	}
-	return &controller.LastError{Message: message, Object: r.item.Key.String(), Time: r.tools.Now(), Locations: among}
+	return &controller.LastError{Message: message, Object: r.Item.Key.String(), Time: r.tools.Now(), Locations: among}
 }
 
 func (r *run) reportFailure(err error) {
 	event := hook.Event{Type: controller.Warning, Reason: controller.ReasonOf(err), Message: failure.OneLine(err)}
-	r.ReportFailure(r.record, r.stored, &r.memory.Memory, controller.Failure{Err: err, Event: event})
+	r.ReportFailure(controller.Failure{Err: err, Event: event})
 }

@@ -76,7 +76,7 @@ func (r *run) stateWith(applied []*pendingResponse) handledState {
 		}
 	}
 	if len(state) > 0 {
-		state[uidEntry] = entry{Digest: uidDigest(r.stored.UID())}
+		state[uidEntry] = entry{Digest: uidDigest(r.Stored.UID())}
 	}
 	return state
 }

@@ -39,7 +39,7 @@ func (c *Controller) storesStateInStatus() bool {
 func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	if patch != nil {
-		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.stored, d.checkVersion)})); err != nil {
+		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, d.checkVersion)})); err != nil {
 			return err
 		}
 	}
@@ -54,10 +54,10 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	if d.status, err = r.storeStatus(ctx, status, checkVersion); err != nil {
 		return err
 	}
-	if differs && text != nil && r.stored.Field(r.program.statusPath()...) == nil {
+	if differs && text != nil && r.Stored.Field(r.program.statusPath()...) == nil {
 		r.pruned.Store(true)
 		r.Log.Warn("the schema prunes the field; handled state is stored in an annotation",
-			"object", r.stored.Ref().String(), "field", "status."+HandledStatusField)
+			"object", r.Stored.Ref().String(), "field", "status."+HandledStatusField)
 		return r.storeObject(ctx, applied, d)
 	}
 	if err := r.storeCleanup(ctx, applied); err != nil {
@@ -69,23 +69,23 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 // removesLastFinalizer reports whether removing our finalizer deletes the object, which needs
 // no record then.
 func (r *run) removesLastFinalizer(applied []*pendingResponse) bool {
-	return r.stored.Deleting() && len(r.stored.Finalizers()) == 1 && r.removesFinalizer(applied)
+	return r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && r.removesFinalizer(applied)
 }
 
 // storeCleanup removes the finalizer, and a record in an annotation, once the record is stored
 // in the status.
 func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) error {
 	metadata := map[string]any{}
-	former := r.stored.Field(r.program.annotationPath()...) != nil
-	if former && len(readHandledState(r.stored, r.program.statusPath()...)) > 0 {
+	former := r.Stored.Field(r.program.annotationPath()...) != nil
+	if former && len(readHandledState(r.Stored, r.program.statusPath()...)) > 0 {
 		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: nil}
 	}
 	released := r.removesFinalizer(applied)
 	if released {
-		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+		metadata["finalizers"] = without(r.Stored.Finalizers(), r.program.Finalizer)
 	}
 	if len(metadata) == 0 {
 		return nil
 	}
-	return r.patchObject(ctx, map[string]any{"metadata": object.CombinePatches(metadata, precondition(r.stored, released))})
+	return r.patchObject(ctx, map[string]any{"metadata": object.CombinePatches(metadata, precondition(r.Stored, released))})
 }

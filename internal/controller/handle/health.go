@@ -6,11 +6,10 @@ import "github.com/setpoint-dev/setpoint/internal/controller"
 // they own the children.
 func (c *Controller) Health() controller.Health {
 	h := c.Base.Health()
-	c.memories.AddTo(&h)
 	if c.program.Matches != nil {
-		h.Parents = c.memories.Len()
+		h.Parents = c.Memories.Len()
 	}
-	for _, uid := range c.memories.UIDs() {
+	for _, uid := range c.Memories.UIDs() {
 		h.Children += c.countOwned(uid)
 	}
 	return h

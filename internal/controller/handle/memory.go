@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -139,7 +140,14 @@ func (m *handlerMemory) entry() entry {
 // succeed ends the attempt and forgets its error.
 func (m *handlerMemory) succeed() { m.attempt, m.failed = attempt{}, nil }
 
-func (m *memory) stopDaemons() {
+// NewMemory returns an empty memory.
+func (c *Controller) NewMemory() controller.Remembered { return new(memory) }
+
+// Drop drops nothing: the memory has all.
+func (c *Controller) Drop(queue.Key) {}
+
+// Release stops the daemons.
+func (m *memory) Release() {
 	for _, h := range m.handlers {
 		if h.daemon != nil {
 			h.daemon.stop()

@@ -1,25 +1,13 @@
 package handle
 
 import (
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// ObjectStates returns the state of every handled object, in no order.
-func (c *Controller) ObjectStates() []record.ObjectState { return c.Base.ObjectStates(c.objectState) }
-
-// ObjectState returns the state of one object; false if the controller does not handle it.
-func (c *Controller) ObjectState(key queue.Key) (record.ObjectState, bool) {
-	return c.Base.ObjectState(key, c.objectState)
-}
-
-func (c *Controller) objectState(o *object.Object) record.ObjectState {
-	state := c.memories.ObjectState(controller.KeyOf(o), o.UID())
-	state.Paused = c.program.phaseOf(o) == phasePaused
+// Describe adds what the controller knows of an object.
+func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
 	state.Children = c.countOwned(o.UID())
-	return state
 }
 
 // Children returns the owned objects, in the order of the kinds.

@@ -28,7 +28,7 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 	metadata := r.metadataPatch(applied)
 	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
 	if len(patch)+len(metadata) > 0 {
-		metadata = object.CombinePatches(metadata, precondition(r.stored, d.checkVersion))
+		metadata = object.CombinePatches(metadata, precondition(r.Stored, d.checkVersion))
 		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata})); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: text}
 	}
 	if r.removesFinalizer(applied) {
-		metadata["finalizers"] = without(r.stored.Finalizers(), r.program.Finalizer)
+		metadata["finalizers"] = without(r.Stored.Finalizers(), r.program.Finalizer)
 	}
 	return metadata
 }
@@ -61,7 +61,7 @@ func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
 	if patch == nil {
 		return nil
 	}
-	return r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.stored, true)}))
+	return r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, true)}))
 }
 
 func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
@@ -69,9 +69,9 @@ func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
 	if err != nil {
 		return err
 	}
-	began := r.record.Now()
-	stored, err := r.tools.Writer.Patch(ctx, r.program.Resource, r.stored, body)
-	r.record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: patchedPart(patch), Before: r.stored, After: stored, Err: err})
+	began := r.Record.Now()
+	stored, err := r.tools.Writer.Patch(ctx, r.program.Resource, r.Stored, body)
+	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: patchedPart(patch), Before: r.Stored, After: stored, Err: err})
 	if err != nil {
 		return r.statusError("patch", err)
 	}
@@ -104,7 +104,7 @@ func (r *run) contentPatch(applied []*pendingResponse) map[string]any {
 	if len(patch) == 0 {
 		return nil
 	}
-	if have := decodeObject(r.stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
+	if have := decodeObject(r.Stored.JSON()); reflect.DeepEqual(have, object.MergePatch(have, patch)) {
 		return nil
 	}
 	return patch
@@ -130,7 +130,7 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 		return nil
 	}
 	var want []string
-	for i, stored := range r.watchedDigestsOf(r.stored) {
+	for i, stored := range r.watchedDigestsOf(r.Stored) {
 		h := r.memory.handlers[i]
 		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
 		recorded := h.entry().Digest

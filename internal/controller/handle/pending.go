@@ -104,7 +104,7 @@ func (r *run) addCall(a *pendingCalls, c call) {
 
 // skipsBackoff reports whether a retry is made before its delay has ended.
 func (r *run) skipsBackoff(former *attempt) bool {
-	changed := former.requeued && former.objectDigest != "" && former.objectDigest != digest(watchableFields(r.stored))
+	changed := former.requeued && former.objectDigest != "" && former.objectDigest != digest(watchableFields(r.Stored))
 	return changed || r.retriesCalls()
 }
 
@@ -120,18 +120,18 @@ var changeReasons = [...]hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.
 
 // changeCall returns the call that follows from a handler's entry and the current object.
 func (r *run) changeCall(h *handlerMemory) (call, bool) {
-	if r.stored.Deleting() {
+	if r.Stored.Deleting() {
 		return r.deletionCall(h)
 	}
 	for _, reason := range changeReasons {
-		c := call{handler: h, reason: reason, object: r.stored, digest: h.watched, previous: h.handled}
+		c := call{handler: h, reason: reason, object: r.Stored, digest: h.watched, previous: h.handled}
 		switch reason {
 		case hook.ReasonCreate:
 			c.previous = nil
 		case hook.ReasonDrift:
 			c.digest = r.ownedDigest
 		}
-		if h.handles(reason) && r.applies(reason, h) && h.matches(c.previous, r.stored) {
+		if h.handles(reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) {
 			return c, true
 		}
 	}
@@ -148,7 +148,7 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate)
 	case hook.ReasonUpdate:
 		if e.Digest == "" {
-			return h.firstDigest != "" && h.firstDigest != h.watched && !h.matches(nil, r.stored)
+			return h.firstDigest != "" && h.firstDigest != h.watched && !h.matches(nil, r.Stored)
 		}
 		// A handler with an update in progress must also see a revert.
 		return anew || changed && !e.Failed || e.InProgress != ""
@@ -174,10 +174,10 @@ func (m *handlerMemory) isHandled() bool {
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	e, input := h.entry(), deletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !r.retriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.stored) || !h.matches(nil, r.stored) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) {
 		return call{}, false
 	}
-	return call{handler: h, reason: hook.ReasonDelete, object: r.stored, digest: input, previous: h.handled}, true
+	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, digest: input, previous: h.handled}, true
 }
 
 // deletionDigest returns the digest of an object in deletion.
@@ -186,12 +186,12 @@ func deletionDigest(watched string) string { return "-" + watched }
 // isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
 // digest to compare with.
 func (r *run) isFirstSeen(h *handlerMemory) bool {
-	if r.stored.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
+	if r.Stored.Deleting() || !slices.ContainsFunc(changeReasons[:], h.handles) {
 		return false
 	}
 	e := h.entry()
 	without := e.Digest == "" && !h.handles(hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) && e.OwnedDigest == ""
-	return without && h.matches(nil, r.stored)
+	return without && h.matches(nil, r.Stored)
 }
 
 // addTimer adds a timer call that is due.
@@ -200,7 +200,7 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 		return
 	}
 	now := r.tools.Now()
-	c := call{handler: h, reason: hook.ReasonTimer, object: r.stored, previous: h.handled}
+	c := call{handler: h, reason: hook.ReasonTimer, object: r.Stored, previous: h.handled}
 	if h.attempt.reason == hook.ReasonTimer {
 		c.scheduledAt = earliest(h.attempt.next, now)
 		r.addCall(a, c)
@@ -219,12 +219,12 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 
 // mayTick reports whether the handler has a timer that runs for the object.
 func (r *run) mayTick(h *handlerMemory) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !r.stored.Deleting() && h.matches(nil, r.stored)
+	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored)
 }
 
 // nextTick returns the next time of a timer; zero if the timer cannot fire.
 func (r *run) nextTick(h *handlerMemory) time.Time {
-	at := h.nextTime(r.stored, latest(h.lastTick, r.memory.firstSeen))
+	at := h.nextTime(r.Stored, latest(h.lastTick, r.memory.firstSeen))
 	if h.Every > 0 && !h.lastTick.IsZero() {
 		at = h.lastTick.Add(h.Every)
 	}

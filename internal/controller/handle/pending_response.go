@@ -45,7 +45,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 	// A handler's own writes do not trigger it.
 	after := h.watched
 	h.afterResponse = nil
-	if made := h.withResponse(r.stored, response); made != nil {
+	if made := h.withResponse(r.Stored, response); made != nil {
 		after = digest(h.watchedFields(made))
 		if h.KeepPreviousState {
 			h.afterResponse = made
@@ -168,7 +168,7 @@ func (r *run) dropSuperseded(c call) {
 // it, by another client or another handler. The base includes what was written of the response
 // itself.
 func (r *run) hasConflict(o *pendingResponse) bool {
-	return o.base != nil && len(conflictingFields(o.response, o.base, r.stored, false)) > 0
+	return o.base != nil && len(conflictingFields(o.response, o.base, r.Stored, false)) > 0
 }
 
 // callAgain drops a conflicting response, so that the handler is called again for the current
@@ -180,7 +180,7 @@ func (r *run) callAgain(o *pendingResponse) {
 	if o.call.reason == hook.ReasonEvent {
 		h.events = append([]cache.Event{o.call.event}, h.events...)
 	}
-	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.stored.Ref().String(),
+	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 		"handler", h.Name)
 }
 

@@ -164,7 +164,7 @@ func TestPendingCalls(t *testing.T) {
 			}
 			r := &run{
 				Controller: &Controller{program: Program{Finalizer: "f"}, tools: Tools{Now: func() time.Time { return noon }}},
-				stored:     c.object, ownedDigest: "owned",
+				Run:        &controller.Run{Stored: c.object}, ownedDigest: "owned",
 				memory: &memory{firstSeen: noon.Add(-24 * time.Hour), handlers: []*handlerMemory{m}},
 			}
 			if c.change != nil {

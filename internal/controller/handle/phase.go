@@ -5,39 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// phase is how a controller treats an object.
-type phase int
-
-const (
-	// phaseIgnored means that the object is not handled.
-	phaseIgnored phase = iota
-	// phaseManaged means that handlers are called.
-	phaseManaged
-	// phaseReleasing means that the object is not handled any more, and our finalizer is to be
-	// removed.
-	phaseReleasing
-	// phasePaused means that a user has paused the object.
-	phasePaused
-)
-
-// phaseOf returns the phase of an object.
-func (p *Program) phaseOf(o *object.Object) phase {
-	selected, held := p.selects(o), p.hasFinalizer(o)
-	switch {
-	case !selected && !held:
-		return phaseIgnored
-	case plan.Annotation(o, setpoint.AnnotationPaused) == "true":
-		return phasePaused
-	case !selected:
-		return phaseReleasing
-	}
-	return phaseManaged
+// PhaseOf says what there is to do with an object.
+func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
+	return controller.PhaseOf(o, c.program.selects(o), c.program.hasFinalizer(o))
 }
 
 // matchFunc returns the program's condition, including the labels that the API server does not

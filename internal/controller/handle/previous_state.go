@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -15,7 +16,7 @@ import (
 // the object has changed since. It makes one request for such an object, and none for an
 // unchanged one.
 func (r *run) loadPreviousStates(ctx context.Context) error {
-	if r.phase != phaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
+	if r.Phase != controller.PhaseManaged || r.memory.revisions.listed || !r.program.KeepsPreviousState() {
 		return nil
 	}
 	if slices.ContainsFunc(r.memory.handlers, (*handlerMemory).lacksPreviousState) {
@@ -54,10 +55,10 @@ func (r *run) listRevisions(ctx context.Context) error {
 		k.listed = true
 		return nil
 	}
-	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, r.stored.UID(), annotationLabel, r.program.annotationName())
-	found, err := r.tools.Writer.List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.stored), selector)
+	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, r.Stored.UID(), annotationLabel, r.program.annotationName())
+	found, err := r.tools.Writer.List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.Stored), selector)
 	if err != nil {
-		return fmt.Errorf("list the revisions of %s: %w", r.stored.Ref(), err)
+		return fmt.Errorf("list the revisions of %s: %w", r.Stored.Ref(), err)
 	}
 	k.listed = true
 	for _, revision := range found {
@@ -97,7 +98,7 @@ func (r *run) restorePreviousStates(found []*object.Object) {
 
 // previousStateIn returns the object as an entry has seen it.
 func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Object, error) {
-	name := r.program.revisionName(r.stored.UID(), seen)
+	name := r.program.revisionName(r.Stored.UID(), seen)
 	for _, revision := range found {
 		if revision.Name() != name {
 			continue
@@ -106,7 +107,7 @@ func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Obje
 		if !sound {
 			return nil, fmt.Errorf("another client changed %s", revision.Ref())
 		}
-		return previousObject(r.stored, part)
+		return previousObject(r.Stored, part)
 	}
 	return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -15,13 +16,9 @@ import (
 // run is one reconcile of one object.
 type run struct {
 	*Controller
-	item queue.Item
-	// record is the record of the run; nil in a dry run.
-	record *record.Record
+	*controller.Run
+
 	memory *memory
-	phase  phase
-	// stored is the object as it is stored, as far as known.
-	stored *object.Object
 	// causes are those of the item, as long as they can bring about a call.
 	causes queue.Causes
 	// storedState is the record on the object.
@@ -62,22 +59,13 @@ type run struct {
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
 	events := c.eventBuffer.take(item.Key)
 	c.handleDeletions(ctx, events)
-	r, open := c.startRun(item, events)
-	if !open {
-		return queue.NoRequeue()
-	}
-	r.record = c.startRecord(r.stored, item)
-	r.record.SetAttempt(r.memory.Attempts)
-	if paused := r.phase == phasePaused; c.memories.SetPaused(r.memory, paused) {
-		c.ReportPause(r.record, r.stored, paused)
-	}
-	r.fail(r.Recover(item.Key, func() error { return r.reconcileObject(ctx) }))
-	outcome := r.finish(ctx)
-	if c.program.phaseOf(r.stored) == phaseIgnored {
-		c.memories.Drop(item.Key)
-	}
-	r.finishRecord(outcome)
-	return queue.NoRequeue()
+	return c.Reconcile(item, func(of *controller.Run, remembered controller.Remembered, fresh bool) (record.Outcome, queue.Outcome) {
+		r := c.newRun(of, remembered, fresh)
+		r.observe()
+		r.takeEvents(events)
+		r.fail(r.Recover(func() error { return r.reconcileObject(ctx) }))
+		return r.finish(ctx), queue.NoRequeue()
+	})
 }
 
 // reconcileObject calls the pending handlers and writes their responses.
@@ -86,10 +74,10 @@ func (r *run) reconcileObject(ctx context.Context) error {
 		return err
 	}
 	r.syncDaemons(ctx)
-	if r.phase == phasePaused {
+	if r.Phase == controller.PhasePaused {
 		return nil
 	}
-	if r.phase == phaseManaged {
+	if r.Phase == controller.PhaseManaged {
 		r.decide()
 	}
 	err := r.callHandlers(ctx)

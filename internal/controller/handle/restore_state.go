@@ -37,5 +37,5 @@ func (r *run) noteStateRemoval() {
 		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay))
 	}
 	losses.count++
-	r.Log.Info("another client removed the handled state; writing it again", "object", r.stored.Ref().String())
+	r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())
 }

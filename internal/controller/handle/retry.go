@@ -68,7 +68,7 @@ func (r *run) giveUp(c call, err error) {
 	h := c.handler
 	if c.reason == hook.ReasonEvent {
 		r.handlerFailing = true
-		r.record.Failed(err)
+		r.Record.Failed(err)
 		r.reportFailure(failure.WithReason(handlerFailureReason(err), err))
 		return
 	}
@@ -96,8 +96,8 @@ func (r *run) giveUp(c call, err error) {
 
 // recordError records the error of a handler and sends an event.
 func (r *run) recordError(h *handlerMemory, err error) {
-	h.failed = &handlerError{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.record.Refused()}
-	r.record.Failed(err)
+	h.failed = &handlerError{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.Record.Refused()}
+	r.Record.Failed(err)
 	r.handlerFailing = true
 	r.reportFailure(err)
 }
@@ -108,10 +108,10 @@ func (r *run) fail(err error) {
 	switch {
 	case errors.Is(err, controller.ErrConflict):
 		r.conflicted = true
-		r.record.Failed(err)
+		r.Record.Failed(err)
 	case err != nil:
 		r.failure = err
-		r.record.Failed(err)
+		r.Record.Failed(err)
 		r.memory.writeAttempt.failed(r.tools.Now())
 		r.reportFailure(err)
 	}

@@ -27,7 +27,7 @@ type revisionHistory struct {
 // before the record is written, so that every revision that an entry names exists. Entries
 // find revisions by digest, so a revision of a record that was never written does no harm.
 func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) error {
-	if r.phase != phaseManaged || r.stored.Deleting() || !r.program.KeepsPreviousState() {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !r.program.KeepsPreviousState() {
 		return nil
 	}
 	for _, h := range r.memory.handlers {
@@ -61,7 +61,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 // watchedState returns the watched fields of the object for a digest: of the response, the
 // current, or the previous object; nil if none has it.
 func (r *run) watchedState(h *handlerMemory, seen string) map[string]any {
-	for _, o := range []*object.Object{h.afterResponse, r.stored, h.handled} {
+	for _, o := range []*object.Object{h.afterResponse, r.Stored, h.handled} {
 		if o == nil {
 			continue
 		}
@@ -81,26 +81,26 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 		return err
 	}
 	k := &r.memory.revisions
-	if k.find(r.program.revisionName(r.stored.UID(), seen)) != nil {
+	if k.find(r.program.revisionName(r.Stored.UID(), seen)) != nil {
 		return nil
 	}
-	revision, err := r.program.revisionOf(r.stored, seen, part, k.nextNumber())
+	revision, err := r.program.revisionOf(r.Stored, seen, part, k.nextNumber())
 	if err != nil {
 		return err
 	}
 	if len(revision.JSON()) > maxRevisionBytes {
 		return errTooLarge
 	}
-	began := r.record.Now()
+	began := r.Record.Now()
 	stored, err := r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
 	if apply.AlreadyExists(err) {
 		stored, err = r.reuseRevision(ctx, revision, seen)
 	}
-	r.record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Verb: plan.Create, Resource: plan.ControllerRevisions, Ref: revision.Ref(), After: stored, Err: err})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", revision.Ref(), err)
 	}
-	r.Log.Debug("kept", "revision", revision.Ref().String(), "object", r.stored.Ref().String())
+	r.Log.Debug("kept", "revision", revision.Ref().String(), "object", r.Stored.Ref().String())
 	return k.add(stored)
 }
 
@@ -113,7 +113,7 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 	}
 	if err == nil {
 		_, sound := revisionState(existing, seen)
-		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.stored.UID() && existing.Labels().Get(annotationLabel) == r.program.annotationName() {
+		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() && existing.Labels().Get(annotationLabel) == r.program.annotationName() {
 			return existing, nil
 		}
 		if _, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, existing); err != nil {
@@ -127,22 +127,22 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 // retried after the next write.
 func (r *run) pruneRevisions(ctx context.Context) {
 	k := &r.memory.revisions
-	if !r.written || len(k.revisions) == 0 || r.stored.Deleting() {
+	if !r.written || len(k.revisions) == 0 || r.Stored.Deleting() {
 		return
 	}
-	recorded, named := r.program.handledStateOf(r.stored), map[string]bool{}
+	recorded, named := r.program.handledStateOf(r.Stored), map[string]bool{}
 	for i := range r.program.Handlers {
 		if h := &r.program.Handlers[i]; h.KeepPreviousState {
-			named[r.program.revisionName(r.stored.UID(), recorded[h.Name].Digest)] = true
+			named[r.program.revisionName(r.Stored.UID(), recorded[h.Name].Digest)] = true
 		}
 	}
 	k.revisions = slices.DeleteFunc(k.revisions, func(revision *object.Object) bool {
 		if named[revision.Name()] {
 			return false
 		}
-		began := r.record.Now()
+		began := r.Record.Now()
 		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
-		r.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
+		r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
 			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
 			return false
@@ -185,6 +185,6 @@ func (k *revisionHistory) add(revision *object.Object) error {
 // reportPreviousState reports that a handler will not get a previous state. It is no failure,
 // because nothing waits for it.
 func (r *run) reportPreviousState(reason string, err error) {
-	r.Log.Warn("previous state not known", "object", r.stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
-	r.sendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
+	r.Log.Warn("previous state not known", "object", r.Stored.Ref().String(), "reason", reason, "error", failure.OneLine(err))
+	r.SendEvent(hook.Event{Type: controller.Warning, Reason: reason, Message: failure.OneLine(err)})
 }

@@ -177,16 +177,16 @@ func TestDaemonRunRecords(t *testing.T) {
 		{t.Context(), errors.New("no"), false, record.Failed},
 		{stopped, context.Canceled, false, record.Postponed},
 	} {
-		rec := st.startDetachedRecord(st.Objects()[0], "a test")
+		run := st.NewDetachedRun(st.Objects()[0], "a test")
 		if c.steps {
-			rec.EventSent(hook.Event{})
+			run.Record.EventSent(hook.Event{})
 		}
-		st.finishDetachedRecord(c.ctx, rec, c.err)
+		run.FinishDetached(c.ctx, c.err)
 		st.lock.Lock()
-		run := st.runs[len(st.runs)-1]
+		ran := st.runs[len(st.runs)-1]
 		st.lock.Unlock()
-		if run.Outcome != c.want || run.IsNoop() != (c.want == record.Skipped || c.want == record.Postponed) {
-			t.Errorf("%v, steps %v: %s", c.err, c.steps, run.Outcome)
+		if ran.Outcome != c.want || ran.IsNoop() != (c.want == record.Skipped || c.want == record.Postponed) {
+			t.Errorf("%v, steps %v: %s", c.err, c.steps, ran.Outcome)
 		}
 	}
 }

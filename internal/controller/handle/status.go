@@ -21,18 +21,18 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // No status to write.
 	}
-	have := decodeObject(r.stored.Field("status"))
+	have := decodeObject(r.Stored.Field("status"))
 	want := object.MergePatch(have, patch)
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	body, err := json.Marshal(map[string]any{"metadata": precondition(r.stored, checkVersion), "status": patch})
+	body, err := json.Marshal(map[string]any{"metadata": precondition(r.Stored, checkVersion), "status": patch})
 	if err != nil {
 		return nil, err
 	}
-	began := r.record.Now()
-	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.stored, body)
-	r.record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: "status", Before: r.stored, After: stored, Err: err})
+	began := r.Record.Now()
+	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.Stored, body)
+	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: "status", Before: r.Stored, After: stored, Err: err})
 	if err != nil {
 		return nil, r.statusError("store the status of", err)
 	}
@@ -55,13 +55,13 @@ func (r *run) statusError(what string, err error) error {
 	if apply.Conflict(err) {
 		return controller.ErrConflict
 	}
-	return fmt.Errorf("%s %s: %w", what, r.stored.Ref(), err)
+	return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 }
 
 // setStored replaces the stored object.
 func (r *run) setStored(stored *object.Object) {
 	r.ObserveWrite(r.program.Resource, stored)
-	r.stored, r.written, r.stale = stored, true, true
+	r.Stored, r.written, r.stale = stored, true, true
 	if r.writing != nil {
 		r.writing.base = stored
 	}
@@ -94,9 +94,9 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 	}
 	list, given := patch["conditions"].([]any)
 	if !given {
-		list, _ = decodeObject(r.stored.Field("status"))["conditions"].([]any)
+		list, _ = decodeObject(r.Stored.Field("status"))["conditions"].([]any)
 	}
 	return object.CombinePatches(patch, map[string]any{
-		"conditions": plan.Conditions(list, conditions, r.stored.Generation(), r.tools.Now()),
+		"conditions": plan.Conditions(list, conditions, r.Stored.Generation(), r.tools.Now()),
 	})
 }

@@ -110,8 +110,8 @@ func (r *run) updateThrottle() {
 	if r.latestChange == nil {
 		if t.reset(now) {
 			r.resolved = true
-			r.Log.Info("conflict resolved; object no longer throttled", "object", r.stored.Ref().String())
-			r.sendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are no longer throttled"})
+			r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
+			r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are no longer throttled"})
 		}
 		return
 	}
@@ -123,8 +123,8 @@ func (r *run) updateThrottle() {
 		return
 	}
 	t.message = r.conflictMessage(r.latestChange)
-	r.Log.Warn("object throttled", "object", r.stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
-	r.sendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
+	r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
+	r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }
 
 // conflictMessage describes which changes keep calling handlers.

@@ -20,7 +20,7 @@ func (r *run) isUnchanged(desired *object.Object) bool {
 
 // rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (r *run) rememberApplied(applied, stored *object.Object) {
-	if !stored.ControlledBy(r.stored.UID()) {
+	if !stored.ControlledBy(r.Stored.UID()) {
 		return
 	}
 	holds := make(map[uint64]bool, len(r.ownedNow))

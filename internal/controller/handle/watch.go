@@ -3,7 +3,6 @@ package handle
 import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -44,43 +43,18 @@ func (p *Program) namespaces(resource object.Resource) []string {
 	return p.Namespaces
 }
 
-// objectChanged queues an object that another client created or changed.
+// objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
-	c.AwaitWatches()
-	now := e.New
-	if now == nil {
+	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
 		c.bufferEvent(e)
-		c.RecordDeletion(e.Old)
-		c.Queue.Forget(controller.KeyOf(e.Old))
-		c.Queue.Add(controller.KeyOf(e.Old), queue.Cause{Kind: queue.ParentChanged})
-		return
-	}
-	if c.program.phaseOf(now) == phaseIgnored && (e.Old == nil || c.program.phaseOf(e.Old) == phaseIgnored) {
-		return
-	}
-	if cause := c.causeOf(e); cause != queue.Unspecified {
-		c.bufferEvent(e)
-		c.Queue.Add(controller.KeyOf(now), queue.Cause{Kind: cause})
+		c.QueueObject(e, cause)
 	}
 }
 
-// causeOf returns the cause for an event, or Unspecified for none.
-func (c *Controller) causeOf(e cache.Event) queue.CauseKind {
-	switch {
-	case e.Old == nil && !c.Synced():
-		return queue.Start
-	case e.Old == nil || e.Old.UID() != e.New.UID():
-		return queue.ParentChanged
-	case controller.ReconcileRequested(e.Old, e.New):
-		return queue.ReconcileRequested
-	case e.Old.IntentDigest() != e.New.IntentDigest():
-		return queue.ParentChanged
-	case e.Old.Digest() == e.New.Digest():
-		return queue.Unspecified
-	case e.New.Generation() == 0 || e.Old.Deleting() != e.New.Deleting():
-		return queue.ParentChanged
-	}
-	return queue.StatusChanged
+// isEdit reports whether more than the status changed. For kinds without generations every
+// change counts.
+func isEdit(e cache.Event) bool {
+	return e.Old.IntentDigest() != e.New.IntentDigest() || e.New.Generation() == 0 || e.Old.Deleting() != e.New.Deleting()
 }
 
 // ownedChanged queues the present or former owner of an owned object, if a handler needs the
@@ -95,7 +69,7 @@ func (c *Controller) ownedChanged(e cache.Event) {
 	}
 	for _, o := range []*object.Object{e.Old, e.New} {
 		if o != nil {
-			c.enqueueOwner(o)
+			c.QueueOwner(o)
 		}
 	}
 }
@@ -107,13 +81,6 @@ func unchanged(old, now *object.Object) bool {
 		return old.Digest() == now.Digest()
 	}
 	return old.IntentDigest() == now.IntentDigest()
-}
-
-// enqueueOwner queues the object that controls an owned one.
-func (c *Controller) enqueueOwner(owned *object.Object) {
-	if o := c.OwnerOf(owned); o != nil {
-		c.Queue.Add(controller.KeyOf(o), controller.ChildCause(owned))
-	}
 }
 
 // handles reports whether a handler is called for a reason.

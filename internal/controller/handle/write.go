@@ -22,7 +22,7 @@ var errGone = errors.New("the object is gone")
 // writePending writes the pending responses of earlier runs, except those of handlers that are
 // about to be called for something newer.
 func (r *run) writePending(ctx context.Context) error {
-	if !r.stillExists() {
+	if !r.StillExists() {
 		return r.dropPending()
 	}
 	for _, o := range slices.Clone(r.memory.pending) {
@@ -44,7 +44,7 @@ func (r *run) writePending(ctx context.Context) error {
 // the object. The write with the record is the last, so that the record never claims what was
 // not written. A rejected write is a failure of this handler only.
 func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
-	if !r.stillExists() {
+	if !r.StillExists() {
 		return r.dropPending()
 	}
 	if !r.apply(ctx, o) || !r.mayWrite(o) {
@@ -67,7 +67,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 
 // writeState writes the remaining changes of the record, the condition and the finalizer.
 func (r *run) writeState(ctx context.Context) error {
-	if !r.stillExists() {
+	if !r.StillExists() {
 		return r.dropPending()
 	}
 	if !r.mayWrite(nil) {
@@ -145,7 +145,7 @@ func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
 	if err := r.storeRevisions(ctx, applied); err != nil {
 		return err
 	}
-	d := objectWrite{before: r.stored, checkVersion: checkVersion}
+	d := objectWrite{before: r.Stored, checkVersion: checkVersion}
 	if r.storesStateInStatus() {
 		return r.storeStateWithStatus(ctx, applied, d)
 	}
@@ -167,7 +167,7 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 			o.attempt, o.call.handler.failed = attempt{}, nil
 		}
 		for _, event := range o.response.Events {
-			r.sendEvent(event)
+			r.SendEvent(event)
 		}
 	}
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(o *pendingResponse) bool { return slices.Contains(applied, o) })

@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"context"
+	"runtime/debug"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Run is one reconcile of one object.
+type Run struct {
+	Item queue.Item
+	// Record is the record of the run; nil in a dry run.
+	Record *record.Record
+	Phase  Phase
+	// Stored is the object as it is stored, as far as known.
+	Stored *object.Object
+
+	base *Base
+	// memory is nil for work outside of the object's worker.
+	memory *Memory
+}
+
+// NewRun returns a run without a record, and the memory of the object, which is fresh if the
+// object is.
+func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
+	memory, fresh = b.Memories.Get(item.Key, o.UID())
+	return &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, base: b, memory: memory.common()}, memory, fresh
+}
+
+// NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.
+func (b *Base) NewDetachedRun(o *object.Object, trigger string) *Run {
+	return &Run{Item: queue.Item{Key: KeyOf(o)}, Stored: o, base: b, Record: b.newRecord(record.Run{Key: KeyOf(o), UID: o.UID(), Trigger: trigger})}
+}
+
+// Reconcile reconciles the object of an item, unless it is gone or ignored.
+func (b *Base) Reconcile(item queue.Item, do func(*Run, Remembered, bool) (record.Outcome, queue.Outcome)) queue.Outcome {
+	o := b.Get(item.Key)
+	if o == nil || b.loop.PhaseOf(o) == PhaseIgnored {
+		b.drop(item.Key)
+		return queue.NoRequeue()
+	}
+	run, memory, fresh := b.NewRun(item, o)
+	run.Record = b.newRecord(record.Run{
+		Key: item.Key, UID: o.UID(), Causes: item.Causes, Attempt: memory.common().Attempts,
+		StartTime: b.options.Now(), QueueDuration: b.waited(item),
+	})
+	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
+		run.reportPause(paused)
+	}
+	outcome, requeue := do(run, memory, fresh)
+	if b.loop.PhaseOf(run.Stored) == PhaseIgnored {
+		b.drop(item.Key)
+	}
+	run.finishRecord(outcome, requeue)
+	return requeue
+}
+
+func (b *Base) drop(key queue.Key) {
+	b.Memories.Drop(key)
+	b.loop.Drop(key)
+}
+
+// newRecord starts the record of a run.
+func (b *Base) newRecord(run record.Run) *record.Record {
+	run.Controller, run.Resource = b.options.Name, b.options.Resource
+	if b.options.Unrecorded {
+		return record.NewSummary(run, b.options.Now)
+	}
+	return record.New(run, b.options.Now)
+}
+
+// finishRecord passes the record to the observer. A delay in the outcome comes before anything
+// else that is queued.
+func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
+	ran := r.Record.Finish(outcome)
+	if r.Record.Detailed() && !ran.IsNoop() {
+		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
+		if delay := requeue.Delay(); delay > 0 {
+			ran.NextRun = r.base.options.Now().Add(delay)
+		}
+	}
+	r.base.options.Observer.Ran(ran)
+}
+
+// FinishDetached ends work outside of the object's worker, such as a write of a daemon.
+func (r *Run) FinishDetached(ctx context.Context, err error) {
+	outcome := record.Synced
+	switch {
+	case err != nil && ctx.Err() != nil:
+		// The work was interrupted, which is no failure.
+		outcome = record.Postponed
+	case err != nil:
+		r.Record.Failed(err)
+		outcome = record.Failed
+	case r.Record.Steps() == 0:
+		outcome = record.Skipped
+	}
+	r.base.options.Observer.Ran(r.Record.Finish(outcome))
+}
+
+// StillExists reports whether the object is still in the cache, and the same one.
+func (r *Run) StillExists() bool {
+	now := r.base.Get(r.Item.Key)
+	return now != nil && now.UID() == r.Stored.UID()
+}
+
+// SendEvent sends an event about the object.
+func (r *Run) SendEvent(event hook.Event) {
+	r.base.options.Observer.Event(r.Stored, event)
+	r.Record.EventSent(event)
+}
+
+// Failure is a failed run.
+type Failure struct {
+	Err   error
+	Event hook.Event
+	// Once limits events with the same message to one; else EventInterval limits them.
+	Once bool
+}
+
+// ReportFailure logs a failure and sends an event, unless the latest one said the same.
+func (r *Run) ReportFailure(f Failure) {
+	b, message := r.base, failure.OneLine(f.Err)
+	log := b.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
+	last := &r.memory.reported
+	if last.message == message && (f.Once || b.Since(last.at) < EventInterval) {
+		log.Debug("reconcile failed again")
+		return
+	}
+	log.Warn("reconcile failed")
+	r.SendEvent(f.Event)
+	last.message, last.at = message, b.options.Now()
+}
+
+// reportPause sends an event when the object was paused or resumed.
+func (r *Run) reportPause(paused bool) {
+	event := hook.Event{Type: Normal, Reason: ReasonResumed, Message: "Reconciliation by " + r.base.options.Name + " resumed"}
+	if paused {
+		event = hook.Event{Type: Normal, Reason: ReasonPaused,
+			Message: "Reconciliation by " + r.base.options.Name + " paused while the annotation " + setpoint.AnnotationPaused + " is \"true\""}
+	}
+	r.SendEvent(event)
+}
+
+// ReportManualReconcile sends an event when a user has requested the reconcile.
+func (r *Run) ReportManualReconcile() {
+	if r.Item.Causes.Has(queue.ReconcileRequested) {
+		r.SendEvent(hook.Event{Type: Normal, Reason: ReasonRequested, Message: "Reconciled by " + r.base.options.Name + " on request"})
+	}
+}
+
+// Recover calls step and returns its panic as an error: a defect met by one object must not
+// stop the others.
+func (r *Run) Recover(step func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.base.Log.Error("run panicked", "object", r.Item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
+		}
+	}()
+	return step()
+}
