@@ -1,12 +1,12 @@
 package queue
 
 import (
+	"container/list"
 	"strconv"
 	"time"
 )
 
-// entry is the state of one key. It exists while the key is queued, active or delayed, and is then
-// reused.
+// entry is the state of one key. It exists while the key is queued, active or delayed.
 type entry struct {
 	key          Key
 	causes       Causes        // added since the last Next
@@ -17,7 +17,7 @@ type entry struct {
 	// Position while queued.
 	lane     *lane
 	priority Priority
-	link     link[entry]
+	element  *list.Element // in lane.keys
 
 	retry         timer         // ends the backoff
 	earliestRetry time.Duration // events do not move the retry before this
@@ -25,9 +25,10 @@ type entry struct {
 	delayedCause  Cause
 }
 
-func (e *entry) reset(key Key) {
-	e.key = key
-	e.link.element, e.retry.entry, e.delayed.entry = e, e, e
+func newEntry(key Key) *entry {
+	e := &entry{key: key}
+	e.retry.entry, e.delayed.entry = e, e
+	return e
 }
 
 func (e *entry) idle() bool {

@@ -12,8 +12,7 @@ func (q *Queue) now() time.Duration { return time.Since(q.epoch) }
 func (q *Queue) entry(key Key) *entry {
 	e := q.entries[key]
 	if e == nil {
-		e = q.free.take()
-		e.reset(key)
+		e = newEntry(key)
 		q.entries[key] = e
 	}
 	return e
@@ -77,11 +76,10 @@ func (q *Queue) finish(e *entry, outcome Outcome, now time.Duration) {
 	}
 }
 
-// discard frees an entry without pending work.
+// discard drops an entry without pending work.
 func (q *Queue) discard(e *entry) {
 	if e.idle() {
 		delete(q.entries, e.key)
-		q.free.put(e)
 	}
 }
 

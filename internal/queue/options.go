@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -23,20 +24,13 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.BaseDelay = orDefault(o.BaseDelay, 5*time.Millisecond)
-	o.MaxDelay = orDefault(o.MaxDelay, 5*time.Minute)
-	o.EventDelay = orDefault(o.EventDelay, time.Second)
+	o.BaseDelay = cmp.Or(o.BaseDelay, 5*time.Millisecond)
+	o.MaxDelay = cmp.Or(o.MaxDelay, 5*time.Minute)
+	o.EventDelay = cmp.Or(o.EventDelay, time.Second)
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
 	return o
-}
-
-func orDefault(d, def time.Duration) time.Duration {
-	if d <= 0 {
-		return def
-	}
-	return d
 }
 
 // backoff returns the delay after a number of failures.

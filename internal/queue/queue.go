@@ -16,7 +16,6 @@ type Queue struct {
 	mu      sync.Mutex
 	closed  bool
 	entries map[Key]*entry
-	free    freeList[entry]
 	ready   ready
 	delays  delays
 	alarm   *time.Timer   // fires when the earliest delay ends
@@ -195,5 +194,5 @@ func (q *Queue) Close() {
 		q.alarm.Stop()
 	}
 	// The runtime may keep the stopped alarm, and with it the queue: drop the content.
-	q.entries, q.free, q.ready, q.delays, q.active = nil, nil, ready{}, delays{}, 0
+	q.entries, q.ready, q.delays, q.active = nil, ready{}, delays{}, 0
 }

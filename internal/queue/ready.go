@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
 // lowPriorityEvery is how often a pick ignores the order of priorities. If all bands are full,
 // edits get 7 of 8 picks and each lower band 1 of 24.
@@ -12,20 +15,19 @@ type ready struct {
 	len   int
 	picks uint64
 	turn  Priority // the band of the latest such pick
-	lanes freeList[lane]
 }
 
 // band holds the keys of one priority, with a lane for each namespace.
 type band struct {
 	lanes map[string]*lane
-	order list[lane] // lanes in the order of their turns
+	order list.List // lanes in the order of their turns
 	len   int
 }
 
 type lane struct {
 	namespace string
-	keys      list[entry]
-	link      link[lane]
+	keys      list.List     // entries
+	element   *list.Element // in band.order
 }
 
 // push enqueues the entry with the priority of its causes, or promotes it.
@@ -38,8 +40,8 @@ func (r *ready) push(e *entry) {
 		r.remove(e)
 	}
 	b := &r.bands[priority]
-	e.priority, e.lane = priority, r.laneOf(b, e.key.Namespace)
-	e.lane.keys.push(&e.link)
+	e.priority, e.lane = priority, b.laneOf(e.key.Namespace)
+	e.element = e.lane.keys.PushBack(e)
 	b.len++
 	r.len++
 }
@@ -47,10 +49,9 @@ func (r *ready) push(e *entry) {
 // pop removes and returns the next entry; ready must not be empty.
 func (r *ready) pop() *entry {
 	b := &r.bands[r.pick()]
-	l := b.order.first.element
-	b.order.remove(&l.link)
-	b.order.push(&l.link)
-	e := l.keys.first.element
+	l := b.order.Front().Value.(*lane)
+	b.order.MoveToBack(l.element)
+	e := l.keys.Front().Value.(*entry)
 	r.remove(e)
 	return e
 }
@@ -76,28 +77,26 @@ func (r *ready) pick() Priority {
 
 func (r *ready) remove(e *entry) {
 	b, l := &r.bands[e.priority], e.lane
-	l.keys.remove(&e.link)
+	l.keys.Remove(e.element)
 	e.lane = nil
 	b.len--
 	r.len--
-	if l.keys.empty() {
-		b.order.remove(&l.link)
+	if l.keys.Len() == 0 {
+		b.order.Remove(l.element)
 		delete(b.lanes, l.namespace)
-		r.lanes.put(l)
 	}
 }
 
-func (r *ready) laneOf(b *band, namespace string) *lane {
+func (b *band) laneOf(namespace string) *lane {
 	if l := b.lanes[namespace]; l != nil {
 		return l
 	}
 	if b.lanes == nil {
 		b.lanes = map[string]*lane{}
 	}
-	l := r.lanes.take()
-	l.namespace, l.link.element = namespace, l
+	l := &lane{namespace: namespace}
+	l.element = b.order.PushBack(l)
 	b.lanes[namespace] = l
-	b.order.push(&l.link)
 	return l
 }
 
@@ -105,9 +104,9 @@ func (r *ready) laneOf(b *band, namespace string) *lane {
 // their order.
 func (r *ready) oldest(now time.Duration) time.Duration {
 	for i := range r.bands {
-		for l := range r.bands[i].order.all {
-			for e := range l.keys.all {
-				now = min(now, e.waitingSince)
+		for _, l := range r.bands[i].lanes {
+			for at := l.keys.Front(); at != nil; at = at.Next() {
+				now = min(now, at.Value.(*entry).waitingSince)
 			}
 		}
 	}
