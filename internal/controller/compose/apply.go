@@ -143,12 +143,9 @@ func (r *run) logWrite(result apply.Result) {
 // handleExisting handles a create that failed because the name is taken. The object may be a child
 // that the cache has not seen or lost, or an orphan to adopt. Any other object is kept as it is.
 func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
-	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
-	if apply.NotFound(err) {
-		return controller.ErrConflict
-	}
+	live, err := r.readExisting(ctx, action)
 	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
+		return err
 	}
 	owner, owned := live.Controller()
 	switch {
@@ -162,9 +159,21 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 		r.viewOf(action.Resource).ObserveWrite(live)
 		return nil
 	case owned && r.program.GenerateSelector:
-		return r.relabel(ctx, action.Resource, live)
+		return r.relabel(ctx, action.Resource, live, plan.UIDLabel)
 	}
 	return r.waitForName(live, fmt.Sprintf("has no owner, and its labels do not match %q; delete or label it", r.planner.Selector))
+}
+
+// readExisting reads the object that has the name of one to create.
+func (r *run) readExisting(ctx context.Context, action plan.Action) (*object.Object, error) {
+	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	if apply.NotFound(err) {
+		return nil, controller.ErrConflict
+	}
+	if err != nil {
+		return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
+	}
+	return live, nil
 }
 
 // handleExistingAttachment is handleExisting for a decorator. A decorator adopts nothing, and owned
@@ -188,23 +197,33 @@ func (r *run) waitForName(live *object.Object, why string) error {
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
 }
 
-// relabel restores the label that selects a child.
-func (r *run) relabel(ctx context.Context, resource object.Resource, child *object.Object) error {
-	labelled, err := child.With(fmt.Appendf(nil, "%q", r.Stored.UID()), "metadata", "labels", plan.UIDLabel)
+// relabel restores the label with the parent's UID, by which a watch selects an object.
+func (r *run) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {
+	labelled, err := o.With(fmt.Appendf(nil, "%q", r.Stored.UID()), "metadata", "labels", label)
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
+	_, err = r.update(ctx, resource, "label", o, labelled)
+	return err
+}
+
+// update updates an object without its status, and puts the result into the cache.
+func (r *run) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.Update(ctx, resource, labelled)
-	r.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: child, After: stored, Err: err})
+	stored, err := r.tools.Writer.Update(ctx, resource, edited)
+	r.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: before, After: stored, Err: err})
+	if err != nil {
+		return nil, updateError(what, before, err)
+	}
+	r.viewOf(resource).ObserveWrite(stored)
+	return stored, nil
+}
+
+func updateError(what string, o *object.Object, err error) error {
 	if apply.Conflict(err) || apply.NotFound(err) {
 		return controller.ErrConflict
 	}
-	if err != nil {
-		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("label %s: %w", child.Ref(), err))
-	}
-	r.viewOf(resource).ObserveWrite(stored)
-	return nil
+	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
 }
 
 func (r *run) viewOf(resource object.Resource) *cache.View {
@@ -212,6 +231,9 @@ func (r *run) viewOf(resource object.Resource) *cache.View {
 		if kind.rule.Resource == resource {
 			return kind.view
 		}
+	}
+	if resource == plan.ControllerRevisions && r.revisions != nil {
+		return r.revisions
 	}
 	return r.parents
 }

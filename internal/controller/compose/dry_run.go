@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -118,21 +117,15 @@ func (r *run) parentWithHeldDeletions(removals []plan.Action) (*object.Object, e
 
 // dryRunFinalizer adds the finalizer to the parent that the hook gets.
 func (r *run) dryRunFinalizer() error {
-	if r.program.Finalize == nil || r.Phase != controller.PhaseManaged || r.program.hasFinalizer(r.Stored) {
+	if !r.lacksFinalizer() {
 		return nil
 	}
-	held, err := withFinalizers(r.Stored, append(r.Stored.Finalizers(), r.program.Finalizer))
+	held, err := r.withFinalizer()
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
 	r.Stored, r.parent, r.planner.Parent = held, held, held
 	return nil
-}
-
-// withoutFinalizer returns the parent without the controller's finalizer.
-func (r *run) withoutFinalizer(parent *object.Object) (*object.Object, error) {
-	ours := func(name string) bool { return name == r.program.Finalizer }
-	return withFinalizers(parent, slices.DeleteFunc(parent.Finalizers(), ours))
 }
 
 // dryRunAdopt adds the orphans that a run would adopt to the children.

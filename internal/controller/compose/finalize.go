@@ -9,21 +9,35 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // setFinalizer adds the finalizer before the first hook call, so that the parent cannot be deleted
 // without a call of the finalize hook.
 func (r *run) setFinalizer(ctx context.Context) error {
-	if r.program.Finalize == nil || r.Phase != controller.PhaseManaged || r.program.hasFinalizer(r.Stored) {
+	if !r.lacksFinalizer() {
 		return nil
 	}
-	return r.updateFinalizers(ctx, "add the finalizer to", append(r.Stored.Finalizers(), r.program.Finalizer))
+	edited, err := r.withFinalizer()
+	return r.storeFinalizers(ctx, "add the finalizer to", edited, err)
+}
+
+func (r *run) lacksFinalizer() bool {
+	return r.program.Finalize != nil && r.Phase == controller.PhaseManaged && !r.program.hasFinalizer(r.Stored)
+}
+
+func (r *run) withFinalizer() (*object.Object, error) {
+	return withFinalizers(r.Stored, append(r.Stored.Finalizers(), r.program.Finalizer))
 }
 
 func (r *run) removeFinalizer(ctx context.Context) error {
+	edited, err := r.withoutFinalizer(r.Stored)
+	return r.storeFinalizers(ctx, "remove the finalizer from", edited, err)
+}
+
+// withoutFinalizer returns the parent without the controller's finalizer.
+func (r *run) withoutFinalizer(parent *object.Object) (*object.Object, error) {
 	ours := func(name string) bool { return name == r.program.Finalizer }
-	return r.updateFinalizers(ctx, "remove the finalizer from", slices.DeleteFunc(r.Stored.Finalizers(), ours))
+	return withFinalizers(parent, slices.DeleteFunc(parent.Finalizers(), ours))
 }
 
 // finalized reports whether a response with finalized: true was applied. It stays true: later calls
@@ -51,13 +65,13 @@ func (r *run) completeFinalization(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) updateFinalizers(ctx context.Context, what string, names []string) error {
-	if !r.StillExists() {
-		return controller.ErrConflict
-	}
-	edited, err := withFinalizers(r.Stored, names)
+// storeFinalizers stores the edited parent, unless the edit failed.
+func (r *run) storeFinalizers(ctx context.Context, what string, edited *object.Object, err error) error {
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)
+	}
+	if !r.StillExists() {
+		return controller.ErrConflict
 	}
 	return r.storeParent(ctx, what, edited)
 }
@@ -75,13 +89,10 @@ func withFinalizers(o *object.Object, names []string) (*object.Object, error) {
 
 // storeParent updates the parent without its status.
 func (r *run) storeParent(ctx context.Context, what string, edited *object.Object) error {
-	began := r.Record.Now()
-	stored, err := r.tools.Writer.Update(ctx, r.program.Parent, edited)
-	r.Record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "metadata", Before: r.Stored, After: stored, Err: err})
+	stored, err := r.update(ctx, r.program.Parent, what, r.Stored, edited)
 	if err != nil {
-		return r.parentWriteError(what, err)
+		return r.dropRejected(err)
 	}
-	r.parents.ObserveWrite(stored)
 	return r.setStored(stored)
 }
 

@@ -102,5 +102,5 @@ func (r *run) recoverLostChild(ctx context.Context, one lostChild) error {
 	if live.UID() != one.uid || !lost || live.Deleting() {
 		return nil
 	}
-	return r.relabel(ctx, one.resource, live)
+	return r.relabel(ctx, one.resource, live, plan.UIDLabel)
 }

@@ -2,15 +2,13 @@ package compose
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // watchRevisions starts the watch of revisions if a child rule is rolling.
@@ -84,14 +82,10 @@ func (r *run) observeRevision(ctx context.Context, result apply.Result) error {
 // handleExistingRevision handles a create of a revision whose name is taken. It is the parent's own
 // if the parent controls it: then the cache is behind, or the label was removed.
 func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) error {
-	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
-	if apply.NotFound(err) {
-		return controller.ErrConflict
-	}
-	if err != nil {
-		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
-	}
+	live, err := r.readExisting(ctx, action)
 	switch {
+	case err != nil:
+		return revisionError(err)
 	case live.Deleting():
 		return r.waitForName(live, "is being deleted")
 	case !live.ControlledBy(r.Stored.UID()):
@@ -100,23 +94,13 @@ func (r *run) handleExistingRevision(ctx context.Context, action plan.Action) er
 		r.revisions.ObserveWrite(live)
 		return controller.ErrConflict
 	}
-	return r.relabelRevision(ctx, live)
+	return revisionError(r.relabel(ctx, action.Resource, live, plan.ParentUIDLabel))
 }
 
-// relabelRevision restores the label that selects a revision.
-func (r *run) relabelRevision(ctx context.Context, live *object.Object) error {
-	labelled, err := live.With(fmt.Appendf(nil, "%q", r.Stored.UID()), "metadata", "labels", plan.ParentUIDLabel)
-	if err != nil {
-		return failure.WithReason(ReasonRolloutFailed, err)
+// revisionError returns the error of a run that met a revision which the cache did not have.
+func revisionError(err error) error {
+	if err == nil || errors.Is(err, controller.ErrConflict) {
+		return controller.ErrConflict
 	}
-	began := r.Record.Now()
-	stored, err := r.tools.Writer.Update(ctx, plan.ControllerRevisions, labelled)
-	r.Record.Wrote(began, record.Write{Resource: plan.ControllerRevisions, Part: "metadata", Before: live, After: stored, Err: err})
-	if err != nil && !apply.Conflict(err) && !apply.NotFound(err) {
-		return failure.WithReason(ReasonRolloutFailed, fmt.Errorf("label %s: %w", live.Ref(), err))
-	}
-	if err == nil {
-		r.revisions.ObserveWrite(stored)
-	}
-	return controller.ErrConflict
+	return failure.WithReason(ReasonRolloutFailed, err)
 }

@@ -2,11 +2,7 @@ package compose
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller"
-	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -29,7 +25,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
 	r.Record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "status", Before: r.Stored, After: stored, Err: err})
 	if err != nil {
-		return r.parentWriteError("store the status of", err)
+		return r.dropRejected(updateError("store the status of", r.Stored, err))
 	}
 	r.parents.ObserveWrite(stored)
 	r.memory.hasWritten = true
@@ -38,14 +34,11 @@ func (r *run) storeStatus(ctx context.Context) error {
 	return nil
 }
 
-// parentWriteError returns the error of a write of the parent. It drops the rejected changes, so
-// that they are not sent again.
-func (r *run) parentWriteError(what string, err error) error {
+// dropRejected drops the changes of a rejected write of the parent, so that they are not sent
+// again. It returns the error.
+func (r *run) dropRejected(err error) error {
 	r.memory.syncedInput, r.parent = 0, r.Stored
-	if apply.Conflict(err) || apply.NotFound(err) {
-		return controller.ErrConflict
-	}
-	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err))
+	return err
 }
 
 // decorate writes the labels and annotations that a decorator sets.
