@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -142,7 +141,3 @@ func (h *applier) noteDeleted(resource object.Resource, o *object.Object) {
 		h.onWrite(o.Ref(), nil)
 	}
 }
-
-// isNamespaceTerminating reports whether an error can be ignored: a terminating namespace
-// accepts no new objects.
-func isNamespaceTerminating(err error) bool { return apply.Terminating(err) }

@@ -32,7 +32,8 @@ func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	stored, err := h.createOrApply(ctx, resource, desired)
 	write.After, write.Err = stored, err
 	h.record.Wrote(began, write)
-	if isNamespaceTerminating(err) {
+	if apply.Terminating(err) {
+		// The namespace accepts no new objects.
 		h.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
 		return nil
 	}

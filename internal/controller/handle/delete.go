@@ -67,7 +67,7 @@ func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, e
 
 // readTargets returns the objects that a deletion matches and one permission covers. A named
 // object without a permission is an error; a selector skips it.
-func (h *applier) readTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (h *applier) readTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if d.Name == "" {
 		return h.listTargets(ctx, p, d, namespace)
 	}
@@ -89,7 +89,7 @@ func (h *applier) readTargets(ctx context.Context, p deletePermission, d hook.De
 }
 
 // listTargets returns the objects that a deletion selects.
-func (h *applier) listTargets(ctx context.Context, p deletePermission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (h *applier) listTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if !p.owned {
 		selector := d.Selector
 		if p.Labels != "" {
@@ -120,7 +120,7 @@ func (h *applier) listTargets(ctx context.Context, p deletePermission, d hook.De
 }
 
 // allows reports whether the permission covers an object.
-func (p deletePermission) allows(h *applier, o *object.Object) bool {
+func (p permission) allows(h *applier, o *object.Object) bool {
 	return p.matchesLabels(o) && (!p.owned || h.isOwned(o))
 }
 

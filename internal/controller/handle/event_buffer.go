@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -41,15 +42,7 @@ func (n *eventBuffer) add(key queue.Key, e cache.Event) {
 	if !n.active {
 		return
 	}
-	list := n.byKey[key]
-	if len(list) > 0 && list[len(list)-1].New == e.New && e.New != nil {
-		return
-	}
-	if len(list) == maxEvents && e.New != nil && list[maxEvents-1].New != nil {
-		list[maxEvents-1].New = e.New
-		return
-	}
-	n.byKey[key] = append(list, e)
+	n.byKey[key] = appendEvent(n.byKey[key], e)
 }
 
 // take returns the events of an object and removes them.
@@ -61,13 +54,20 @@ func (n *eventBuffer) take(key queue.Key) []cache.Event {
 	return list
 }
 
-// appendEvent adds an event for one handler. Above the limit, it merges the last two.
+// appendEvent adds an event, once. Above the limit it merges the last two, but no deletion.
 func appendEvent(list []cache.Event, e cache.Event) []cache.Event {
-	if len(list) == maxEvents {
-		list[maxEvents-1].New = e.New
-		return list
+	if len(list) == 0 || e.New == nil {
+		return append(list, e)
 	}
-	return append(list, e)
+	last := &list[len(list)-1]
+	switch {
+	case last.New == e.New:
+	case len(list) >= maxEvents && last.New != nil:
+		last.New = e.New
+	default:
+		return append(list, e)
+	}
+	return list
 }
 
 // mergeEvents merges events into one.
@@ -84,9 +84,5 @@ func (c *Controller) bufferEvent(e cache.Event) {
 	if !end && !c.program.handles(hook.ReasonEvent) {
 		return
 	}
-	of := e.New
-	if of == nil {
-		of = e.Old
-	}
-	c.eventBuffer.add(controller.KeyOf(of), e)
+	c.eventBuffer.add(controller.KeyOf(cmp.Or(e.New, e.Old)), e)
 }

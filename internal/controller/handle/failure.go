@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -42,12 +43,6 @@ const (
 // errTooManyConflicts means that controller.ErrConflict lasted too long.
 var errTooManyConflicts = errors.New("too many conflicts in a row")
 
-// requestedDelay returns the retry delay that a handler requested.
-func requestedDelay(err error) (time.Duration, bool) {
-	after, is := hook.RetryDelay(err)
-	return after, is && after > 0
-}
-
 // The first and the maximum delay between attempts, unless a handler sets its own.
 // unreachableDelay replaces longestDelay without a connection: such a call costs little, and
 // only a call finds out that the hook is back.
@@ -72,16 +67,10 @@ func backoff(failures int, first, longest time.Duration) time.Duration {
 
 // delay returns how long a handler waits after a failure.
 func (h *Handler) delay(err error, failures int) time.Duration {
-	if after, is := requestedDelay(err); is {
-		return after
+	if requested, _ := hook.RetryDelay(err); requested > 0 {
+		return requested
 	}
-	first, longest := firstDelay, longestDelay
-	if h.Backoff > 0 {
-		first = h.Backoff
-	}
-	if h.MaxBackoff > 0 {
-		longest = h.MaxBackoff
-	}
+	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
 	if hook.IsUnreachable(err) && longest == longestDelay {
 		longest = unreachableDelay
 	}

@@ -19,9 +19,8 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) || !r.program.needsFinalizer(r.Stored) {
 		return nil
 	}
-	metadata := precondition(r.Stored, true)
-	metadata["finalizers"] = append(r.Stored.Finalizers(), r.program.Finalizer)
-	err := r.patchObject(ctx, map[string]any{"metadata": metadata})
+	finalizers := append(r.Stored.Finalizers(), r.program.Finalizer)
+	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
 		r.observe()

@@ -39,7 +39,7 @@ func (c *Controller) storesStateInStatus() bool {
 func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingResponse, d objectWrite) error {
 	patch := r.contentPatch(applied)
 	if patch != nil {
-		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, d.checkVersion)})); err != nil {
+		if err := r.patchObject(ctx, patch, d.checkVersion); err != nil {
 			return err
 		}
 	}
@@ -87,5 +87,5 @@ func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) erro
 	if len(metadata) == 0 {
 		return nil
 	}
-	return r.patchObject(ctx, map[string]any{"metadata": object.CombinePatches(metadata, precondition(r.Stored, released))})
+	return r.patchObject(ctx, map[string]any{"metadata": metadata}, released)
 }

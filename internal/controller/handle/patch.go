@@ -3,10 +3,13 @@ package handle
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -28,8 +31,7 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 	metadata := r.metadataPatch(applied)
 	d.checkVersion = d.checkVersion || metadata["finalizers"] != nil
 	if len(patch)+len(metadata) > 0 {
-		metadata = object.CombinePatches(metadata, precondition(r.Stored, d.checkVersion))
-		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata})); err != nil {
+		if err := r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": metadata}), d.checkVersion); err != nil {
 			return err
 		}
 	}
@@ -61,30 +63,39 @@ func (r *run) storeResponse(ctx context.Context, o *pendingResponse) error {
 	if patch == nil {
 		return nil
 	}
-	return r.patchObject(ctx, object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, true)}))
+	return r.patchObject(ctx, patch, true)
 }
 
-func (r *run) patchObject(ctx context.Context, patch map[string]any) error {
-	body, err := json.Marshal(patch)
+// patchObject patches the object, but not its status.
+func (r *run) patchObject(ctx context.Context, patch map[string]any, checkVersion bool) error {
+	part := ""
+	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
+		part = "metadata"
+	}
+	return r.sendPatch(ctx, "patch", part, r.tools.Writer.Patch, patch, checkVersion)
+}
+
+// sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
+// if another client has written the object.
+func (r *run) sendPatch(
+	ctx context.Context, what, part string,
+	send func(context.Context, object.Resource, *object.Object, []byte) (*object.Object, error), patch map[string]any, checkVersion bool,
+) error {
+	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
 	if err != nil {
 		return err
 	}
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.Patch(ctx, r.program.Resource, r.Stored, body)
-	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: patchedPart(patch), Before: r.Stored, After: stored, Err: err})
+	stored, err := send(ctx, r.program.Resource, r.Stored, body)
+	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: part, Before: r.Stored, After: stored, Err: err})
+	if apply.Conflict(err) {
+		return controller.ErrConflict
+	}
 	if err != nil {
-		return r.statusError("patch", err)
+		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 	}
 	r.setStored(stored)
 	return nil
-}
-
-// patchedPart returns "metadata" for a patch that changes only metadata.
-func patchedPart(patch map[string]any) string {
-	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
-		return "metadata"
-	}
-	return ""
 }
 
 // contentPatch returns what responses change in the object; nil if nothing. It includes the

@@ -54,13 +54,15 @@ func (r *run) recordResponse(o *pendingResponse) {
 	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && h.isHandled() {
 		e.Digest, e.HasRevision = after, false
 	}
-	if response.RetryAfter > 0 && c.reason != hook.ReasonEvent {
+	switch {
+	case c.reason == hook.ReasonEvent:
+	case response.RetryAfter <= 0:
+		r.settle(c, &e, after, false)
+	default:
 		r.requeueCall(c, response, after)
 		if c.reason == hook.ReasonUpdate {
 			e.InProgress, e.InProgressSince = after, h.watchedSince.Unix()
 		}
-	} else {
-		r.recordDone(c, &e, after)
 	}
 	if e != (entry{}) {
 		h.pendingEntry, h.digestBefore = &e, h.watched
@@ -70,23 +72,24 @@ func (r *run) recordResponse(o *pendingResponse) {
 	}
 }
 
-// recordDone records that a handler has handled its input.
-func (r *run) recordDone(c call, e *entry, after string) {
+// settle records that a handler has handled the input of a call, or gave up on it. It changes
+// the entry of the handler; digest is that of the watched fields afterwards.
+func (r *run) settle(c call, e *entry, digest string, gaveUp bool) {
 	h := c.handler
-	if c.reason != hook.ReasonEvent {
-		h.attempt = attempt{}
-	}
+	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = entry{Digest: after, OwnedDigest: e.OwnedDigest}
+		*e = entry{Digest: digest, Failed: gaveUp, OwnedDigest: e.OwnedDigest}
 		h.handled, h.resumed = c.object, true
 	case hook.ReasonDelete:
 		*e = entry{Done: true}
+		if gaveUp && !h.Optional {
+			*e = entry{Digest: digest, Failed: true}
+		}
 	case hook.ReasonResume:
-		e.Attempts, e.Since = 0, 0
 		h.resumed = true
 	case hook.ReasonDrift:
-		e.Attempts, e.Since, e.OwnedDigest = 0, 0, c.digest
+		e.OwnedDigest = c.digest
 	case hook.ReasonTimer:
 		h.lastTick = h.intervalStart(c, r.tools.Now())
 	}

@@ -74,23 +74,13 @@ func (p *Program) checkApplied(n *hook.HandlerRequest, a hook.AppliedObject) err
 // resourceToApply returns the kind of an object to apply, or an error if the program may not
 // apply it.
 func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object.Resource, error) {
-	for _, resource := range p.Owns {
-		if matchesKind(resource, o.APIVersion(), o.Kind()) {
-			return resource, requireNamespace(resource, ownNamespace, o.Namespace())
-		}
-	}
-	known := false
-	for i := range p.Writes {
-		w := &p.Writes[i]
-		if !w.Apply || !matchesKind(w.Resource, o.APIVersion(), o.Kind()) {
-			continue
-		}
-		known = true
+	all := p.permissions(verbApply, o.APIVersion(), o.Kind())
+	for _, w := range all {
 		if w.allowsNamespace(namespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
 			return w.Resource, requireNamespace(w.Resource, ownNamespace, o.Namespace())
 		}
 	}
-	return object.Resource{}, undeclared("apply", known, o.APIVersion(), o.Kind())
+	return object.Resource{}, undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
 }
 
 func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
@@ -104,45 +94,58 @@ func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	case d.Evict && (d.APIVersion != "v1" || d.Kind != "Pod"):
 		return fmt.Errorf("evict: only pods can be evicted, not %s", d.Kind)
 	}
-	known := false
-	for _, w := range p.deletePermissions(d) {
-		known = true
+	all := p.deletePermissions(d)
+	for _, w := range all {
 		if w.allowsNamespace(namespaceFor(w.Resource, n.Namespace, d.Namespace)) {
 			return requireNamespace(w.Resource, n.Namespace, d.Namespace)
 		}
 	}
-	return undeclared(deletionVerb(d), known, d.APIVersion, d.Kind)
+	return undeclared(deletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
 }
+
+// The verbs of permissions.
+const (
+	verbApply  = "apply"
+	verbDelete = "delete"
+	verbEvict  = "evict"
+)
 
 // deletionVerb returns the verb of a deletion.
 func deletionVerb(d hook.Deletion) string {
 	if d.Evict {
-		return "evict"
+		return verbEvict
 	}
-	return "delete"
+	return verbDelete
 }
 
-// deletePermission permits to delete or evict objects of a kind; with owned, only those that
+// permission permits to write objects of a kind; with owned, it permits to delete only those that
 // the handled object controls.
-type deletePermission struct {
+type permission struct {
 	WritePermission
+
 	owned bool
 }
 
-// deletePermissions returns the permissions for the objects of a deletion.
-func (p *Program) deletePermissions(d hook.Deletion) []deletePermission {
-	var all []deletePermission
+// permissions returns the permissions for a verb and a kind.
+func (p *Program) permissions(verb, apiVersion, kind string) []permission {
+	var all []permission
 	for _, resource := range p.Owns {
-		if matchesKind(resource, d.APIVersion, d.Kind) {
-			all = append(all, deletePermission{WritePermission{Resource: resource}, true})
+		if matchesKind(resource, apiVersion, kind) {
+			all = append(all, permission{WritePermission{Resource: resource}, true})
 		}
 	}
 	for _, w := range p.Writes {
-		if permits := w.Delete && !d.Evict || w.Evict && d.Evict; permits && matchesKind(w.Resource, d.APIVersion, d.Kind) {
-			all = append(all, deletePermission{WritePermission: w})
+		permits := map[string]bool{verbApply: w.Apply, verbDelete: w.Delete, verbEvict: w.Evict}[verb]
+		if permits && matchesKind(w.Resource, apiVersion, kind) {
+			all = append(all, permission{WritePermission: w})
 		}
 	}
 	return all
+}
+
+// deletePermissions returns the permissions for the objects of a deletion.
+func (p *Program) deletePermissions(d hook.Deletion) []permission {
+	return p.permissions(deletionVerb(d), d.APIVersion, d.Kind)
 }
 
 func matchesKind(resource object.Resource, apiVersion, kind string) bool {

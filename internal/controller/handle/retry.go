@@ -72,22 +72,8 @@ func (r *run) giveUp(c call, err error) {
 		r.reportFailure(failure.WithReason(handlerFailureReason(err), err))
 		return
 	}
-	h.attempt = attempt{}
 	e := h.entry()
-	e.Attempts, e.Since = 0, 0
-	switch c.reason {
-	case hook.ReasonCreate, hook.ReasonUpdate:
-		e = entry{Digest: c.digest, Failed: true, OwnedDigest: e.OwnedDigest}
-		h.handled, h.resumed = c.object, true
-	case hook.ReasonDelete:
-		e.Digest, e.Failed, e.Done = c.digest, !h.Optional, h.Optional
-	case hook.ReasonResume:
-		h.resumed = true
-	case hook.ReasonDrift:
-		e.OwnedDigest = c.digest
-	case hook.ReasonTimer:
-		h.lastTick = h.intervalStart(c, r.tools.Now())
-	}
+	r.settle(c, &e, c.digest, true)
 	if e != (entry{}) {
 		h.pendingEntry, h.digestBefore = &e, ""
 	}

@@ -49,7 +49,7 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		default:
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
-			if h.unstorableDigest == "" && !isNamespaceTerminating(err) {
+			if h.unstorableDigest == "" && !apply.Terminating(err) {
 				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Name, err))
 			}
 			h.unstorableDigest = e.Digest

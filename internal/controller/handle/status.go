@@ -2,21 +2,15 @@ package handle
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"reflect"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// storeStatus patches the status if the patch changes it. With checkVersion, the write fails
-// if another client has written the object. It returns the intended status, nil if nothing was
-// written.
+// storeStatus patches the status if the patch changes it. It returns the intended status, nil if
+// nothing was written.
 func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersion bool) (map[string]any, error) {
 	if len(patch) == 0 {
 		return nil, nil //nolint:nilnil // No status to write.
@@ -26,18 +20,8 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	body, err := json.Marshal(map[string]any{"metadata": precondition(r.Stored, checkVersion), "status": patch})
-	if err != nil {
-		return nil, err
-	}
-	began := r.Record.Now()
-	stored, err := r.tools.Writer.PatchStatus(ctx, r.program.Resource, r.Stored, body)
-	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: "status", Before: r.Stored, After: stored, Err: err})
-	if err != nil {
-		return nil, r.statusError("store the status of", err)
-	}
-	r.setStored(stored)
-	return want, nil
+	err := r.sendPatch(ctx, "store the status of", "status", r.tools.Writer.PatchStatus, map[string]any{"status": patch}, checkVersion)
+	return want, err
 }
 
 // precondition returns the metadata that limits a write to this object, or to this version of
@@ -48,14 +32,6 @@ func precondition(o *object.Object, checkVersion bool) map[string]any {
 		metadata["resourceVersion"] = o.ResourceVersion()
 	}
 	return metadata
-}
-
-// statusError returns the error of a run after a failed write of the object.
-func (r *run) statusError(what string, err error) error {
-	if apply.Conflict(err) {
-		return controller.ErrConflict
-	}
-	return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 }
 
 // setStored replaces the stored object.
