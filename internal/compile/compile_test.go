@@ -236,9 +236,9 @@ func describeProgram(line func(string, any), p compose.Program) {
 }
 
 func describeHook(h *hookConfig) string {
-	text := fmt.Sprintf("%s %s, %s, timeout %s", h.version, h.url, h.decoding, h.timeout)
-	if h.etag.Enabled {
-		text += fmt.Sprintf(", etag for %s", h.etag.Timeout)
+	text := fmt.Sprintf("%s %s, %s, timeout %s", h.Wire.Version, h.URL, h.Wire.Decoding, h.Timeout)
+	if h.ETag.Enabled {
+		text += fmt.Sprintf(", etag for %s", h.ETag.Timeout)
 	}
 	if !h.credentials.IsZero() {
 		settings, _ := json.Marshal(h.credentials)

@@ -20,14 +20,9 @@ type declared struct {
 	targets  []target
 	children []child
 	hooks    hooks
-	// generateSelector, revisions and resync are as in compose.Program.
-	generateSelector bool
-	revisions        [][]string
-	resync           time.Duration
-	suspended        bool
-	// fullObjects is as in compose.Program.
-	fullObjects   bool
-	deletionLimit *plan.DeletionLimit
+	// program has what the spec says about the programs of all parents, and the names on objects.
+	program   compose.Program
+	suspended bool
 	// conditions means that parents get Setpoint's conditions.
 	conditions bool
 	notes      []string
@@ -85,32 +80,14 @@ type conventions struct {
 	// on attachments.
 	finalizerPrefix, managerPrefix string
 	mark                           string
-	// lastApplied, failureReason and omitValues are as in compose.Program.
-	lastApplied   string
-	failureReason string
-	// ignoreNamespaces is as in compose.Program.
-	ignoreNamespaces bool
-	omitValues       bool
 }
 
 // draft returns what all programs of a controller have in common.
 func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Program {
-	p := compose.Program{
-		Name:             k.Name + "/" + o.Name(),
-		Object:           k.objectForHooks(o, d),
-		FullObjects:      d.fullObjects,
-		Workers:          env.Workers,
-		Finalizer:        k.finalizer(o.Name()),
-		GenerateSelector: d.generateSelector,
-		Resync:           shorterPeriod(d.resync, env.Resync),
-		LastApplied:      k.conventions.lastApplied,
-		OmitValues:       k.conventions.omitValues,
-		FailureReason:    k.conventions.failureReason,
-		IgnoreNamespaces: k.conventions.ignoreNamespaces,
-		Manager:          k.manager(o.Name(), env),
-		DeletionLimit:    d.deletionLimit,
-		Revisions:        compose.Revisions{FieldPaths: d.revisions, Namespace: env.Namespace},
-	}
+	p := d.program
+	p.Name, p.Object = k.Name+"/"+o.Name(), k.objectForHooks(o, p.FullObjects)
+	p.Finalizer, p.Manager = k.finalizer(o.Name()), k.manager(o.Name(), env)
+	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, shorterPeriod(p.Resync, env.Resync), env.Namespace
 	if k.isDecorator() {
 		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
 	}
@@ -127,8 +104,8 @@ func shorterPeriod(a, b time.Duration) time.Duration {
 
 // objectForHooks returns the controller as hooks get it. It has no status, which changes with every
 // run. Metacontroller sends an empty one.
-func (k Kind) objectForHooks(o *object.Object, d *declared) json.RawMessage {
-	if d.fullObjects {
+func (k Kind) objectForHooks(o *object.Object, full bool) json.RawMessage {
+	if full {
 		return o.JSONWithManagedFields()
 	}
 	var status []byte

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 )
@@ -19,13 +17,10 @@ type hooks struct{ sync, finalize, customize *hookConfig }
 
 // hookConfig is how one hook is called.
 type hookConfig struct {
+	webhook.Config
+
 	// field is the path of its webhook.
 	field       string
-	version     hook.Version
-	decoding    hook.Decoding
-	url         string
-	timeout     time.Duration
-	etag        webhook.ETag
 	credentials credential.Spec
 }
 
@@ -46,7 +41,7 @@ type hookConfigs []*hookConfig
 func (all hookConfigs) addresses() []string {
 	var some []string
 	for _, one := range all {
-		some = append(some, addressOf(one.url))
+		some = append(some, addressOf(one.URL))
 	}
 	slices.Sort(some)
 	return slices.Compact(some)
@@ -64,7 +59,7 @@ func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 		if err := one.credentials.Validate(); err != nil {
 			return invalid("%s.%w", one.field, err)
 		}
-		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(one.url, e.host) })
+		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(one.URL, e.host) })
 		if i >= 0 && one.credentials.IsZero() {
 			one.credentials = endpoints[i].credentials
 		}

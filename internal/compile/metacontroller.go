@@ -11,6 +11,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -24,11 +25,6 @@ func metacontrollerKind(plural, kind string) Kind {
 	return kindOf(api.GroupVersion, plural, kind, compileHooks(readMetacontroller), conventions{
 		finalizerPrefix: "metacontroller.io/" + strings.ToLower(kind) + "-",
 		mark:            plan.MetacontrollerDecoratorMark,
-		lastApplied:     "metacontroller.k8s.io/last-applied-configuration",
-		// Users have alerts for it.
-		failureReason: api.EventSyncError,
-		// Metacontroller creates such children.
-		ignoreNamespaces: true,
 	})
 }
 
@@ -68,14 +64,21 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 		return nil, err
 	}
 	d := &declared{
-		hooks:            hooks,
-		generateSelector: valueOr(spec.GenerateSelector, false),
-		revisions:        revisions,
-		resync:           metacontrollerResync(spec.ResyncPeriodSeconds),
-		notes:            unusedHookNotes(declaredHooks),
-		deletionLimit:    metacontrollerDeletionLimit(env),
-		// These kinds have no field for it.
-		fullObjects: plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
+		hooks: hooks,
+		notes: unusedHookNotes(declaredHooks),
+		program: compose.Program{
+			GenerateSelector: valueOr(spec.GenerateSelector, false),
+			// These kinds have no field for it.
+			FullObjects:   plan.Annotation(o, setpoint.AnnotationFullObjects) == "true",
+			Resync:        metacontrollerResync(spec.ResyncPeriodSeconds),
+			DeletionLimit: metacontrollerDeletionLimit(env),
+			Revisions:     compose.Revisions{FieldPaths: revisions},
+			LastApplied:   "metacontroller.k8s.io/last-applied-configuration",
+			// Users have alerts for it.
+			FailureReason: api.EventSyncError,
+			// Metacontroller creates such children.
+			IgnoreNamespaces: true,
+		},
 	}
 	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", metacontrollerParent{ParentResource: spec.ParentResource}) {
 		d.targets = append(d.targets, target{
@@ -154,27 +157,28 @@ func readMetacontrollerHooks(declared api.Hooks, configs []api.EndpointConfig) (
 
 func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, error) {
 	w := declared.Webhook
-	h := &hookConfig{field: field, version: hook.V1, decoding: hook.LooseOptional, credentials: credentialsOf(w.ConnectionSettings)}
+	h := &hookConfig{field: field, credentials: credentialsOf(w.ConnectionSettings)}
+	h.Wire.Version, h.Wire.Decoding = hook.V1, hook.LooseOptional
 	if declared.Version == api.HookV2 {
-		h.version, h.decoding = hook.V2, hook.StrictOptional
+		h.Wire.Version, h.Wire.Decoding = hook.V2, hook.StrictOptional
 	}
 	switch w.ResponseUnMarshallMode {
 	case api.ResponseUnMarshallStrict:
-		h.decoding = hook.StrictOptional
+		h.Wire.Decoding = hook.StrictOptional
 	case api.ResponseUnMarshallLoose:
-		h.decoding = hook.LooseOptional
+		h.Wire.Decoding = hook.LooseOptional
 	}
 	if w.Timeout != nil {
-		h.timeout = w.Timeout.Duration
+		h.Timeout = w.Timeout.Duration
 	}
 	if e := w.ETag; e != nil {
-		h.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
+		h.ETag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
-		h.url = *w.URL
+		h.URL = *w.URL
 	case w.Service != nil && w.Path != nil:
-		h.url = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
+		h.URL = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
 	default:
 		return nil, invalid("%s: set url, or service and path", field)
 	}

@@ -8,6 +8,7 @@ import (
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -19,8 +20,6 @@ func setpointKind(plural, kind string, compile compileFunc) Kind {
 		finalizerPrefix: "setpoint.dev/" + lower + "-",
 		managerPrefix:   "setpoint-" + lower + "-",
 		mark:            plan.DecoratorMark,
-		lastApplied:     "setpoint.dev/applied-fields",
-		omitValues:      true,
 	})
 }
 
@@ -56,14 +55,18 @@ func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
 		return nil, err
 	}
 	d := &declared{
-		hooks:            hooks,
-		generateSelector: spec.GenerateSelector,
-		revisions:        revisions,
-		resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
-		suspended:        spec.Suspend,
-		fullObjects:      spec.FullObjects,
-		conditions:       !k.isDecorator() && !spec.ParentResource.OmitConditions,
-		deletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
+		hooks:      hooks,
+		suspended:  spec.Suspend,
+		conditions: !k.isDecorator() && !spec.ParentResource.OmitConditions,
+		program: compose.Program{
+			GenerateSelector: spec.GenerateSelector,
+			FullObjects:      spec.FullObjects,
+			Resync:           time.Duration(spec.ResyncPeriodSeconds) * time.Second,
+			DeletionLimit:    setpointDeletionLimit(spec.DeletionGuard),
+			Revisions:        compose.Revisions{FieldPaths: revisions},
+			LastApplied:      "setpoint.dev/applied-fields",
+			OmitValues:       true,
+		},
 	}
 	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", setpointParent{ParentResource: spec.ParentResource}) {
 		d.targets = append(d.targets, target{
@@ -147,24 +150,19 @@ func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
 
 func readSetpointHook(field string, declared *api.Hook) *hookConfig {
 	h := readSetpointWebhook(field, declared.Webhook)
-	h.version = hook.V2
+	h.Wire.Version = hook.V2
 	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
-		h.version = hook.V1
+		h.Wire.Version = hook.V1
 	}
 	return h
 }
 
 func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
-	h := &hookConfig{
-		field:       field,
-		decoding:    hook.Strict,
-		url:         w.URL,
-		timeout:     cmp.Or(w.Timeout.Duration, api.DefaultTimeout),
-		etag:        webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second},
-		credentials: credentialsOf(&w.ConnectionSettings),
-	}
+	h := &hookConfig{field: field, credentials: credentialsOf(&w.ConnectionSettings)}
+	h.URL, h.Timeout, h.Wire.Decoding = w.URL, cmp.Or(w.Timeout.Duration, api.DefaultTimeout), hook.Strict
+	h.ETag = webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second}
 	if cmp.Or(w.Decoding, api.DefaultDecoding) == api.DecodingLoose {
-		h.decoding = hook.Loose
+		h.Wire.Decoding = hook.Loose
 	}
 	if w.Service == nil {
 		return h
@@ -174,7 +172,7 @@ func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
 	if port == 0 && protocol == api.ProtocolHTTPS {
 		port = 443
 	}
-	h.url = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
+	h.URL = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
 	return h
 }
 

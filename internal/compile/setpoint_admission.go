@@ -92,7 +92,7 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 		return w, nil, invalid("%s.webhook: required", field)
 	}
 	config := readSetpointWebhook(field+".webhook", declared.Webhook)
-	config.timeout = min(config.timeout, w.Timeout)
+	config.Timeout = min(config.Timeout, w.Timeout)
 	return w, config, nil
 }
 

@@ -38,7 +38,7 @@ func (c *connection) connect(h *hooks, programs []compose.Program) error {
 			p.Finalize = made[h.finalize]
 		}
 		if h.customize != nil {
-			p.Customize, p.Scope.Version = made[h.customize], h.customize.version
+			p.Customize, p.Scope.Version = made[h.customize], h.customize.Wire.Version
 		}
 	}
 	return nil
@@ -59,20 +59,12 @@ func (c *connection) openAll(configs hookConfigs) ([]*webhook.Webhook, error) {
 }
 
 func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
-	config := webhook.Config{
-		URL:               h.url,
-		Wire:              hook.Wire{Version: h.version, ControllerType: c.form, Decoding: h.decoding, NoChildren: c.childless},
-		Timeout:           h.timeout,
-		ETag:              h.etag,
-		Concurrency:       c.env.Workers,
-		UserAgent:         c.env.UserAgent,
-		Limits:            c.env.Limits,
-		ConnectionLimiter: c.env.Connections,
-		Dial:              c.env.Dial,
-		Routed:            c.env.Routed,
-	}
+	config := h.Config
+	config.Wire.ControllerType, config.Wire.NoChildren = c.form, c.childless
+	config.Concurrency, config.Limits, config.ConnectionLimiter = c.env.Workers, c.env.Limits, c.env.Connections
+	config.UserAgent, config.Dial, config.Routed = c.env.UserAgent, c.env.Dial, c.env.Routed
 	if c.env.ObserveCall != nil {
-		address := addressOf(h.url)
+		address := addressOf(h.URL)
 		config.Observe = func(e webhook.CallResult) { c.env.ObserveCall(c.name, address, e) }
 	}
 	if !h.credentials.IsZero() {
