@@ -20,37 +20,35 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 	"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
 // applyObject applies one object. Ownership is checked only for owned kinds.
-func (h *applier) applyObject(ctx context.Context, a hook.AppliedObject) error {
-	resource, desired, err := h.desiredObject(a)
+func (r *run) applyObject(ctx context.Context, a hook.AppliedObject) error {
+	resource, desired, err := r.desiredObject(a)
 	if err != nil {
 		return err
 	}
-	if h.isUnchanged != nil && h.isUnchanged(desired) {
+	if r.isUnchanged(desired) {
 		return nil
 	}
-	began, write := h.record.Now(), h.newWrite(resource, desired)
-	stored, err := h.createOrApply(ctx, resource, desired)
+	began, write := r.Record.Now(), r.newWrite(resource, desired)
+	stored, err := r.createOrApply(ctx, resource, desired)
 	write.After, write.Err = stored, err
-	h.record.Wrote(began, write)
+	r.Record.Wrote(began, write)
 	if apply.Terminating(err) {
 		// The namespace accepts no new objects.
-		h.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
+		r.Log.Debug("not applied: namespace is terminating", "applied", desired.Ref().String())
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", desired.Ref(), err)
 	}
-	h.noteWritten(resource, stored)
-	if h.onApplied != nil {
-		h.onApplied(desired, stored)
-	}
-	h.Log.Debug("applied", "applied", desired.Ref().String(), "object", h.object.Ref().String())
+	r.noteWritten(resource, stored)
+	r.rememberApplied(desired, stored)
+	r.Log.Debug("applied", "applied", desired.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
 }
 
 // newWrite returns the record of a write, as far as it is known before the write.
-func (h *applier) newWrite(resource object.Resource, desired *object.Object) record.Write {
-	known, watched := h.watchedObject(resource, desired)
+func (r *run) newWrite(resource object.Resource, desired *object.Object) record.Write {
+	known, watched := r.watchedObject(resource, desired)
 	w := record.Write{Verb: plan.Apply, Resource: resource, Ref: desired.Ref(), Before: known}
 	if watched && known == nil {
 		w.Verb = plan.Create
@@ -61,17 +59,17 @@ func (h *applier) newWrite(resource object.Resource, desired *object.Object) rec
 // createOrApply creates or applies an object. It creates an owned object unless a watch
 // already has it: a POST costs the API server less than an apply, and fails if another owner
 // has the name.
-func (h *applier) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
-	writer, manager := h.tools.Writer, h.program.Manager
-	known, watched := h.watchedObject(resource, desired)
-	if !watched || !h.isOwned(desired) || known != nil && h.isOwned(known) {
+func (r *run) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
+	writer, manager := r.tools.Writer, r.program.Manager
+	known, watched := r.watchedObject(resource, desired)
+	if !watched || !r.isOwned(desired) || known != nil && r.isOwned(known) {
 		return writer.Apply(ctx, resource, desired, manager)
 	}
 	stored, err := writer.CreateFor(ctx, resource, desired, manager)
 	if !apply.AlreadyExists(err) {
 		return stored, err
 	}
-	if err := h.checkOwnership(ctx, resource, desired); err != nil {
+	if err := r.checkOwnership(ctx, resource, desired); err != nil {
 		return nil, err
 	}
 	return writer.Apply(ctx, resource, desired, manager)
@@ -81,18 +79,18 @@ func (h *applier) createOrApply(ctx context.Context, resource object.Resource, d
 // the handled object controls it, or if the program created it and another client removed the
 // owner reference. Without this check, deleting the handled object would delete objects of
 // others.
-func (h *applier) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
-	existing, err := h.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
+func (r *run) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
+	existing, err := r.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
 		return fmt.Errorf("it already exists; read its owner: %w", err)
 	}
 	owner, owned := existing.Controller()
 	switch {
-	case h.isOwned(existing.Object):
+	case r.isOwned(existing.Object):
 		return nil
 	case owned:
 		return fmt.Errorf("it already exists and is owned by %s %s", owner.Kind, owner.Name)
-	case slices.Contains(existing.Managers, h.program.Manager):
+	case slices.Contains(existing.Managers, r.program.Manager):
 		return nil
 	}
 	return errors.New("it already exists and has no owner; delete it or use another name")
@@ -111,22 +109,22 @@ func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (
 }
 
 // desiredObject returns an object in the form to apply, and its kind.
-func (h *applier) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
+func (r *run) desiredObject(a hook.AppliedObject) (object.Resource, *object.Object, error) {
 	given, err := object.Parse(a.Object)
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
-	resource, err := h.program.resourceToApply(h.object.Namespace(), given)
+	resource, err := r.program.resourceToApply(r.Stored.Namespace(), given)
 	if err != nil {
 		return object.Resource{}, nil, err
 	}
-	desired, err := h.withOwner(resource, given, a.Unowned)
+	desired, err := r.withOwner(resource, given, a.Unowned)
 	return resource, desired, err
 }
 
 // withOwner returns an object with the namespace and the owner reference added where they are
 // missing.
-func (h *applier) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
+func (r *run) withOwner(resource object.Resource, given *object.Object, unowned bool) (*object.Object, error) {
 	text := given.Field("metadata")
 	if text == nil {
 		return nil, fmt.Errorf("apply %s: metadata must be an object", given.Ref())
@@ -136,13 +134,13 @@ func (h *applier) withOwner(resource object.Resource, given *object.Object, unow
 		delete(metadata, name)
 	}
 	delete(metadata, "namespace")
-	namespace := namespaceFor(resource, h.object.Namespace(), given.Namespace())
+	namespace := namespaceFor(resource, r.Stored.Namespace(), given.Namespace())
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	if !unowned && (h.object.Namespace() == "" || h.object.Namespace() == namespace) {
+	if !unowned && (r.Stored.Namespace() == "" || r.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
-		metadata["ownerReferences"] = append(withoutOwner(owners, h.object.UID()), ownerReference(h.object))
+		metadata["ownerReferences"] = append(withoutOwner(owners, r.Stored.UID()), ownerReference(r.Stored))
 	}
 	text, err := json.Marshal(metadata)
 	if err != nil {
@@ -171,4 +169,4 @@ func ownerReference(o *object.Object) map[string]any {
 }
 
 // isOwned reports whether the handled object controls an object.
-func (h *applier) isOwned(o *object.Object) bool { return o.ControlledBy(h.object.UID()) }
+func (r *run) isOwned(o *object.Object) bool { return o.ControlledBy(r.Stored.UID()) }

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -181,11 +180,10 @@ func (c *Controller) runDaemon(ctx context.Context, h *Handler, n *hook.HandlerR
 
 // writeOnce writes a response to the object of a detached run.
 func (c *Controller) writeOnce(ctx context.Context, of *controller.Run, o *pendingResponse) error {
-	h := applier{Controller: c, record: of.Record, object: of.Stored, onWrite: func(object.Ref, *object.Object) {}}
-	if err := h.applyResponse(ctx, o); err != nil {
+	r := &run{Controller: c, Run: of, detached: true}
+	if err := r.applyResponse(ctx, o); err != nil {
 		return err
 	}
-	r := &run{Controller: c, Run: of, detached: true}
 	if err := r.storeResponse(ctx, o); err != nil {
 		return err
 	}

@@ -25,13 +25,13 @@ type target struct {
 }
 
 // resolveDeletions finds, once, the objects that a response deletes.
-func (h *applier) resolveDeletions(ctx context.Context, o *pendingResponse) error {
+func (r *run) resolveDeletions(ctx context.Context, o *pendingResponse) error {
 	if o.resolved {
 		return nil
 	}
 	var all []target
 	for _, d := range o.response.Delete {
-		found, err := h.findTargets(ctx, d)
+		found, err := r.findTargets(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -43,15 +43,15 @@ func (h *applier) resolveDeletions(ctx context.Context, o *pendingResponse) erro
 
 // findTargets returns the objects that a deletion matches and the program may delete, each
 // once.
-func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, error) {
+func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]target, error) {
 	var targets []target
 	seen := map[string]bool{}
-	for _, p := range h.program.deletePermissions(d) {
-		namespace := namespaceFor(p.Resource, h.object.Namespace(), d.Namespace)
+	for _, p := range r.program.deletePermissions(d) {
+		namespace := namespaceFor(p.Resource, r.Stored.Namespace(), d.Namespace)
 		if !p.allowsNamespace(namespace) {
 			continue
 		}
-		objects, err := h.readTargets(ctx, p, d, namespace)
+		objects, err := r.readTargets(ctx, p, d, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -67,21 +67,21 @@ func (h *applier) findTargets(ctx context.Context, d hook.Deletion) ([]target, e
 
 // readTargets returns the objects that a deletion matches and one permission covers. A named
 // object without a permission is an error; a selector skips it.
-func (h *applier) readTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (r *run) readTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if d.Name == "" {
-		return h.listTargets(ctx, p, d, namespace)
+		return r.listTargets(ctx, p, d, namespace)
 	}
-	o, err := h.tools.Writer.Get(ctx, p.Resource, namespace, d.Name)
+	o, err := r.tools.Writer.Get(ctx, p.Resource, namespace, d.Name)
 	switch {
 	case apply.NotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s before deleting it: %w", d.Kind, d.Name, err)
-	case p.allows(h, o):
+	case p.allows(r.Stored, o):
 		return []*object.Object{o}, nil
 	}
-	for _, other := range h.program.deletePermissions(d) {
-		if other.allowsNamespace(namespace) && other.allows(h, o) {
+	for _, other := range r.program.deletePermissions(d) {
+		if other.allowsNamespace(namespace) && other.allows(r.Stored, o) {
 			return nil, nil
 		}
 	}
@@ -89,13 +89,13 @@ func (h *applier) readTargets(ctx context.Context, p permission, d hook.Deletion
 }
 
 // listTargets returns the objects that a deletion selects.
-func (h *applier) listTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
+func (r *run) listTargets(ctx context.Context, p permission, d hook.Deletion, namespace string) ([]*object.Object, error) {
 	if !p.owned {
 		selector := d.Selector
 		if p.Labels != "" {
 			selector += "," + p.Labels
 		}
-		found, err := h.tools.Writer.List(ctx, p.Resource, namespace, selector)
+		found, err := r.tools.Writer.List(ctx, p.Resource, namespace, selector)
 		if err != nil {
 			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
 		}
@@ -106,11 +106,11 @@ func (h *applier) listTargets(ctx context.Context, p permission, d hook.Deletion
 		return nil, err
 	}
 	var found []*object.Object
-	for i, kind := range h.program.Owns {
+	for i, kind := range r.program.Owns {
 		if kind != p.Resource {
 			continue
 		}
-		for _, o := range h.ownedBy(h.object)[i] {
+		for _, o := range r.ownedBy(r.Stored)[i] {
 			if o.Namespace() == namespace && selector.Matches(o.Labels()) {
 				found = append(found, o)
 			}
@@ -120,17 +120,17 @@ func (h *applier) listTargets(ctx context.Context, p permission, d hook.Deletion
 }
 
 // allows reports whether the permission covers an object.
-func (p permission) allows(h *applier, o *object.Object) bool {
-	return p.matchesLabels(o) && (!p.owned || h.isOwned(o))
+func (p permission) allows(owner, o *object.Object) bool {
+	return p.matchesLabels(o) && (!p.owned || o.ControlledBy(owner.UID()))
 }
 
 // deleteAll deletes the targets and keeps those that failed. One failure does not stop the
 // others.
-func (h *applier) deleteAll(ctx context.Context, o *pendingResponse) error {
+func (r *run) deleteAll(ctx context.Context, o *pendingResponse) error {
 	var left []target
 	var errs []error
 	for _, t := range o.targets {
-		if err := h.delete(ctx, t); err != nil {
+		if err := r.delete(ctx, t); err != nil {
 			left, errs = append(left, t), append(errs, err)
 		}
 	}
@@ -143,37 +143,37 @@ func (h *applier) deleteAll(ctx context.Context, o *pendingResponse) error {
 	return errors.Join(errs...)
 }
 
-func (h *applier) delete(ctx context.Context, t target) error {
+func (r *run) delete(ctx context.Context, t target) error {
 	if t.evict {
-		return h.evict(ctx, t)
+		return r.evict(ctx, t)
 	}
-	began := h.record.Now()
-	stored, err := h.tools.Writer.Delete(ctx, t.resource, t.object)
-	h.record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
+	began := r.Record.Now()
+	stored, err := r.tools.Writer.Delete(ctx, t.resource, t.object)
+	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err):
 		// A new object has the name; it was not selected.
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
 	case stored != nil:
-		h.noteWritten(t.resource, stored)
+		r.noteWritten(t.resource, stored)
 	default:
-		h.noteDeleted(t.resource, t.object)
+		r.noteDeleted(t.resource, t.object)
 	}
-	h.Log.Info("deleted", "deleted", t.object.Ref().String(), "object", h.object.Ref().String())
+	r.Log.Info("deleted", "deleted", t.object.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
 }
 
-func (h *applier) evict(ctx context.Context, t target) error {
-	began := h.record.Now()
-	err := h.tools.Writer.Evict(ctx, t.resource, t.object)
-	h.record.Wrote(began, record.Write{Verb: record.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
+func (r *run) evict(ctx context.Context, t target) error {
+	began := r.Record.Now()
+	err := r.tools.Writer.Evict(ctx, t.resource, t.object)
+	r.Record.Wrote(began, record.Write{Verb: record.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), errEvictionRefused)
 	case err != nil && !apply.Conflict(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
 	}
-	h.Log.Info("evicted", "evicted", t.object.Ref().String(), "object", h.object.Ref().String())
+	r.Log.Info("evicted", "evicted", t.object.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
 }

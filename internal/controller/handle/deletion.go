@@ -85,21 +85,20 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
-	run := c.NewDetachedRun(o, "it is gone")
-	response, err := c.invoke(ctx, run.Record, n, h)
+	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
+	response, err := c.invoke(ctx, r.Record, n, h)
 	if err == nil {
-		all := applier{Controller: c, record: run.Record, object: o, onWrite: func(object.Ref, *object.Object) {}}
-		err = all.applyResponse(ctx, &pendingResponse{response: response})
+		err = r.applyResponse(ctx, &pendingResponse{response: response})
 	}
 	switch {
 	case err == nil:
 		for _, event := range response.Events {
-			run.SendEvent(event)
+			r.SendEvent(event)
 		}
 	case ctx.Err() == nil:
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
 		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
-		run.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
+		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
-	run.FinishDetached(ctx, err)
+	r.FinishDetached(ctx, err)
 }

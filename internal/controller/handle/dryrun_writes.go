@@ -29,8 +29,7 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCall
 		return nil
 	}
 	into.Response = o.response
-	h := &applier{Controller: r.Controller, object: r.Stored}
-	if into.Writes, into.Err = h.dryRun(ctx, o); into.Err == nil {
+	if into.Writes, into.Err = r.dryRunWrites(ctx, o); into.Err == nil {
 		return o
 	}
 	if into.GaveUp = hook.IsTerminal(into.Err); into.GaveUp {
@@ -39,9 +38,9 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCall
 	return nil
 }
 
-// dryRun returns the writes that applying a response would make, in order.
-func (h *applier) dryRun(ctx context.Context, o *pendingResponse) ([]DryRunWrite, error) {
-	if err := h.resolveDeletions(ctx, o); err != nil {
+// dryRunWrites returns the writes that applying a response would make, in order.
+func (r *run) dryRunWrites(ctx context.Context, o *pendingResponse) ([]DryRunWrite, error) {
+	if err := r.resolveDeletions(ctx, o); err != nil {
 		return nil, err
 	}
 	var writes []DryRunWrite
@@ -53,7 +52,7 @@ func (h *applier) dryRun(ctx context.Context, o *pendingResponse) ([]DryRunWrite
 		writes = append(writes, DryRunWrite{Action: action, Evict: t.evict})
 	}
 	for _, a := range o.response.Apply {
-		action, err := h.dryRunApply(ctx, a)
+		action, err := r.dryRunApply(ctx, a)
 		if err != nil {
 			return nil, err
 		}
@@ -62,20 +61,20 @@ func (h *applier) dryRun(ctx context.Context, o *pendingResponse) ([]DryRunWrite
 	return writes, nil
 }
 
-func (h *applier) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.Action, error) {
-	resource, desired, err := h.desiredObject(a)
+func (r *run) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.Action, error) {
+	resource, desired, err := r.desiredObject(a)
 	if err != nil {
 		return plan.Action{}, err
 	}
-	before, err := h.tools.Writer.Get(ctx, resource, desired.Namespace(), desired.Name())
+	before, err := r.tools.Writer.Get(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil && !apply.NotFound(err) {
 		return plan.Action{}, fmt.Errorf("read %s before applying it: %w", desired.Ref(), err)
 	}
-	action := plan.Action{Verb: plan.Create, Resource: resource, Ref: desired.Ref(), After: desired, Manager: h.program.Manager}
+	action := plan.Action{Verb: plan.Create, Resource: resource, Ref: desired.Ref(), After: desired, Manager: r.program.Manager}
 	if err == nil {
 		action.Verb, action.Before = plan.Apply, before
-		if _, watched := h.watchedObject(resource, desired); watched && h.isOwned(desired) && !h.isOwned(before) {
-			if err := h.checkOwnership(ctx, resource, desired); err != nil {
+		if _, watched := r.watchedObject(resource, desired); watched && r.isOwned(desired) && !r.isOwned(before) {
+			if err := r.checkOwnership(ctx, resource, desired); err != nil {
 				return plan.Action{}, fmt.Errorf("apply %s: %w", desired.Ref(), err)
 			}
 		}

@@ -13,6 +13,9 @@ type appliedDigests struct{ applied, stored uint64 }
 // stored object has changed: a timer without changes sends no requests. A manual reconcile
 // always applies.
 func (r *run) isUnchanged(desired *object.Object) bool {
+	if r.detached {
+		return false
+	}
 	at := slices.IndexFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == desired.Ref() })
 	return at >= 0 && !r.retriesWrites() &&
 		slices.Contains(r.memory.applied, appliedDigests{object.DigestOf(desired.JSON()), r.ownedNow[at].Digest()})
@@ -20,7 +23,7 @@ func (r *run) isUnchanged(desired *object.Object) bool {
 
 // rememberApplied stores the digests of an applied object, and removes outdated ones.
 func (r *run) rememberApplied(applied, stored *object.Object) {
-	if !stored.ControlledBy(r.Stored.UID()) {
+	if r.detached || !stored.ControlledBy(r.Stored.UID()) {
 		return
 	}
 	holds := make(map[uint64]bool, len(r.ownedNow))

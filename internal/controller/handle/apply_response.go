@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // evictionRetryDelay is the delay after a refused eviction. A refusal is not a failure.
@@ -32,8 +31,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		return false
 	}
 	applied := o.applied
-	h := applier{Controller: r.Controller, record: r.Record, object: r.Stored, onWrite: r.ownedWritten, isUnchanged: r.isUnchanged, onApplied: r.rememberApplied}
-	err := h.applyResponse(ctx, o)
+	err := r.applyResponse(ctx, o)
 	switch {
 	case err == nil:
 		if !applied {
@@ -92,32 +90,19 @@ func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 	}
 }
 
-// applier applies the parts of a response that concern other objects.
-type applier struct {
-	*Controller
-	record *record.Record
-	object *object.Object
-	// onWrite is called after each write to an owned kind.
-	onWrite func(object.Ref, *object.Object)
-	// isUnchanged, if set, reports whether an object needs no apply. onApplied is called after
-	// each apply.
-	isUnchanged func(*object.Object) bool
-	onApplied   func(applied, stored *object.Object)
-}
-
 // applyResponse deletes objects first, and then applies.
-func (h *applier) applyResponse(ctx context.Context, o *pendingResponse) error {
+func (r *run) applyResponse(ctx context.Context, o *pendingResponse) error {
 	if o.applied {
 		return nil
 	}
-	if err := h.resolveDeletions(ctx, o); err != nil {
+	if err := r.resolveDeletions(ctx, o); err != nil {
 		return err
 	}
-	if err := h.deleteAll(ctx, o); err != nil {
+	if err := r.deleteAll(ctx, o); err != nil {
 		return err
 	}
 	for _, a := range o.response.Apply[o.appliedCount:] {
-		if err := h.applyObject(ctx, a); err != nil {
+		if err := r.applyObject(ctx, a); err != nil {
 			return err
 		}
 		o.appliedCount++
@@ -127,17 +112,17 @@ func (h *applier) applyResponse(ctx context.Context, o *pendingResponse) error {
 }
 
 // noteWritten updates the caches after a write.
-func (h *applier) noteWritten(resource object.Resource, stored *object.Object) {
-	h.ObserveWrite(resource, stored)
-	if slices.Contains(h.program.Owns, resource) {
-		h.onWrite(stored.Ref(), stored)
+func (r *run) noteWritten(resource object.Resource, stored *object.Object) {
+	r.ObserveWrite(resource, stored)
+	if slices.Contains(r.program.Owns, resource) {
+		r.ownedWritten(stored.Ref(), stored)
 	}
 }
 
 // noteDeleted updates the caches after a deletion.
-func (h *applier) noteDeleted(resource object.Resource, o *object.Object) {
-	h.ObserveDelete(resource, o)
-	if slices.Contains(h.program.Owns, resource) {
-		h.onWrite(o.Ref(), nil)
+func (r *run) noteDeleted(resource object.Resource, o *object.Object) {
+	r.ObserveDelete(resource, o)
+	if slices.Contains(r.program.Owns, resource) {
+		r.ownedWritten(o.Ref(), nil)
 	}
 }
