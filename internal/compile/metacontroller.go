@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -228,22 +229,12 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 		if err != nil {
 			return nil, invalid("%s: %w", index("spec.parentResource.revisionHistory.fieldPaths", i), err)
 		}
-		if !isUserField(path) {
+		// Like a handler that watches a whole object, a revision has what users set.
+		if !new(handle.Handler).Watches(path) {
 			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
 		paths = append(paths, path)
 	}
 	return paths, nil
-}
-
-// isUserField reports whether users set a field, not the system.
-func isUserField(path []string) bool {
-	switch path[0] {
-	case "status":
-		return false
-	case "metadata":
-		return len(path) > 1 && (path[1] == "labels" || path[1] == "annotations")
-	}
-	return true
 }

@@ -41,7 +41,7 @@ type Base struct {
 
 // Loop is what one type of controller knows of its objects.
 type Loop interface {
-	// PhaseOf returns what there is to do with an object.
+	// PhaseOf returns the phase of an object.
 	PhaseOf(o *object.Object) Phase
 	// NewMemory returns an empty memory.
 	NewMemory() Remembered

@@ -77,8 +77,8 @@ type Memories struct {
 
 	mu    sync.Mutex
 	byKey map[queue.Key]Remembered
-	// Sums over byKey.
-	children, paused, failing, hookFailing int
+	// hookFailing is how many objects fail because of the hook.
+	hookFailing int
 	// conflicts are the objects that do not converge.
 	conflicts map[queue.Key]Conflict
 	lastError LastError
@@ -118,10 +118,7 @@ func (m *Memories) drop(key queue.Key, known Remembered) {
 	if known == nil {
 		return
 	}
-	c := known.common()
-	m.children -= c.children
-	m.paused -= boolToInt(c.paused)
-	m.setResult(c, Result{}, nil)
+	m.setResult(known.common(), Result{}, nil)
 	known.Release()
 	delete(m.byKey, key)
 	delete(m.conflicts, key)
@@ -133,7 +130,7 @@ func (m *Memories) Clear() {
 	defer m.mu.Unlock()
 	clear(m.byKey)
 	clear(m.conflicts)
-	m.children, m.paused, m.failing, m.hookFailing = 0, 0, 0, 0
+	m.hookFailing = 0
 }
 
 // EndRun records when a run ended and whether its object converges.
@@ -152,7 +149,6 @@ func (m *Memories) EndRun(key queue.Key, of Remembered, conflict Conflict, now t
 func (m *Memories) SetChildren(of Remembered, children int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.children += children - of.common().children
 	of.common().children = children
 }
 
@@ -176,7 +172,6 @@ const minHookMessageAge = 30 * time.Second
 
 func (m *Memories) setResult(of *Memory, now Result, last *LastError) {
 	former := of.Result
-	m.failing += boolToInt(now.Failing) - boolToInt(former.Failing)
 	m.hookFailing += boolToInt(now.HookFailing) - boolToInt(former.HookFailing)
 	switch {
 	case !now.Failing:
@@ -201,7 +196,6 @@ func (m *Memories) SetPaused(of Remembered, paused bool) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.paused += boolToInt(paused) - boolToInt(c.paused)
 	c.paused = paused
 	return true
 }
@@ -259,7 +253,13 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h.Children, h.Paused, h.Failing, h.HookFailing = m.children, m.paused, m.failing, m.hookFailing
+	for _, known := range m.byKey {
+		c := known.common()
+		h.Children += c.children
+		h.Paused += boolToInt(c.paused)
+		h.Failing += boolToInt(c.Result.Failing)
+	}
+	h.HookFailing = m.hookFailing
 	h.Conflicting, h.ConflictMessage = len(m.conflicts), m.firstConflict()
 	h.LastError, h.HookMessage = m.lastError, m.lastHookError.Message
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// PhaseOf says what there is to do with a parent.
+// PhaseOf returns the phase of a parent.
 func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
 	return c.program.phaseOf(parent)
 }

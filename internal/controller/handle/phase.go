@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// PhaseOf says what there is to do with an object.
+// PhaseOf returns the phase of an object.
 func (c *Controller) PhaseOf(o *object.Object) controller.Phase {
 	return controller.PhaseOf(o, c.program.selects(o), c.program.hasFinalizer(o))
 }
