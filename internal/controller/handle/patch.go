@@ -72,15 +72,19 @@ func (r *run) patchObject(ctx context.Context, patch map[string]any, checkVersio
 	if _, metadata := patch["metadata"]; metadata && len(patch) == 1 {
 		part = "metadata"
 	}
-	return r.sendPatch(ctx, "patch", part, r.tools.Writer.Patch, patch, checkVersion)
+	return r.sendPatch(ctx, part, patch, checkVersion)
 }
+
+// statusPart is the part of the object that has requests of its own.
+const statusPart = "status"
 
 // sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
 // if another client has written the object.
-func (r *run) sendPatch(
-	ctx context.Context, what, part string,
-	send func(context.Context, object.Resource, *object.Object, []byte) (*object.Object, error), patch map[string]any, checkVersion bool,
-) error {
+func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
+	send, what := r.tools.Writer.Patch, "patch"
+	if part == statusPart {
+		send, what = r.tools.Writer.PatchStatus, "store the status of"
+	}
 	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
 	if err != nil {
 		return err

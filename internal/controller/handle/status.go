@@ -20,7 +20,7 @@ func (r *run) storeStatus(ctx context.Context, patch map[string]any, checkVersio
 	if reflect.DeepEqual(have, want) {
 		return nil, nil //nolint:nilnil // No change to write.
 	}
-	err := r.sendPatch(ctx, "store the status of", "status", r.tools.Writer.PatchStatus, map[string]any{"status": patch}, checkVersion)
+	err := r.sendPatch(ctx, statusPart, map[string]any{statusPart: patch}, checkVersion)
 	return want, err
 }
 
