@@ -45,18 +45,18 @@ func NewClient(name string, base *url.URL, transport http.RoundTripper, credenti
 // Name returns the name given to NewClient.
 func (c *client) Name() string { return c.name }
 
+// Several processes may have the same name, so each result gets that of the client.
+
 // Process implements model.Source.
-func (c *client) Process(ctx context.Context) (found model.Process, err error) {
-	err = c.get(ctx, pathProcess, nil, &found)
-	if err == nil {
-		found.Name = c.name
-	}
+func (c *client) Process(ctx context.Context) (model.Process, error) {
+	found, err := get[model.Process](ctx, c, pathProcess, arguments{})
+	found.Name = c.name
 	return found, err
 }
 
 // Controllers implements model.Source.
-func (c *client) Controllers(ctx context.Context) (found []model.Controller, err error) {
-	err = c.get(ctx, pathControllers, nil, &found)
+func (c *client) Controllers(ctx context.Context) ([]model.Controller, error) {
+	found, err := get[[]model.Controller](ctx, c, pathControllers, arguments{})
 	for i := range found {
 		found[i].Process = c.name
 	}
@@ -64,34 +64,26 @@ func (c *client) Controllers(ctx context.Context) (found []model.Controller, err
 }
 
 // Objects implements model.Source.
-func (c *client) Objects(ctx context.Context, controller string, q model.Query) (found model.Page, err error) {
-	query, err := encodeParameter(q)
-	if err != nil {
-		return found, err
+func (c *client) Objects(ctx context.Context, controller string, q model.Query) (model.Page, error) {
+	found, err := get[model.Page](ctx, c, pathObjects, arguments{controller: controller, query: q})
+	for i := range found.Objects {
+		found.Objects[i].Process = c.name
 	}
-	err = c.get(ctx, pathObjects, urlValues(paramController, controller, paramQuery, query), &found)
-	c.setProcess(found.Objects)
 	return found, err
 }
 
 // States implements model.Source.
-func (c *client) States(ctx context.Context, ref object.Ref) (found []model.ObjectState, err error) {
-	wanted, err := encodeParameter(ref)
-	if err != nil {
-		return nil, err
+func (c *client) States(ctx context.Context, ref object.Ref) ([]model.ObjectState, error) {
+	found, err := get[[]model.ObjectState](ctx, c, pathAbout, arguments{ref: ref})
+	for i := range found {
+		found[i].Process = c.name
 	}
-	err = c.get(ctx, pathAbout, urlValues(paramRef, wanted), &found)
-	c.setProcess(found)
 	return found, err
 }
 
 // Runs implements model.Source.
-func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) (found []model.Run, err error) {
-	wanted, err := encodeParameter(ref)
-	if err != nil {
-		return nil, err
-	}
-	err = c.get(ctx, pathRuns, urlValues(paramRef, wanted, paramLimit, strconv.Itoa(limit)), &found)
+func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) ([]model.Run, error) {
+	found, err := get[[]model.Run](ctx, c, pathRuns, arguments{ref: ref, limit: limit})
 	for i := range found {
 		found[i].Process = c.name
 	}
@@ -99,31 +91,15 @@ func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) (found []m
 }
 
 // Run implements model.Source.
-func (c *client) Run(ctx context.Context, id uint64) (found model.Run, err error) {
-	err = c.get(ctx, pathRuns+"/"+strconv.FormatUint(id, 10), nil, &found)
-	if err == nil {
-		found.Process = c.name
-	}
+func (c *client) Run(ctx context.Context, id uint64) (model.Run, error) {
+	found, err := get[model.Run](ctx, c, pathRuns+"/"+strconv.FormatUint(id, 10), arguments{})
+	found.Process = c.name
 	return found, err
-}
-
-// setProcess sets the name of this client, because several processes may have the same
-// name.
-func (c *client) setProcess(states []model.ObjectState) {
-	for i := range states {
-		states[i].Process = c.name
-	}
 }
 
 // Plan implements model.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (found model.Plan, err error) {
-	wanted, err := encodeParameter(ref)
-	if err != nil {
-		return found, err
-	}
-	err = c.withTimeout(ctx, maxPlan+c.wait, func(ctx context.Context) error {
-		return c.call(ctx, http.MethodPost, pathPlan, urlValues(paramController, controller, paramRef, wanted), &found)
-	})
+	err = c.call(ctx, maxPlan+c.wait, http.MethodPost, pathPlan, arguments{controller: controller, ref: ref}, &found)
 	return found, err
 }
 
@@ -131,36 +107,33 @@ func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (f
 func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		var found revision
-		err := c.withTimeout(ctx, maxPoll+c.wait, func(ctx context.Context) error {
-			return c.call(ctx, http.MethodGet, pathRevision, urlValues(paramSince, strconv.FormatUint(since, 10)), &found)
-		})
+		err := c.call(ctx, maxPoll+c.wait, http.MethodGet, pathRevision, arguments{since: since}, &found)
 		if err != nil || found.Revision != since {
 			return found.Revision, err
 		}
 	}
 }
 
-func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
-	return c.withTimeout(ctx, c.wait, func(ctx context.Context) error {
-		return c.call(ctx, http.MethodGet, path, parameters, into)
-	})
+func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {
+	err = c.call(ctx, c.wait, http.MethodGet, path, a, &found)
+	return found, err
 }
 
-// withTimeout limits a request: a stopped process still accepts connections.
-func (c *client) withTimeout(ctx context.Context, limit time.Duration, exchange func(context.Context) error) error {
+// call sends a request with a timeout, since a stopped process still accepts connections.
+func (c *client) call(ctx context.Context, limit time.Duration, method, path string, a arguments, into any) error {
+	at := c.base.JoinPath(Prefix, path)
+	at.RawQuery = a.values().Encode()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := exchange(limited)
+	err := c.exchange(limited, method, at, into)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, limit, err)
 	}
 	return err
 }
 
-// call sends a request. If the token is rejected and there is a new one, it retries once.
-func (c *client) call(ctx context.Context, method, path string, parameters url.Values, into any) error {
-	at := c.base.JoinPath(Prefix, path)
-	at.RawQuery = parameters.Encode()
+// exchange sends a request. If the token is rejected and there is a new one, it retries once.
+func (c *client) exchange(ctx context.Context, method string, at *url.URL, into any) error {
 	token, err := c.token(ctx, "")
 	if err != nil {
 		return err
@@ -251,8 +224,3 @@ type remoteError struct {
 
 func (r remoteError) Error() string { return r.message }
 func (r remoteError) Unwrap() error { return r.kind }
-
-func encodeParameter(value any) (string, error) {
-	written, err := json.Marshal(value)
-	return string(written), err
-}

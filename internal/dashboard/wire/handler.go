@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // statusError is an error with its HTTP status and reason.
@@ -22,27 +21,23 @@ type statusError struct {
 func (r statusError) Unwrap() error { return r.error }
 
 // route handles a request.
-type route func(source model.Source, r *http.Request) (any, error)
+type route func(r *http.Request, a arguments) (any, error)
 
 // Handler serves a Source below Prefix, for requests that the Guard admits by their bearer
 // token.
 func Handler(source model.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
-	serve := func(pattern string, find route) {
+	for pattern, handle := range routes(source) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			response, err := find(source, r)
+			a, err := readArguments(r)
+			if err != nil {
+				writeResponse(w, nil, err)
+				return
+			}
+			response, err := handle(r, a)
 			writeResponse(w, response, err)
 		})
 	}
-	serve("GET "+Prefix+pathProcess, process)
-	serve("GET "+Prefix+pathControllers, controllers)
-	serve("GET "+Prefix+pathObjects, objects)
-	serve("GET "+Prefix+pathAbout, about)
-	serve("GET "+Prefix+pathRuns, runs)
-	serve("GET "+Prefix+pathRuns+"/{id}", run)
-	serve("POST "+Prefix+pathPlan, planRoute())
-	serve("GET "+Prefix+pathRevision, await)
-	serve("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r, guard); err != nil {
 			writeResponse(w, nil, err)
@@ -52,61 +47,36 @@ func Handler(source model.Source, guard Guard) http.Handler {
 	})
 }
 
-func process(source model.Source, r *http.Request) (any, error) {
-	return source.Process(r.Context())
-}
-
-func controllers(source model.Source, r *http.Request) (any, error) {
-	return source.Controllers(r.Context())
-}
-
-func objects(source model.Source, r *http.Request) (any, error) {
-	var q model.Query
-	if err := decodeParameter(r, paramQuery, &q); err != nil {
-		return nil, err
+// routes returns the methods of a Source by their patterns.
+func routes(source model.Source) map[string]route {
+	const get = "GET " + Prefix
+	return map[string]route{
+		get + pathProcess:     func(r *http.Request, _ arguments) (any, error) { return source.Process(r.Context()) },
+		get + pathControllers: func(r *http.Request, _ arguments) (any, error) { return source.Controllers(r.Context()) },
+		get + pathObjects: func(r *http.Request, a arguments) (any, error) {
+			return source.Objects(r.Context(), a.controller, a.query)
+		},
+		get + pathAbout: func(r *http.Request, a arguments) (any, error) { return source.States(r.Context(), a.ref) },
+		get + pathRuns:  func(r *http.Request, a arguments) (any, error) { return source.Runs(r.Context(), a.ref, a.limit) },
+		get + pathRuns + "/{id}": func(r *http.Request, _ arguments) (any, error) {
+			id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+			if err != nil {
+				return nil, badRequest(fmt.Errorf("run ID: %w", err))
+			}
+			return source.Run(r.Context(), id)
+		},
+		"POST " + Prefix + pathPlan: planRoute(source),
+		get + pathRevision: func(r *http.Request, a arguments) (any, error) {
+			return await(r.Context(), source, a.since)
+		},
+		"/": unknown,
 	}
-	if err := checkLimit(q.Limit); err != nil {
-		return nil, err
-	}
-	return source.Objects(r.Context(), r.FormValue(paramController), q)
-}
-
-func about(source model.Source, r *http.Request) (any, error) {
-	var ref object.Ref
-	if err := decodeParameter(r, paramRef, &ref); err != nil {
-		return nil, err
-	}
-	return source.States(r.Context(), ref)
-}
-
-func runs(source model.Source, r *http.Request) (any, error) {
-	var ref object.Ref
-	var limit int
-	if err := errors.Join(decodeParameter(r, paramRef, &ref), decodeParameter(r, paramLimit, &limit)); err != nil {
-		return nil, err
-	}
-	if err := checkLimit(limit); err != nil {
-		return nil, err
-	}
-	return source.Runs(r.Context(), ref, limit)
-}
-
-func run(source model.Source, r *http.Request) (any, error) {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-	if err != nil {
-		return nil, badRequest(fmt.Errorf("run ID: %w", err))
-	}
-	return source.Run(r.Context(), id)
 }
 
 // planRoute limits concurrent plans, because each calls hooks.
-func planRoute() route {
+func planRoute(source model.Source) route {
 	turns := make(chan struct{}, maxPlans)
-	return func(source model.Source, r *http.Request) (any, error) {
-		var ref object.Ref
-		if err := decodeParameter(r, paramRef, &ref); err != nil {
-			return nil, err
-		}
+	return func(r *http.Request, a arguments) (any, error) {
 		select {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
@@ -115,17 +85,13 @@ func planRoute() route {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
 		defer cancel()
-		return source.Plan(ctx, r.FormValue(paramController), ref)
+		return source.Plan(ctx, a.controller, a.ref)
 	}
 }
 
 // await responds once the revision changes, or after maxPoll.
-func await(source model.Source, r *http.Request) (any, error) {
-	var since uint64
-	if err := decodeParameter(r, paramSince, &since); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxPoll)
+func await(ctx context.Context, source model.Source, since uint64) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxPoll)
 	defer cancel()
 	now, err := source.Await(ctx, since)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -134,27 +100,8 @@ func await(source model.Source, r *http.Request) (any, error) {
 	return revision{now}, err
 }
 
-func unknown(_ model.Source, r *http.Request) (any, error) {
+func unknown(r *http.Request, _ arguments) (any, error) {
 	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s", r.Method, r.URL.Path, Prefix)}
-}
-
-// decodeParameter decodes a JSON parameter, if it is present.
-func decodeParameter(r *http.Request, name string, into any) error {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return badRequest(fmt.Errorf("parameter %s: %w", name, err))
-	}
-	return nil
-}
-
-func checkLimit(limit int) error {
-	if limit < 0 || limit > MaxLimit {
-		return badRequest(fmt.Errorf("limit %d must be between 0 and %d", limit, MaxLimit))
-	}
-	return nil
 }
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }

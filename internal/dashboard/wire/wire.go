@@ -7,8 +7,15 @@
 package wire
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/url"
+	"reflect"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Version is the version of paths and types.
@@ -36,6 +43,54 @@ const (
 	paramLimit      = "limit"
 	paramSince      = "since"
 )
+
+// arguments are the arguments of the methods of model.Source.
+type arguments struct {
+	controller string
+	ref        object.Ref
+	query      model.Query
+	limit      int
+	since      uint64
+}
+
+// encoded returns the parameters that are JSON.
+func (a *arguments) encoded() map[string]any {
+	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since}
+}
+
+// values returns the arguments as parameters of a request.
+func (a *arguments) values() url.Values {
+	values := url.Values{}
+	if a.controller != "" {
+		values.Set(paramController, a.controller)
+	}
+	for name, value := range a.encoded() {
+		if of := reflect.ValueOf(value).Elem(); !of.IsZero() {
+			text, _ := json.Marshal(value) //nolint:errchkjson // All of them can be encoded.
+			values.Set(name, string(text))
+		}
+	}
+	return values
+}
+
+// readArguments reads the parameters of a request.
+func readArguments(r *http.Request) (arguments, error) {
+	given := r.URL.Query()
+	a := arguments{controller: given.Get(paramController)}
+	for name, into := range a.encoded() {
+		if text := given.Get(name); text != "" {
+			if err := json.Unmarshal([]byte(text), into); err != nil {
+				return a, badRequest(fmt.Errorf("parameter %s: %w", name, err))
+			}
+		}
+	}
+	for _, limit := range []int{a.limit, a.query.Limit} {
+		if limit < 0 || limit > MaxLimit {
+			return a, badRequest(fmt.Errorf("limit %d must be between 0 and %d", limit, MaxLimit))
+		}
+	}
+	return a, nil
+}
 
 // The limits.
 const (
@@ -76,13 +131,4 @@ type errorBody struct {
 // revision is the response to Await.
 type revision struct {
 	Revision uint64 `json:"revision"`
-}
-
-// urlValues builds the parameters of a request.
-func urlValues(pairs ...string) url.Values {
-	values := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		values.Set(pairs[i], pairs[i+1])
-	}
-	return values
 }
