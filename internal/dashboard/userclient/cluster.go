@@ -11,13 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -41,8 +42,12 @@ type Cluster struct {
 	hangs   *hangDetector
 	kinds   *kindCache
 	schemas *schemaCache
-	clients *clientCache
-	serials atomic.Uint64
+
+	mu sync.Mutex
+	// clients are the Clients of the users seen last, by clientKey, serials their number.
+	clients *lru.Cache
+	serials uint64
+
 	// OnWrite, if set, is called after each write except dry runs. It must be set before the
 	// first use.
 	OnWrite func(user, verb string, ref object.Ref, err error, took time.Duration)
@@ -60,24 +65,28 @@ func New(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	process := requester{rest: own, hangs: newHangDetector(own)}
-	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process), clients: newClientCache()}, nil
+	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process), clients: lru.New(maxClients)}, nil
 }
 
 // As returns the Client of a user, from the cache if possible.
 func (c *Cluster) As(u User) (*Client, error) {
-	key := u.key()
-	if client := c.clients.get(key); client != nil {
-		return client, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client, known := c.clients.Get(u.key()); known {
+		return client.(*Client), nil //nolint:forcetypeassert // It holds nothing else.
 	}
-	client, err := rest.UnversionedRESTClientFor(c.configFor(u))
+	transport, err := rest.UnversionedRESTClientFor(c.configFor(u))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server as %s: %w", u.Name, err)
 	}
-	return c.clients.put(key, newClient(c, u, client)), nil
+	c.serials++
+	client := &Client{requester: requester{transport, c.hangs}, cluster: c, user: u, access: newAccessCache(), serial: c.serials}
+	c.clients.Add(u.key(), client)
+	return client, nil
 }
 
 // Drop removes a user and the token from the cache.
-func (c *Cluster) Drop(u User) { c.clients.drop(u.key()) }
+func (c *Cluster) Drop(u User) { c.clients.Remove(u.key()) }
 
 // configFor returns the REST configuration of a user.
 func (c *Cluster) configFor(u User) *rest.Config {
