@@ -50,8 +50,7 @@ func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string
 	if err != nil {
 		return err
 	}
-	reader := &reader{r.permissions.api}
-	g := &objectGetter{session: r, getFlags: f, controllerArg: args[0]}
+	g := &objectGetter{session: r, flags: f, controllerArg: args[0]}
 	if len(args) == 2 {
 		g.name = args[1]
 	}
@@ -60,17 +59,17 @@ func (p *program) allowDeletions(ctx context.Context, f *getFlags, args []string
 		return err
 	}
 	if declared := g.selected.Declared; g.name == "" && declared != nil && g.selected.HeldDeletions > 0 {
-		if err := reader.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.selected.AllowDeletions); err != nil {
+		if err := r.permissions.annotate(ctx, *declared, setpoint.AnnotationAllowDeletions, g.selected.AllowDeletions); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.stdout, "%s: %s allowed\n", clean(g.selected.Name), plural(g.selected.HeldDeletions, "deletion", "deletions"))
 		return nil
 	}
-	return p.allowEach(ctx, g, reader)
+	return g.allowEach(ctx)
 }
 
 // allowEach allows the held deletions of each parent.
-func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader) error {
+func (g *objectGetter) allowEach(ctx context.Context) error {
 	parents, _, err := g.objects(ctx)
 	if err != nil {
 		return err
@@ -80,20 +79,20 @@ func (p *program) allowEach(ctx context.Context, g *objectGetter, reader *reader
 		if parent.HeldDeletions == 0 {
 			continue
 		}
-		if err := reader.annotate(ctx, parent.Ref, setpoint.AnnotationAllowDeletions, parent.AllowDeletions); err != nil {
+		if err := g.permissions.annotate(ctx, parent.Ref, setpoint.AnnotationAllowDeletions, parent.AllowDeletions); err != nil {
 			return err
 		}
 		allowed++
-		fmt.Fprintf(p.stdout, "%s: %s allowed\n", clean(nameOf(parent.Ref)), plural(parent.HeldDeletions, "deletion", "deletions"))
+		fmt.Fprintf(g.stdout, "%s: %s allowed\n", clean(nameOf(parent.Ref)), plural(parent.HeldDeletions, "deletion", "deletions"))
 	}
 	if allowed == 0 {
-		fmt.Fprintf(p.stdout, "%s has no held deletions\n", clean(cmp.Or(g.name, g.selected.Name)))
+		fmt.Fprintf(g.stdout, "%s has no held deletions\n", clean(cmp.Or(g.name, g.selected.Name)))
 	}
 	return nil
 }
 
 // annotate sets an annotation on an object, with the user's permissions.
-func (r *reader) annotate(ctx context.Context, ref object.Ref, key, value string) error {
+func (r *permissions) annotate(ctx context.Context, ref object.Ref, key, value string) error {
 	metadata := map[string]any{"annotations": map[string]string{key: value}}
 	if ref.UID != "" {
 		metadata["uid"] = ref.UID

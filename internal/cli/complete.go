@@ -12,7 +12,6 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -22,7 +21,7 @@ const completeLimit = 2 * time.Second
 // completer completes arguments from the cluster, with the user's permissions. A shell
 // shows no errors, so what cannot be read is left out.
 type completer struct {
-	api *userclient.Client
+	*permissions
 	// namespace is the namespace of the objects.
 	namespace string
 }
@@ -40,7 +39,7 @@ func complete(cluster *clusterFlags, namespace *string, find func(completer, con
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		by := completer{api: perms.api, namespace: *namespace}
+		by := completer{permissions: perms, namespace: *namespace}
 		if by.namespace == "" {
 			by.namespace = found.Namespace
 		}
@@ -118,7 +117,7 @@ func (by completer) planArgs(ctx context.Context, args []string, word string) ([
 	if len(args) == 0 {
 		return withPrefix(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
 	}
-	kind, name, is, err := (&reader{by.api}).controllerArg(ctx, args[0])
+	kind, name, is, err := by.controllerArg(ctx, args[0])
 	if err != nil || !is {
 		return nil, cobra.ShellCompDirectiveDefault // The controller is in a file.
 	}

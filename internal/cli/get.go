@@ -87,7 +87,7 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 	if len(args) == 0 {
 		return r.getControllers(ctx)
 	}
-	g := objectGetter{session: r, getFlags: f, controllerArg: args[0]}
+	g := objectGetter{session: r, flags: f, controllerArg: args[0]}
 	if len(args) == 2 {
 		g.name = args[1]
 	}
@@ -230,7 +230,7 @@ func (r *session) controllerName(ctx context.Context, word string, run []running
 	if slices.ContainsFunc(run, isName) {
 		return word, nil // Names of controllers in Go programs contain a slash too.
 	}
-	kind, name, is, err := (&reader{r.permissions.api}).controllerArg(ctx, word)
+	kind, name, is, err := r.permissions.controllerArg(ctx, word)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return word, nil
@@ -267,12 +267,11 @@ func (r *session) getControllers(ctx context.Context) error {
 			return err
 		}
 		r.warnHidden(hidden)
-		isTable := r.output.Value == asTable || r.output.Value == asWide
-		none := len(all) == 0 && hidden == 0 && isTable
+		none := len(all) == 0 && hidden == 0 && r.isTable()
 		if none && !warned {
 			fmt.Fprintln(r.stderr, "No controllers found.")
 		}
-		if warned = none; len(all) == 0 && isTable {
+		if warned = none; len(all) == 0 && r.isTable() {
 			return nil
 		}
 		return r.show(t, rows, all)

@@ -16,7 +16,7 @@ import (
 // objectGetter lists the objects of a controller.
 type objectGetter struct {
 	*session
-	*getFlags
+	flags *getFlags
 	// controllerArg is the name given by the user, selected the controller it matched, and
 	// source the process that runs it.
 	controllerArg string
@@ -61,8 +61,8 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	for _, o := range objects {
 		rows = append(rows, rowOf(o, time.Now()))
 	}
-	switch isTable := g.session.output.Value == asTable || g.session.output.Value == asWide; {
-	case len(objects) == 0 && isTable:
+	switch {
+	case len(objects) == 0 && g.isTable():
 		g.warnNone(total)
 		return nil
 	case g.name != "":
@@ -73,10 +73,10 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 
 // showOne prints the objects of one name; a single one not as a list.
 func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) error {
-	if !t.started && len(objects) == 1 && (g.session.output.Value == asJSON || g.session.output.Value == asYAML) {
+	if !t.started && len(objects) == 1 && g.structured() {
 		t.started = true
 		t.changed(rows)
-		return encode(g.stdout, g.session.output.Value, objects[0])
+		return encode(g.stdout, g.output.Value, objects[0])
 	}
 	return g.show(t, rows, objects)
 }
@@ -87,7 +87,7 @@ func (g *objectGetter) warnNone(total int) {
 	if g.selected.AllReplicas {
 		has, verb = "has no matching reviews", "has reviews of"
 	}
-	namespaced := !g.everywhere && (g.selected.AllReplicas || g.query().Namespace != "")
+	namespaced := !g.flags.everywhere && (g.selected.AllReplicas || g.query().Namespace != "")
 	if namespaced {
 		where = "in namespace " + g.target.Namespace
 	}
@@ -102,14 +102,14 @@ func (g *objectGetter) warnNone(total int) {
 
 // query returns the filter of the list.
 func (g *objectGetter) query() model.Query {
-	q := model.Query{Text: strings.ToLower(g.text), Sort: g.sort.Value, Limit: pageSize}
+	q := model.Query{Text: strings.ToLower(g.flags.text), Sort: g.flags.sort.Value, Limit: pageSize}
 	for _, state := range model.States() {
-		if strings.EqualFold(string(state), g.state.Value) {
+		if strings.EqualFold(string(state), g.flags.state.Value) {
 			q.State = state
 		}
 	}
 	anyNamespaced := slices.ContainsFunc(g.selected.Kinds, func(k object.Kind) bool { return k.Namespaced })
-	if !g.everywhere && anyNamespaced {
+	if !g.flags.everywhere && anyNamespaced {
 		q.Namespace = g.target.Namespace
 	}
 	return q
@@ -196,7 +196,7 @@ func (g *objectGetter) refs(ctx context.Context) ([]object.Ref, error) {
 	var only object.Kind
 	if word, _, split := strings.Cut(g.name, "/"); split {
 		var err error
-		if only, err = (&reader{g.permissions.api}).kind(ctx, word); err != nil {
+		if only, err = g.permissions.kind(ctx, word); err != nil {
 			return nil, err
 		}
 	}
@@ -216,11 +216,11 @@ func (g *objectGetter) refs(ctx context.Context) ([]object.Ref, error) {
 
 func (g *objectGetter) headers() []string {
 	var head []string
-	if g.everywhere {
+	if g.flags.everywhere {
 		head = append(head, "NAMESPACE")
 	}
 	head = append(head, "NAME", "STATE", "CHILDREN", "NEXT RUN", "AGE", "ERROR")
-	if g.session.output.Value == asWide {
+	if g.output.Value == asWide {
 		head = slices.Insert(head, len(head)-1, "LAST RUN", "ATTEMPTS", "DELETING", "UID")
 	}
 	return head
@@ -232,7 +232,7 @@ func (g *objectGetter) row(c visibleState, now time.Time) row {
 		name = strings.ToLower(c.Kind.Kind) + "/" + name
 	}
 	var cells []string
-	if g.everywhere {
+	if g.flags.everywhere {
 		cells = append(cells, c.Namespace)
 	}
 	state := string(c.State)
@@ -240,7 +240,7 @@ func (g *objectGetter) row(c visibleState, now time.Time) row {
 		state += ",Deleting"
 	}
 	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(problemOf(c.ObjectState), maxErrorWidth))
-	if g.session.output.Value == asWide {
+	if g.output.Value == asWide {
 		cells[len(cells)-1] = problemOf(c.ObjectState)
 		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
 	}

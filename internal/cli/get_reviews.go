@@ -16,7 +16,7 @@ import (
 
 func (g *objectGetter) reviewHeaders() []string {
 	head := []string{"NAME", "REVIEW", "KEPT", "AGE", "MESSAGE"}
-	if g.everywhere {
+	if g.flags.everywhere {
 		head = append([]string{"NAMESPACE"}, head...)
 	}
 	return head
@@ -24,7 +24,7 @@ func (g *objectGetter) reviewHeaders() []string {
 
 func (g *objectGetter) reviewRow(c visibleState, now time.Time) row {
 	cells := []string{strings.ToLower(c.Kind.Kind) + "/" + c.Name, c.ReviewOutcome, strconv.Itoa(c.Reviews), ago(c.Ran, now), short(c.Error, maxErrorWidth)}
-	if g.everywhere {
+	if g.flags.everywhere {
 		cells = append([]string{c.Namespace}, cells...)
 	}
 	return row{
@@ -36,7 +36,7 @@ func (g *objectGetter) reviewRow(c visibleState, now time.Time) row {
 // reviewed returns the reviewed objects that the user may read, and their total number.
 func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error) {
 	q := g.query()
-	if !g.everywhere {
+	if !g.flags.everywhere {
 		q.Namespace = g.target.Namespace
 	}
 	all, hidden := []visibleState{}, 0

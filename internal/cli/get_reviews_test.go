@@ -52,7 +52,7 @@ func TestGetReviews(t *testing.T) {
 			sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute),
 			permissions: &permissions{accessReviewer: allowedVerbs{"list pods in ", "get pods in shop", "get pods in other"}},
 		}
-		g := objectGetter{session: r, getFlags: flags, controllerArg: "policy", name: name, selected: model.Controller{Name: "policy", AllReplicas: true}, source: source}
+		g := objectGetter{session: r, flags: flags, controllerArg: "policy", name: name, selected: model.Controller{Name: "policy", AllReplicas: true}, source: source}
 		if err := g.showAll(t.Context(), &table{}); err != nil {
 			t.Fatal(err)
 		}
@@ -80,10 +80,10 @@ func TestGetReviews(t *testing.T) {
 func TestGetNone(t *testing.T) {
 	var stderr strings.Builder
 	flags := newGetFlags()
-	g := objectGetter{session: &session{program: &program{stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: "shop"}}, getFlags: flags}
+	g := objectGetter{session: &session{program: &program{stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: "shop"}}, flags: flags}
 	g.selected = model.Controller{Name: "teams", Kinds: []object.Kind{team().Kind}}
 	g.warnNone(8)
-	g.everywhere = true
+	g.flags.everywhere = true
 	g.warnNone(8)
 	const want = "teams has no matching objects in namespace shop. It manages 8 objects in total; use -A for all namespaces.\n" +
 		"teams has no matching objects in any namespace. It manages 8 objects in total.\n"

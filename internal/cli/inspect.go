@@ -40,6 +40,10 @@ const (
 	asName  = "name"
 )
 
+// structured reports whether the output is JSON or YAML, isTable whether it is a table.
+func (f *readFlags) structured() bool { return f.output.Value == asJSON || f.output.Value == asYAML }
+func (f *readFlags) isTable() bool    { return f.output.Value == asTable || f.output.Value == asWide }
+
 // discoveryHelp explains how the commands find processes.
 const discoveryHelp = `The command reads the processes that run controllers. It finds those of 'setpoint dev' by
 their kubeconfig, and those in pods by their Leases. It connects to a pod by port-forward

@@ -14,7 +14,7 @@ import (
 
 // kind resolves a kind as kubectl does, by discovery. A word that several groups serve is
 // rejected.
-func (r *reader) kind(ctx context.Context, word string) (object.Kind, error) {
+func (r *permissions) kind(ctx context.Context, word string) (object.Kind, error) {
 	kind, err := r.api.Kind(ctx, word)
 	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, usageError{err}
@@ -47,7 +47,7 @@ func controllerKind(kind object.Kind) (compile.Kind, bool) {
 
 // controllerArg resolves KIND/NAME of a controller. It returns false if the kind is not one
 // of controllers.
-func (r *reader) controllerArg(ctx context.Context, arg string) (kind compile.Kind, name string, is bool, err error) {
+func (r *permissions) controllerArg(ctx context.Context, arg string) (kind compile.Kind, name string, is bool, err error) {
 	word, name, split := strings.Cut(arg, "/")
 	if !split {
 		return kind, arg, false, nil

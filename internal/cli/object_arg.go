@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,22 +19,27 @@ with ".GROUP" or ".VERSION.GROUP". A name that several groups serve needs the gr
 unlike kubectl, Setpoint does not pick one.
 `
 
-// reader reads objects with the user's permissions.
-type reader struct{ api *userclient.Client }
-
 // openObject opens the session of a command about one object.
-func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, *reader, object.Ref, error) {
+func (f *readFlags) openObject(ctx context.Context, p *program, args []string) (*session, object.Ref, error) {
 	r, err := f.open(ctx, p)
 	if err != nil {
-		return nil, nil, object.Ref{}, err
+		return nil, object.Ref{}, err
 	}
-	reader := &reader{r.permissions.api}
 	kind, name, err := parseObject(args)
 	if err != nil {
-		return nil, nil, object.Ref{}, err
+		return nil, object.Ref{}, err
 	}
-	ref, err := reader.find(ctx, kind, name, r.target.Namespace)
-	return r, reader, ref, err
+	ref, err := r.permissions.find(ctx, kind, name, r.target.Namespace)
+	return r, ref, err
+}
+
+// objectArgs checks that the arguments name one object.
+func objectArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError{errors.New("no object given; use KIND/NAME")}
+	}
+	_, _, err := parseObject(args)
+	return err
 }
 
 // parseObject splits KIND/NAME, or KIND NAME.
@@ -51,7 +56,7 @@ func parseObject(args []string) (kind, name string, err error) {
 }
 
 // find resolves KIND/NAME to an object.
-func (r *reader) find(ctx context.Context, word, name, namespace string) (object.Ref, error) {
+func (r *permissions) find(ctx context.Context, word, name, namespace string) (object.Ref, error) {
 	kind, err := r.kind(ctx, word)
 	if err != nil {
 		return object.Ref{}, err
@@ -64,7 +69,7 @@ func (r *reader) find(ctx context.Context, word, name, namespace string) (object
 }
 
 // read returns an object, or nil if it does not exist.
-func (r *reader) read(ctx context.Context, ref object.Ref) (*object.Object, error) {
+func (r *permissions) read(ctx context.Context, ref object.Ref) (*object.Object, error) {
 	stored, err := r.api.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"time"
@@ -137,9 +136,8 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	if err != nil {
 		return o, err
 	}
-	reader := &reader{perms.api}
 	if len(args) > 0 {
-		stored, err := reader.controllerOf(ctx, h, args[0])
+		stored, err := perms.controllerOf(ctx, h, args[0])
 		if err != nil {
 			return o, err
 		}
@@ -150,7 +148,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
 		return o, usageError{errors.New("no controller given; use compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
 	}
-	if o.Selection.Names, err = reader.named(ctx, args); err != nil {
+	if o.Selection.Names, err = perms.named(ctx, args); err != nil {
 		return o, err
 	}
 	o.Selection.Manifests, o.Selection.Namespace = objects, namespace
@@ -164,10 +162,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 
 func (f *planFlags) write(p *program, report dryrun.Report) error {
 	if f.output.Value == "json" {
-		encoder := json.NewEncoder(p.stdout)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return encode(p.stdout, asJSON, report)
 	}
 	return report.WriteText(p.stdout, dryrun.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
 }

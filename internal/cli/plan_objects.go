@@ -43,7 +43,7 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 
 // controllerOf returns the controller that an argument names, or nil if it names something
 // else.
-func (r *reader) controllerOf(ctx context.Context, h *manager.Manager, arg string) (*object.Object, error) {
+func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if err != nil || !is {
 		return nil, err
@@ -59,7 +59,7 @@ func (r *reader) controllerOf(ctx context.Context, h *manager.Manager, arg strin
 }
 
 // named returns the objects that arguments name.
-func (r *reader) named(ctx context.Context, args []string) (all []dryrun.ObjectName, err error) {
+func (r *permissions) named(ctx context.Context, args []string) (all []dryrun.ObjectName, err error) {
 	for _, arg := range args {
 		word, name, split := strings.Cut(arg, "/")
 		if !split {

@@ -32,13 +32,7 @@ those of Kubernetes, such as the ReplicaSets and Pods of a Deployment.
 		Example: `  setpoint tree team/red -n shop
   setpoint tree team/red -o json
   setpoint tree team/red -w`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("no object given; use KIND/NAME")}
-			}
-			_, _, err := parseObject(args)
-			return err
-		},
+		Args:              objectArgs,
 		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
 		RunE:              func(c *cobra.Command, args []string) error { return p.tree(c.Context(), f, args) },
 	}
@@ -47,18 +41,18 @@ those of Kubernetes, such as the ReplicaSets and Pods of a Deployment.
 }
 
 func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
-	r, reader, ref, err := f.openObject(ctx, p, args)
+	r, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
 		return err
 	}
 	last := ""
 	return r.follow(ctx, func(ctx context.Context) error {
-		root, err := r.buildTree(ctx, reader, ref)
+		root, err := r.buildTree(ctx, ref)
 		if err != nil {
 			return err
 		}
 		var text strings.Builder
-		if f.output.Value == asJSON || f.output.Value == asYAML {
+		if f.structured() {
 			err = encode(&text, f.output.Value, root)
 		} else {
 			err = r.draw(&text, root, time.Now())
@@ -83,8 +77,8 @@ const (
 )
 
 // buildTree returns the owner tree of an object.
-func (r *session) buildTree(ctx context.Context, reader *reader, ref object.Ref) (*ownertree.Node, error) {
-	stored, err := reader.read(ctx, ref)
+func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Node, error) {
+	stored, err := r.permissions.read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,13 +40,7 @@ first of them, which has the cause.
   setpoint why team/red --runs 1 --full     # with complete requests and responses
   setpoint why team/red -w                  # watch for new runs
   setpoint why team/red -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("no object given; use KIND/NAME")}
-			}
-			_, _, err := parseObject(args)
-			return err
-		},
+		Args:              objectArgs,
 		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
 		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
 	}
@@ -61,18 +54,17 @@ func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
 	if f.runs < 1 {
 		return usageError{fmt.Errorf("--runs must be at least 1, not %d", f.runs)}
 	}
-	r, reader, ref, err := f.openObject(ctx, p, args)
+	r, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
 		return err
 	}
-	w := &explainer{session: r, reader: reader, ref: ref, runs: f.runs, full: f.full}
+	w := &explainer{session: r, ref: ref, runs: f.runs, full: f.full}
 	return r.follow(ctx, w.show)
 }
 
 // explainer explains one object.
 type explainer struct {
 	*session
-	*reader
 	ref  object.Ref
 	runs int
 	full bool
@@ -123,7 +115,7 @@ func runKey(r *model.Run) string {
 // collect reads the object from the API server, which checks that the user may see it, and
 // its history from the processes.
 func (w *explainer) collect(ctx context.Context) (explanation, error) {
-	stored, err := w.read(ctx, w.ref)
+	stored, err := w.permissions.read(ctx, w.ref)
 	if err != nil {
 		return explanation{}, err
 	}
@@ -191,9 +183,6 @@ func (a *explanation) dropStandbys() {
 		a.Caveats = nil
 	}
 }
-
-// structured reports whether the output is JSON or YAML.
-func (w *explainer) structured() bool { return w.output.Value == asJSON || w.output.Value == asYAML }
 
 // entries returns the latest entries that are not printed yet, newest last. The runs are
 // newest first.
@@ -380,7 +369,7 @@ func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *ob
 			break
 		}
 		word := strings.TrimSuffix(strings.ToLower(owner.Kind)+"."+object.GroupOf(owner.APIVersion), ".")
-		ref, err := w.find(ctx, word, owner.Name, w.ref.Namespace)
+		ref, err := w.permissions.find(ctx, word, owner.Name, w.ref.Namespace)
 		if err != nil {
 			break
 		}
@@ -391,7 +380,7 @@ func (w *explainer) managedOwner(ctx context.Context, stored *object.Object) *ob
 		if err == nil && len(states) > 0 {
 			return &ref
 		}
-		if stored, err = w.read(ctx, ref); err != nil || stored == nil {
+		if stored, err = w.permissions.read(ctx, ref); err != nil || stored == nil {
 			break
 		}
 	}
