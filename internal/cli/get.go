@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ type getFlags struct {
 }
 
 // table returns a table for the output of the command.
-func (r *session) table(head []string) *table {
-	t := &table{headers: head, color: wantsColor(r.stdout), noHeaders: r.noHeaders}
+func (r *session) table() *table {
+	t := &table{color: wantsColor(r.stdout), noHeaders: r.noHeaders}
 	if r.output.Value == asTable {
 		t.width = terminalWidth(r.stdout)
 	}
@@ -248,7 +249,7 @@ func matchesController(word string, c model.Controller) bool {
 }
 
 func (r *session) getControllers(ctx context.Context) error {
-	t := r.table(r.controllerHeaders())
+	t := r.table()
 	warned := false
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
@@ -260,8 +261,8 @@ func (r *session) getControllers(ctx context.Context) error {
 		for _, c := range all {
 			rows = append(rows, r.controllerRow(c, time.Now()))
 		}
-		if r.output.Value == asTable {
-			abbreviate(rows, t.headers, all, terminalWidth(r.stdout))
+		if r.output.Value == asTable && len(rows) > 0 {
+			abbreviate(rows, rows[0].headers, all, terminalWidth(r.stdout))
 		}
 		if err := r.permissions.takeErr(); err != nil {
 			return err
@@ -288,10 +289,11 @@ func (r *session) warnHidden(hidden int) {
 		plural(hidden, "controller is", "controllers are")))
 }
 
-// show prints all rows the first time, then those that have changed.
+// show prints all rows, of which tables have at least one, the first time, then those that have changed.
 func (r *session) show(t *table, rows []row, all any) error {
 	switch r.output.Value {
 	case asTable, asWide:
+		t.headers = rows[0].headers
 		return t.write(r.stdout, rows)
 	case asName:
 		for _, each := range t.changed(rows) {
@@ -313,48 +315,53 @@ func (r *session) show(t *table, rows []row, all any) error {
 	return nil
 }
 
-func (r *session) controllerHeaders() []string {
-	head := []string{"NAME", "READY", "OBJECTS", "FAILING", "SUSPENDED", "QUEUE", "LAST ERROR"}
-	if r.output.Value == asWide {
-		head = []string{"NAME", "PROCESS", "READY", "KINDS", "CHILDREN", "OBJECTS", "FAILING", "CONFLICTING", "PAUSED", "SUSPENDED", "QUEUE", "BACKOFF", "LAST ERROR"}
+func (r *session) controllerRow(c model.Controller, now time.Time) row {
+	number := strconv.Itoa
+	last := lastError(&c, now)
+	shown := last
+	if r.output.Value != asWide {
+		shown = short(last, 100)
 	}
-	return head
+	headers, cells := r.columns(
+		column{header: "NAME", cell: c.Name},
+		column{header: "PROCESS", cell: c.Process, wide: true},
+		column{header: "READY", cell: readiness(&c)},
+		column{header: "KINDS", cell: kindNames(c.Kinds), wide: true},
+		column{header: "CHILDREN", cell: number(c.Owned), wide: true},
+		column{header: "OBJECTS", cell: number(c.Objects)},
+		column{header: "FAILING", cell: number(c.Failing)},
+		column{header: "CONFLICTING", cell: number(c.Conflicting), wide: true},
+		column{header: "PAUSED", cell: number(c.Paused), wide: true},
+		column{header: "SUSPENDED", cell: strconv.FormatBool(c.Suspended)},
+		column{header: "QUEUE", cell: number(c.Queue.Queued)},
+		column{header: "BACKOFF", cell: number(c.Queue.BackingOff), wide: true},
+		column{header: "LAST ERROR", cell: shown},
+	)
+	same := strings.Join(cells[:len(cells)-1], "\t") + c.Refusal()
+	if c.Last != nil && last != "" {
+		same += c.Last.Object + c.Last.Message
+	}
+	return row{headers: headers, cells: cells, version: same, key: c.Process + "\t" + c.Name, value: c, name: c.Name}
 }
 
-func (r *session) controllerRow(c model.Controller, now time.Time) row {
-	last, refused := "", c.Refusal()
-	switch f := c.Last; {
-	case refused != "":
-		last = refused
-	case f != nil && (c.Failing > 0 || c.Ready().Status != "True"):
-		last = fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
+// lastError returns why a controller is not accepted, or its latest failure if that matters now.
+func lastError(c *model.Controller, now time.Time) string {
+	if f := c.Last; c.Refusal() == "" && f != nil && (c.Failing > 0 || c.Ready().Status != "True") {
+		return fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
 	}
-	ready := c.Ready().Status
-	if ready == "" {
-		ready = "Unknown"
-	}
+	return c.Refusal()
+}
+
+// readiness returns the condition Ready of a controller, and the deletions that it holds.
+func readiness(c *model.Controller) string {
+	ready := cmp.Or(c.Ready().Status, "Unknown")
 	if ready != "True" && c.Ready().Reason != "" {
 		ready += " (" + c.Ready().Reason + ")"
 	}
 	if c.HeldDeletions > 0 {
 		ready += " (" + plural(c.HeldDeletions, "deletion", "deletions") + " held)"
 	}
-	suspended := strconv.FormatBool(c.Suspended)
-	number := strconv.Itoa
-	cells := []string{c.Name, ready, number(c.Objects), number(c.Failing), suspended, number(c.Queue.Queued), last}
-	if r.output.Value == asWide {
-		cells = []string{
-			c.Name, c.Process, ready, kindNames(c.Kinds), number(c.Owned), number(c.Objects), number(c.Failing), number(c.Conflicting),
-			number(c.Paused), suspended, number(c.Queue.Queued), number(c.Queue.BackingOff), last,
-		}
-	} else {
-		cells[6] = short(last, 100)
-	}
-	same := strings.Join(cells[:len(cells)-1], "\t") + refused
-	if c.Last != nil && last != "" {
-		same += c.Last.Object + c.Last.Message
-	}
-	return row{cells: cells, version: same, key: c.Process + "\t" + c.Name, value: c, name: c.Name}
+	return ready
 }
 
 // failureLine returns the message of a failure, with its object if that is known.

@@ -35,7 +35,7 @@ const maxErrorWidth = 120
 const pageSize = 1000
 
 func (g *objectGetter) run(ctx context.Context) error {
-	t := g.table(nil)
+	t := g.table()
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
 		// While watching, another process may take over the controller.
@@ -49,9 +49,8 @@ func (g *objectGetter) run(ctx context.Context) error {
 // showAll prints the current objects.
 func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	list, rowOf := g.objects, g.row
-	t.headers = g.headers()
 	if g.selected.AllReplicas {
-		list, rowOf, t.headers = g.reviewed, g.reviewRow, g.reviewHeaders()
+		list, rowOf = g.reviewed, g.reviewRow
 	}
 	objects, total, err := list(ctx)
 	if err != nil {
@@ -127,6 +126,11 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 	}
 	g.warn(kinds)
 	q.ReadableKinds = model.Readable(g.selected.Children, q.Namespace, g.permissions.canRead(ctx))
+	return g.list(ctx, q, func(c *model.ObjectState) bool { return containsKind(kinds, c.Kind) })
+}
+
+// list returns the objects of all pages that are visible, and the total number of objects.
+func (g *objectGetter) list(ctx context.Context, q model.Query, visible func(*model.ObjectState) bool) ([]visibleState, int, error) {
 	all := []visibleState{}
 	for {
 		page, err := g.source.Objects(ctx, g.selected.Name, q)
@@ -134,7 +138,7 @@ func (g *objectGetter) objects(ctx context.Context) ([]visibleState, int, error)
 			return nil, 0, err
 		}
 		for _, state := range page.Objects {
-			if containsKind(kinds, state.Kind) {
+			if visible(&state) {
 				all = append(all, g.permissions.state(ctx, state))
 			}
 		}
@@ -214,39 +218,42 @@ func (g *objectGetter) refs(ctx context.Context) ([]object.Ref, error) {
 	return all, nil
 }
 
-func (g *objectGetter) headers() []string {
-	var head []string
-	if g.flags.everywhere {
-		head = append(head, "NAMESPACE")
-	}
-	head = append(head, "NAME", "STATE", "CHILDREN", "NEXT RUN", "AGE", "ERROR")
-	if g.output.Value == asWide {
-		head = slices.Insert(head, len(head)-1, "LAST RUN", "ATTEMPTS", "DELETING", "UID")
-	}
-	return head
-}
-
 func (g *objectGetter) row(c visibleState, now time.Time) row {
 	name := c.Name
 	if len(g.selected.Kinds) > 1 {
 		name = strings.ToLower(c.Kind.Kind) + "/" + name
 	}
-	var cells []string
-	if g.flags.everywhere {
-		cells = append(cells, c.Namespace)
-	}
 	state := string(c.State)
 	if c.Deleting {
 		state += ",Deleting"
 	}
-	cells = append(cells, name, state, strconv.Itoa(c.Children), in(c.Next, now), ago(c.Created, now), short(problemOf(c.ObjectState), maxErrorWidth))
-	if g.output.Value == asWide {
-		cells[len(cells)-1] = problemOf(c.ObjectState)
-		cells = slices.Insert(cells, len(cells)-1, ago(c.Ran, now), strconv.Itoa(c.Attempts), strconv.FormatBool(c.Deleting), c.UID)
+	problem := problemOf(c.ObjectState)
+	if g.output.Value != asWide {
+		problem = short(problem, maxErrorWidth)
 	}
+	headers, cells := g.columns(c.Namespace,
+		column{header: "NAME", cell: name},
+		column{header: "STATE", cell: state},
+		column{header: "CHILDREN", cell: strconv.Itoa(c.Children)},
+		column{header: "NEXT RUN", cell: in(c.Next, now)},
+		column{header: "AGE", cell: ago(c.Created, now)},
+		column{header: "LAST RUN", cell: ago(c.Ran, now), wide: true},
+		column{header: "ATTEMPTS", cell: strconv.Itoa(c.Attempts), wide: true},
+		column{header: "DELETING", cell: strconv.FormatBool(c.Deleting), wide: true},
+		column{header: "UID", cell: c.UID, wide: true},
+		column{header: "ERROR", cell: problem},
+	)
 	return row{
-		cells: cells, value: c, name: nameArg(c.Ref),
+		headers: headers, cells: cells, value: c, name: nameArg(c.Ref),
 		key:     cmp.Or(c.UID, c.Kind.Kind+"/"+c.Namespace+"/"+c.Name),
 		version: fmt.Sprint(state, c.Error, c.Conflict, c.Children, c.Deleting, c.Name),
 	}
+}
+
+// columns returns the headers and cells, with the namespace if objects of several are listed.
+func (g *objectGetter) columns(namespace string, all ...column) (headers, cells []string) {
+	if g.flags.everywhere {
+		all = slices.Insert(all, 0, column{header: "NAMESPACE", cell: namespace})
+	}
+	return g.readFlags.columns(all...)
 }

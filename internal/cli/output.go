@@ -22,9 +22,25 @@ func clean(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(diff.EscapeInvisible(strings.ToValidUTF8(text, "�")))
 }
 
+// column is a cell with the header of its column; wide columns are for -o wide.
+type column struct {
+	header, cell string
+	wide         bool
+}
+
+// columns returns the headers and cells for the output format.
+func (f *readFlags) columns(all ...column) (headers, cells []string) {
+	for _, c := range all {
+		if !c.wide || f.output.Value == asWide {
+			headers, cells = append(headers, c.header), append(cells, c.cell)
+		}
+	}
+	return headers, cells
+}
+
 // row is one row of a table.
 type row struct {
-	cells []string
+	headers, cells []string
 	// version changes if the row does, ignoring ages and other relative times.
 	version string
 	// key identifies the object of the row, value is the object.
