@@ -73,7 +73,7 @@ func TestInspectProcessInPod(t *testing.T) {
 	}
 	c.attackInspection(t, may)
 	out, err := setpoint(unread, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "you do not have permission to get the Secret shop/setpoint-inspect") {
+	if err == nil || !strings.Contains(out, "get the Secret shop/setpoint-inspect with the token of the inspect endpoint: secrets") {
 		t.Errorf("who may forward ports, and not get the Secret: %v\n%s", err, out)
 	}
 	out, err = setpoint(may, "get", "--pod", "shop/setpoint-0:1")
@@ -81,11 +81,11 @@ func TestInspectProcessInPod(t *testing.T) {
 		t.Errorf("at another port: %v\n%s", err, out)
 	}
 	out, err = setpoint(mayNot, "get", "-N", "shop")
-	if err == nil || !strings.Contains(out, "you do not have permission to create pods/portforward in namespace shop") {
+	if err == nil || !strings.Contains(out, "cannot create resource \"pods/portforward\"") {
 		t.Errorf("who may not: %v\n%s", err, out)
 	}
 	out, err = setpoint(mayNot, "get", "-N", "default")
-	if err == nil || !strings.Contains(out, "you do not have permission to list leases.coordination.k8s.io in all namespaces or in namespace default") {
+	if err == nil || !strings.Contains(out, "cannot list resource \"leases\"") {
 		t.Errorf("who may not list: %v\n%s", err, out)
 	}
 }

@@ -210,8 +210,8 @@ func (l *lookup) err() error {
 		}
 		return errorWithHint{fmt.Errorf("controller %q is ambiguous", l.word), "use one of " + clean(strings.Join(names, ", ")) + "; --process selects a process"}
 	case l.hidden > 0:
-		hint := fmt.Sprintf("there %s, and %d that you may not see; -n NAMESPACE finds those whose objects you may list there", thereAre(l.known), l.hidden)
-		return errorWithHint{fmt.Errorf("no controller %q that you may see", l.word), hint}
+		hint := fmt.Sprintf("there %s, and %d that you cannot get; -n NAMESPACE finds those whose objects you can list there", thereAre(l.known), l.hidden)
+		return errorWithHint{fmt.Errorf("no controller %q that you can get", l.word), hint}
 	}
 	return errorWithHint{fmt.Errorf("no controller %q", l.word), "there " + thereAre(l.known)}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -156,7 +157,7 @@ func (g *objectGetter) warn(listable []object.Kind) {
 		return
 	}
 	g.warnedHidden = true
-	fmt.Fprintf(g.stderr, "warning: skipped %s: you may not list them\n", clean(kindNames(left)))
+	fmt.Fprintf(g.stderr, "warning: skipped %s: you cannot list them\n", clean(kindNames(left)))
 }
 
 // named returns the objects with that name, of any kind or of the one before the slash.
@@ -169,7 +170,7 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	}
 	for _, ref := range refs {
 		if !g.permissions.can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
-			refused = errorWithHint{fmt.Errorf("you may not see %s", nameOf(ref)), "you need permission to get " + clean(kindNames([]object.Kind{ref.Kind}))}
+			refused = userclient.Permission{Verb: "get", Resource: ref.Plural, Group: ref.Group, Namespace: ref.Namespace}.Forbidden(ref.Name)
 			continue
 		}
 		states, err := g.source.States(ctx, ref)

@@ -47,7 +47,7 @@ func (g *objectGetter) reviewed(ctx context.Context) ([]visibleState, int, error
 	})
 	if hidden > 0 && !g.warnedHidden {
 		g.warnedHidden = true
-		fmt.Fprintf(g.stderr, "warning: %s hidden: you may not get them\n", plural(hidden, "reviewed object is", "reviewed objects are"))
+		fmt.Fprintf(g.stderr, "warning: %s hidden: you cannot get them\n", plural(hidden, "reviewed object is", "reviewed objects are"))
 	}
 	return all, total, err
 }

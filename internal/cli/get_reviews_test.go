@@ -58,7 +58,7 @@ func TestGetReviews(t *testing.T) {
 		}
 		return stdout.String(), stderr.String()
 	}
-	const hidden = "warning: 1 reviewed object is hidden: you may not get them\n"
+	const hidden = "warning: 1 reviewed object is hidden: you cannot get them\n"
 	for _, c := range []struct {
 		everywhere      bool
 		namespace, name string

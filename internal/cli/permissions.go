@@ -138,7 +138,7 @@ type visibleState struct {
 }
 
 // hiddenCount returns the note about hidden children.
-func hiddenCount(n int) string { return fmt.Sprintf("and %d that you may not see", n) }
+func hiddenCount(n int) string { return fmt.Sprintf("and %d that you cannot get", n) }
 
 // controllers returns the visible controllers, redacted, and the number of hidden ones.
 func (r *permissions) controllers(ctx context.Context, all []model.Controller) (seen []model.Controller, hidden int) {
@@ -166,7 +166,7 @@ func (r *permissions) canSeeAny(ctx context.Context, kinds []object.Kind, namesp
 // listable returns the kinds that the user may list in a namespace, or in all if it is "".
 // It is an error if there are none.
 func (r *permissions) listable(ctx context.Context, kinds []object.Kind, namespace string) (found []object.Kind, err error) {
-	var missing []string
+	var missing []error
 	for _, kind := range kinds {
 		where := ""
 		if kind.Namespaced {
@@ -176,7 +176,7 @@ func (r *permissions) listable(ctx context.Context, kinds []object.Kind, namespa
 			found = append(found, kind)
 			continue
 		}
-		missing = append(missing, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.String())
+		missing = append(missing, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.Forbidden(""))
 	}
 	if err := r.takeErr(); err != nil {
 		return nil, err
@@ -184,8 +184,7 @@ func (r *permissions) listable(ctx context.Context, kinds []object.Kind, namespa
 	if len(found) > 0 || len(missing) == 0 {
 		return found, nil
 	}
-	err = fmt.Errorf("you may not %s", clean(strings.Join(missing, ", or ")))
-	return nil, errorWithHint{err, "-n selects a namespace in which you may list objects"}
+	return nil, errorWithHint{errors.Join(missing...), "-n selects a namespace in which you can list objects"}
 }
 
 // containsKind reports whether kinds contains the kind.

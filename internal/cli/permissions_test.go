@@ -100,8 +100,8 @@ func TestListNeedsAccess(t *testing.T) {
 	}{
 		{allowedVerbs{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
 		{allowedVerbs{"list teams in shop"}, "shop", 1, ""},
-		{allowedVerbs{"list teams in shop"}, "", 0, "list teams.example.com at the cluster scope"},
-		{allowedVerbs{"get teams in shop"}, "shop", 0, "list teams.example.com in namespace shop, or list pods in namespace shop"},
+		{allowedVerbs{"list teams in shop"}, "", 0, `cannot list resource "teams" in API group "example.com" at the cluster scope`},
+		{allowedVerbs{"get teams in shop"}, "shop", 0, `pods is forbidden: cannot list resource "pods" in API group "" in the namespace "shop"`},
 	} {
 		got, err := (&permissions{accessReviewer: test.of}).listable(t.Context(), both, test.namespace)
 		if len(got) != test.want || (err != nil) != (test.missing != "") {
@@ -146,9 +146,9 @@ func TestHiddenControllersAreNotFound(t *testing.T) {
 		{allowedVerbs{"list teams in "}, "teams", "", true, ""},
 		{allowedVerbs{"list teams in shop"}, "teams", "", true, ""},
 		{allowedVerbs{"get teams in shop"}, "teams", "red", true, ""},
-		{allowedVerbs{"get teams in shop"}, "teams", "", false, "that you may see: there are none, and 2 that you may not see"},
-		{allowedVerbs{"list teams in other"}, "teams", "red", false, "that you may see: there are none, and 2 that you may not see"},
-		{allowedVerbs{"list teams in "}, "nonsense", "", false, "that you may see: there are example/teams, and 1 that you may not see"},
+		{allowedVerbs{"get teams in shop"}, "teams", "", false, "that you can get: there are none, and 2 that you cannot get"},
+		{allowedVerbs{"list teams in other"}, "teams", "red", false, "that you can get: there are none, and 2 that you cannot get"},
+		{allowedVerbs{"list teams in "}, "nonsense", "", false, "that you can get: there are example/teams, and 1 that you cannot get"},
 		{allowedVerbs{"list teams in ", "list pods in "}, "nonsense", "", false, `"nonsense": there are example/teams, example/secrets`},
 	} {
 		r := &session{program: &program{stderr: io.Discard}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Second), permissions: &permissions{accessReviewer: test.of}}

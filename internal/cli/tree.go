@@ -141,7 +141,7 @@ func (r *session) warnMissing(missing []error) error {
 		case errors.Is(why, userclient.ErrUnreachable):
 			return why
 		case apierrors.IsForbidden(why) && errors.As(why, &list):
-			why = fmt.Errorf("skipped %s in namespace %s: you may not list them", list.Plural, list.Namespace)
+			why = fmt.Errorf("skipped %s in namespace %s: you cannot list them", list.Plural, list.Namespace)
 		}
 		problems = append(problems, why)
 	}

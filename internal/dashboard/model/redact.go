@@ -9,7 +9,7 @@ import (
 )
 
 // redacted replaces what the reader may not read.
-const redacted = "you may not read these"
+const redacted = "you cannot get these"
 
 // Redact removes what the reader may not read from a run. In requests and responses objects
 // are reduced to their names; changes of their fields and errors of their writes are

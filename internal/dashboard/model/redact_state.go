@@ -6,9 +6,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// hiddenError replaces an error that may quote objects the reader may not read.
-const hiddenError = "you may not read what it says, for that is about "
-
 // RedactState removes errors that may quote objects of kinds the reader may not read. The
 // reader may read the object itself. Children are not redacted.
 //
@@ -21,7 +18,7 @@ func RedactState(objectState ObjectState, may func(kind object.Kind, namespace s
 	objectState.Fault = nil
 	for _, text := range [...]*string{&objectState.Error, &objectState.Conflict} {
 		if *text != "" {
-			*text = hiddenError + hidden
+			*text = hiddenMessage + ": " + hidden
 		}
 	}
 	return objectState
@@ -77,8 +74,8 @@ func RedactController(c Controller, may AccessCheck) Controller {
 	return c
 }
 
-// hiddenMessage replaces messages of a controller about its objects.
-const hiddenMessage = "you may not read what it says"
+// hiddenMessage replaces messages about objects.
+const hiddenMessage = "hidden, because it may quote objects that you cannot get"
 
 func canReadErrors(c *Controller, may AccessCheck) bool {
 	if d := c.Declared; d != nil && may("get", d.Kind, d.Namespace, d.Name) {

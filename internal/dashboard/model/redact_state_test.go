@@ -45,7 +45,7 @@ func TestRedactState(t *testing.T) {
 		t.Errorf("got %q, %q", all.Error, all.Conflict)
 	}
 	none := RedactState(words, func(k object.Kind, namespace string) bool { return k.Plural != "secrets" || namespace != "a" })
-	if want := "you may not read what it says, for that is about Secret"; none.Error != want || none.Fault != nil || none.Conflict != want {
+	if want := "hidden, because it may quote objects that you cannot get: Secret"; none.Error != want || none.Fault != nil || none.Conflict != want {
 		t.Errorf("got %q, %q", none.Error, none.Conflict)
 	}
 	well := testObject(t, "a", "eur", record.ObjectState{Locations: one.Locations})

@@ -28,7 +28,7 @@ func TestRedact(t *testing.T) {
 		},
 	}
 	kept := string(marshal(run))
-	const pod = `{"apiVersion":"v1","hidden":"you may not read these","kind":"Pod","metadata":{"name":"p"`
+	const pod = `{"apiVersion":"v1","hidden":"you cannot get these","kind":"Pod","metadata":{"name":"p"`
 	for _, c := range []struct {
 		name string
 		may  func(object.Kind, string) bool
@@ -41,14 +41,14 @@ func TestRedact(t *testing.T) {
 		{"no pods", func(k object.Kind, _ string) bool { return k.Kind != "Pod" },
 			`[{"request":{"children":{"Pod.v1":{"town/p":` + pod + `,"namespace":"town"}}}},` +
 				`"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1}},` +
-				`"reply":{"children":[` + pod + `}},{"apiVersion":"v1","kind":"Node"}]},"reason":"you may not read these","changes":null,"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
+				`"reply":{"children":[` + pod + `}},{"apiVersion":"v1","kind":"Node"}]},"reason":"you cannot get these","changes":null,"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
 		{"no rates", func(k object.Kind, _ string) bool { return k.Kind != "Rate" },
-			`[{"request":{"hidden":"you may not read these"},"reply":{"hidden":"you may not read these"},"reason":"spec differs","changes":[{"path":"spec"}],"wrote":null,"event":"you may not read these","error":"you may not read these"}]`},
+			`[{"request":{"hidden":"you cannot get these"},"reply":{"hidden":"you cannot get these"},"reason":"spec differs","changes":[{"path":"spec"}],"wrote":null,"event":"you cannot get these","error":"you cannot get these"}]`},
 		{"by the plural, in a namespace", func(k object.Kind, namespace string) bool {
 			return k.Kind != "Pod" || k.Plural == "pods" && namespace != "town"
 		}, `[{"request":{"children":{"Pod.v1":{"town/p":` + pod + `,"namespace":"town"}}}},` +
 			`"parent":{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","namespace":"town"},"spec":1}},` +
-			`"reply":{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]},"reason":"you may not read these","changes":null,"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
+			`"reply":{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}},{"apiVersion":"v1","kind":"Node"}]},"reason":"you cannot get these","changes":null,"wrote":[{"path":"status"}],"event":"m","error":"it failed with spec.secret"}]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Redact(run, c.may)

@@ -2,10 +2,12 @@ package userclient
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Permission is a permission of a user.
@@ -33,6 +35,17 @@ func MissingPermission(err error) (Permission, bool) {
 		return Permission{}, false
 	}
 	return Permission{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}, true
+}
+
+// Forbidden returns the error of the API server for a request without the permission, for all
+// objects if name is "".
+func (r Permission) Forbidden(name string) error {
+	where := "at the cluster scope"
+	if r.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", r.Namespace)
+	}
+	err := fmt.Errorf("cannot %s resource %q in API group %q %s", r.Verb, r.Resource, r.Group, where)
+	return apierrors.NewForbidden(schema.GroupResource{Group: r.Group, Resource: r.Resource}, name, err)
 }
 
 // String describes the permission: "create guitars.kool.example.org in namespace shop".

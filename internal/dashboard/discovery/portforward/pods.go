@@ -65,10 +65,7 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 	if apierrors.IsForbidden(err) {
 		leases, err = client.Leases(namespace).List(ctx, metav1.ListOptions{})
 	}
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, nil, fmt.Errorf("list Leases: you do not have permission to list leases.coordination.k8s.io in all namespaces or in namespace %s: %w", namespace, err)
-	case err != nil:
+	if err != nil {
 		return nil, nil, fmt.Errorf("list Leases: %w", err)
 	}
 	for i := range leases.Items {

@@ -12,10 +12,7 @@ import (
 	"sync"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -39,7 +36,7 @@ func Connect(ctx context.Context, config *rest.Config, at Location) (model.Sourc
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	credential := token.NewCredential(secrets.Secrets(at.Namespace), at.Namespace)
-	t := &tunnel{location: at, dialer: dialer, config: config}
+	t := &tunnel{location: at, dialer: dialer}
 	transport := &http.Transport{DialContext: t.dial, MaxIdleConnsPerHost: 4}
 	context.AfterFunc(ctx, func() {
 		transport.CloseIdleConnections()
@@ -76,7 +73,6 @@ func newDialer(config *rest.Config, at Location) (httpstream.Dialer, error) {
 type tunnel struct {
 	location Location
 	dialer   httpstream.Dialer
-	config   *rest.Config
 
 	mu         sync.Mutex
 	connection httpstream.Connection
@@ -124,7 +120,7 @@ func (t *tunnel) open() (*stream, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.connect(); err != nil {
-		return nil, t.wrapError(err)
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
 	}
 	t.requests++
 	header := http.Header{}
@@ -133,14 +129,14 @@ func (t *tunnel) open() (*stream, error) {
 	header.Set(corev1.StreamType, corev1.StreamTypeError)
 	problems, err := t.connection.CreateStream(header)
 	if err != nil {
-		return nil, t.wrapError(err)
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
 	}
 	_ = problems.Close() // Only the server writes to the error stream.
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := t.connection.CreateStream(header)
 	if err != nil {
 		t.connection.RemoveStreams(problems)
-		return nil, t.wrapError(err)
+		return nil, fmt.Errorf("port-forward to pod %s: %w", t.location, err)
 	}
 	s := &stream{Stream: data, location: t.location, errorRead: make(chan struct{})}
 	connection := t.connection
@@ -179,35 +175,6 @@ func (t *tunnel) close() {
 	if t.closed = true; t.connection != nil {
 		_ = t.connection.Close()
 	}
-}
-
-// wrapError names a missing permission. A rejected upgrade returns only text, so the permission
-// is checked separately.
-func (t *tunnel) wrapError(err error) error {
-	if t.forbidden() {
-		return fmt.Errorf("port-forward to pod %s: you do not have permission to create pods/portforward in namespace %s: %w", t.location, t.location.Namespace, err)
-	}
-	return fmt.Errorf("port-forward to pod %s: %w", t.location, err)
-}
-
-// reviewTimeout limits the access review.
-const reviewTimeout = 5 * time.Second
-
-// forbidden reports whether the user may not forward ports; false if unknown.
-func (t *tunnel) forbidden() bool {
-	client, err := authorization.NewForConfig(t.config)
-	if err != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
-	defer cancel()
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: t.location.Namespace, Name: t.location.Pod,
-		},
-	}}
-	result, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	return err == nil && !result.Status.Allowed
 }
 
 // stream is a connection to the pod.

@@ -36,8 +36,6 @@ func (c *Credential) Token(ctx context.Context, refused string) (string, error) 
 	case apierrors.IsNotFound(err):
 		c.cached = ""
 		return "", nil
-	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("you do not have permission to get the %s with the token of the inspect endpoint: %w", describeSecret(c.namespace), err)
 	case err != nil:
 		return "", fmt.Errorf("get the %s with the token of the inspect endpoint: %w", describeSecret(c.namespace), err)
 	}

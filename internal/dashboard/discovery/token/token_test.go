@@ -318,7 +318,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 
 func TestMissingPermission(t *testing.T) {
 	n := &fakeSecrets{deny: map[string]error{"get": forbidden("get")}}
-	if _, err := token.NewCredential(n, "shop").Token(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "you do not have permission to get the Secret shop/setpoint-inspect") {
+	if _, err := token.NewCredential(n, "shop").Token(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "get the Secret shop/setpoint-inspect with the token of the inspect endpoint: ") {
 		t.Errorf("%v", err)
 	}
 }
