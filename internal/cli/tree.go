@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -107,17 +106,9 @@ func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Nod
 
 func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 	ref.UID = stored.UID()
-	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: createdAt(stored)}}
+	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: model.CreatedAt(stored)}}
 	n.Health, n.Message = model.HealthOf(stored)
 	return n
-}
-
-func createdAt(o *object.Object) time.Time {
-	var at time.Time
-	if json.Unmarshal(o.Field("metadata", "creationTimestamp"), &at) != nil {
-		return time.Time{} // The object is not stored.
-	}
-	return at
 }
 
 // states returns the states of an object that the user may read.

@@ -100,7 +100,7 @@ func (s *folderSources) list(context.Context) []model.Source {
 	alive, dead := splitByLiveness(readEntries(s.folder))
 	for _, e := range dead {
 		if present[e] = s.current[e]; present[e] == nil {
-			present[e] = &crashedProcess{e.Name}
+			present[e] = newCrashedProcess(e.Name)
 		}
 	}
 	called := uniqueNames(alive)

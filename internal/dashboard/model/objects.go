@@ -56,19 +56,13 @@ const defaultLimit = 100
 func NewPage(objects []ManagedObject, q Query) Page {
 	page := Page{Total: len(objects), States: map[State]int{}, Objects: []ObjectState{}}
 	matching := make([]*ManagedObject, 0, len(objects))
-	counts := [6]int{}
 	for i := range objects {
 		s := &objects[i]
 		s.state = StateOf(&s.ObjectState)
 		s.rank = rank(s.state)
-		counts[s.rank]++
+		page.States[s.state]++
 		if q.matches(s) {
 			matching = append(matching, s)
-		}
-	}
-	for i, state := range States() {
-		if counts[i] > 0 {
-			page.States[state] = counts[i]
 		}
 	}
 	page.Matching = len(matching)
@@ -154,13 +148,10 @@ func smallest(all []*ManagedObject, first int, compare func(a, b *ManagedObject)
 }
 
 func compareNames(a, b *ManagedObject) int {
-	if by := strings.Compare(a.Object.Namespace(), b.Object.Namespace()); by != 0 {
-		return by
-	}
-	if by := strings.Compare(a.Object.Name(), b.Object.Name()); by != 0 {
-		return by
-	}
-	return strings.Compare(a.Resource.Kind, b.Resource.Kind)
+	return cmp.Or(
+		strings.Compare(a.Object.Namespace(), b.Object.Namespace()), strings.Compare(a.Object.Name(), b.Object.Name()),
+		strings.Compare(a.Resource.Kind, b.Resource.Kind),
+	)
 }
 
 // order returns the comparison of the query, without ties.
@@ -194,28 +185,14 @@ func compareReconcileAt(a, b *ManagedObject) int {
 }
 
 // rank returns the index of a state in States.
-func rank(s State) int {
-	switch s {
-	case StateFailing:
-		return 0
-	case StateConflicting:
-		return 1
-	case StateQueued:
-		return 2
-	case StateUnknown:
-		return 3
-	case StatePaused:
-		return 4
-	}
-	return 5
-}
+func rank(s State) int { return slices.Index(states[:], s) }
 
 // View returns the state of the object.
 func (s *ManagedObject) View() ObjectState {
 	objectState := ObjectState{
 		Ref:         RefOf(s.Resource, s.Object),
 		State:       StateOf(&s.ObjectState),
-		Created:     createdAt(s.Object),
+		Created:     CreatedAt(s.Object),
 		Deleting:    s.Object.Deleting(),
 		Ran:         s.LastRun,
 		ReconcileAt: reconcileAtOf(s.Object),
@@ -263,28 +240,21 @@ func FailureOf(last controller.LastError) *Failure {
 	return f
 }
 
-// createdAt returns the creation time of an object, or zero.
-func createdAt(o *object.Object) time.Time {
-	text := strings.Trim(string(o.Field("metadata", "creationTimestamp")), `"`)
-	created, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
-	}
+// CreatedAt returns the creation time of an object, or zero.
+func CreatedAt(o *object.Object) time.Time {
+	created, _ := time.Parse(time.RFC3339, strings.Trim(string(o.Field("metadata", "creationTimestamp")), `"`)) // Zero after an error.
 	return created
 }
 
 // reconcileAtOf returns the time in the annotation setpoint.dev/reconcile-at, or zero.
 func reconcileAtOf(o *object.Object) time.Time {
-	called, err := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt))
-	if err != nil {
-		return time.Time{}
-	}
-	return called
+	requested, _ := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt)) // Zero after an error.
+	return requested
 }
 
 // ChildOf converts a child.
 func ChildOf(c record.Child) Child {
-	child := Child{Ref: RefOf(c.Resource, c.Object), Created: createdAt(c.Object)}
+	child := Child{Ref: RefOf(c.Resource, c.Object), Created: CreatedAt(c.Object)}
 	child.Health, child.Message = HealthOf(c.Object)
 	return child
 }

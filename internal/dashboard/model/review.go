@@ -117,23 +117,18 @@ func inList(path string) bool {
 
 // pathOf converts a JSON pointer to a field path.
 func pathOf(path string) string {
-	var text strings.Builder
+	field := ""
 	for _, name := range pointer(path) {
-		_, err := strconv.Atoi(name)
-		switch {
+		switch _, err := strconv.Atoi(name); {
 		case name == "-":
-			text.WriteString("[new]")
+			field += "[new]"
 		case err == nil:
-			text.WriteString("[" + name + "]")
-		case strings.ContainsAny(name, "./[]"):
-			text.WriteString("[" + strconv.Quote(name) + "]")
-		case text.Len() == 0:
-			text.WriteString(name)
+			field += "[" + name + "]"
 		default:
-			text.WriteString("." + name)
+			field = object.JoinPath(field, name)
 		}
 	}
-	return text.String()
+	return field
 }
 
 // valueAt returns the value at a JSON pointer; nil if there is none.

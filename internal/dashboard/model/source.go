@@ -11,6 +11,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -270,10 +271,10 @@ const (
 	StateSynced State = "Synced"
 )
 
+var states = [...]State{StateFailing, StateConflicting, StateQueued, StateUnknown, StatePaused, StateSynced}
+
 // States returns all states, by severity.
-func States() []State {
-	return []State{StateFailing, StateConflicting, StateQueued, StateUnknown, StatePaused, StateSynced}
-}
+func States() []State { return slices.Clone(states[:]) }
 
 // Query filters and sorts objects.
 type Query struct {

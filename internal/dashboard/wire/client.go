@@ -99,7 +99,7 @@ func (c *client) Run(ctx context.Context, id uint64) (model.Run, error) {
 
 // Plan implements model.Source.
 func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (found model.Plan, err error) {
-	err = c.call(ctx, maxPlan+c.wait, http.MethodPost, pathPlan, arguments{controller: controller, ref: ref}, &found)
+	err = c.call(ctx, endpoint{http.MethodPost, pathPlan, maxPlan + c.wait}, arguments{controller: controller, ref: ref}, &found)
 	return found, err
 }
 
@@ -107,7 +107,7 @@ func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (f
 func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		var found revision
-		err := c.call(ctx, maxPoll+c.wait, http.MethodGet, pathRevision, arguments{since: since}, &found)
+		err := c.call(ctx, endpoint{http.MethodGet, pathRevision, maxPoll + c.wait}, arguments{since: since}, &found)
 		if err != nil || found.Revision != since {
 			return found.Revision, err
 		}
@@ -115,19 +115,25 @@ func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 }
 
 func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {
-	err = c.call(ctx, c.wait, http.MethodGet, path, a, &found)
+	err = c.call(ctx, endpoint{http.MethodGet, path, c.wait}, a, &found)
 	return found, err
 }
 
+// endpoint is a path with its timeout.
+type endpoint struct {
+	method, path string
+	limit        time.Duration
+}
+
 // call sends a request with a timeout, since a stopped process still accepts connections.
-func (c *client) call(ctx context.Context, limit time.Duration, method, path string, a arguments, into any) error {
-	at := c.base.JoinPath(Prefix, path)
+func (c *client) call(ctx context.Context, e endpoint, a arguments, into any) error {
+	at := c.base.JoinPath(Prefix, e.path)
 	at.RawQuery = a.values().Encode()
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, e.limit)
 	defer cancel()
-	err := c.exchange(limited, method, at, into)
+	err := c.exchange(limited, e.method, at, into)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, limit, err)
+		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, e.limit, err)
 	}
 	return err
 }
