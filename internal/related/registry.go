@@ -16,9 +16,6 @@ import (
 // namespaceSelection selects the labels of namespaces.
 var namespaceSelection = cache.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
 
-// catchUpInterval is how often a watch is checked that is behind the one it replaces.
-const catchUpInterval = 100 * time.Millisecond
-
 // errorCheckInterval is how often a watch is checked that has not synced.
 const errorCheckInterval = time.Second
 
@@ -60,10 +57,8 @@ type Registry struct {
 	parents  map[queue.Key]*ruleSet
 	ruleSets map[string]*ruleSet
 	rules    map[string]*rule
-	kinds    map[kindName]*kindRules
+	kinds    map[kindName]*usedKind
 	watches  map[cache.Selection]*sharedWatch
-	// behind are the rules that wait for a watch to catch up.
-	behind map[*rule]struct{}
 	// nextSerial numbers the rules, eventID the events.
 	nextSerial, eventID uint64
 }
@@ -75,9 +70,8 @@ func New(o Options) *Registry {
 		parents:  map[queue.Key]*ruleSet{},
 		ruleSets: map[string]*ruleSet{},
 		rules:    map[string]*rule{},
-		kinds:    map[kindName]*kindRules{},
+		kinds:    map[kindName]*usedKind{},
 		watches:  map[cache.Selection]*sharedWatch{},
-		behind:   map[*rule]struct{}{},
 	}
 }
 
@@ -100,7 +94,7 @@ func (r *Registry) Set(ctx context.Context, parent queue.Key, rules []hook.Relat
 	if requested == former {
 		return nil
 	}
-	requested.parents.add(parent)
+	requested.parents[parent] = struct{}{}
 	r.parents[parent] = requested
 	if former != nil {
 		r.detach(parent, former)

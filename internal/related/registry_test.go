@@ -166,7 +166,7 @@ func TestNamespaceLabelsDecide(t *testing.T) {
 
 	d.api.delete(name{"namespaces", "", "c"})
 	d.expectEnqueued("p: Namespace c")
-	d.expectOpen("configmaps", "metadata of namespaces")
+	d.expectOpen("configmaps", "configmaps in b", "metadata of namespaces")
 
 	d.set("p", of(configMaps, in("b")))
 	d.fireTimers()
@@ -244,7 +244,7 @@ func (d *fixture) spread(n int) {
 	}
 }
 
-func TestManyNarrowWatchesBecomeOne(t *testing.T) {
+func TestManyRulesShareAWatch(t *testing.T) {
 	d := newFixture(t, v2Cluster)
 	for i := range 20 {
 		d.api.put(configMap(fmt.Sprintf("n%d/one", i), "1"))
@@ -256,85 +256,26 @@ func TestManyNarrowWatchesBecomeOne(t *testing.T) {
 	if d.api.everOpened("configmaps") {
 		t.Fatal("a wide watch was opened for few rules")
 	}
-	d.api.with(func() { d.api.slow = func(path string) bool { return path == "configmaps" } })
 	d.takeEnqueued()
 	d.set("more", of(configMaps, in("n0")))
-
-	// The narrow watches serve until the wide one has synced.
+	d.set("again", of(configMaps, in("n9"), named("one")))
+	d.expectEnqueued("more: listed", "again: listed")
+	d.watchesFor(maxNarrowWatches + 1)
 	d.api.put(configMap("n3/one", "2"))
 	d.expectEnqueued("p3: ConfigMap n3/one")
 	d.expect("p3", "ConfigMap.v1: n3/one=2")
-	eventually(t, "the wide watch", func() bool { return d.api.open()["configmaps"] })
-	d.api.release()
-	d.expectEnqueued("more: listed")
-	d.watchesFor(1)
-	d.expectOpen("configmaps")
-	d.api.put(configMap("n4/one", "2"))
-	d.expectEnqueued("p4: ConfigMap n4/one")
+	d.api.put(configMap("n9/one", "2"))
+	d.expectEnqueued("again: ConfigMap n9/one")
+	d.expect("again", "ConfigMap.v1: n9/one=2")
 
-	for i := range maxNarrowWatches - 3 {
-		d.Drop(keyFrom(fmt.Sprint("p", i)))
-	}
+	// The wide watch ends with its rules. Then there may be narrow ones again.
 	d.Drop(keyFrom("more"))
-	d.api.with(func() { d.api.slow = nil })
-	d.expect("p6", "ConfigMap.v1: n6/one=1")
-	d.watchesFor(3)
-	d.expectOpen("configmaps in n5 named one", "configmaps in n6 named one", "configmaps in n7 named one")
-	d.api.put(configMap("n6/one", "3"))
-	d.expectEnqueued("p6: ConfigMap n6/one")
-	d.expect("p6", "ConfigMap.v1: n6/one=3")
-
-	// Do it all again.
-	d.set("all", of(configMaps))
-	d.watchesFor(1)
-	d.Drop(keyFrom("all"))
-	d.watchesFor(3)
-}
-
-// A wide watch is behind the narrow ones it replaces: no object may disappear, and no deleted one
-// may come back.
-func TestReplacedWatchIsNotOlder(t *testing.T) {
-	d := newFixture(t, v2Cluster)
-	d.api.put(configMap("n1/one", "1"))
-	d.spread(maxNarrowWatches)
-	for i := range maxNarrowWatches {
-		d.waitSynced(fmt.Sprint("p", i))
-	}
-	d.set("more", of(widgets))
-	d.waitSynced("more")
-	d.takeEnqueued()
-
-	d.set("wide", of(configMaps))
-	d.waitSynced("wide")
-	d.watchesFor(2)
-	d.expectOpen("configmaps", "widgets")
-
-	// Switch back to a watch that has the list but no later events.
-	d.api.with(func() { d.api.slow = func(path string) bool { return strings.Contains(path, "named") } })
-	d.takeEnqueued()
-	for i := range maxNarrowWatches - 2 {
-		d.Drop(keyFrom(fmt.Sprint("p", i+2)))
-	}
-	d.Drop(keyFrom("wide"))
-	d.fireTimers()
-	eventually(t, "a held narrow watch", func() bool { return d.api.open()["configmaps in n1 named one"] })
-	d.api.put(configMap("n0/one", "new"))
-	d.api.delete(name{"configmaps", "n1", "one"})
-	d.expectEnqueued("p0: ConfigMap n0/one", "p1: ConfigMap n1/one")
-	d.api.releaseLists()
-	eventually(t, "its list", func() bool {
-		return slices.ContainsFunc(d.Watches(), func(w Watch) bool { return w.Selection.Name == "one" && w.Synced && w.Objects == 1 })
-	})
-	d.fireTimers()
-	d.expect("p0", "ConfigMap.v1: n0/one=new")
-	d.expect("p1", "ConfigMap.v1:")
-	d.api.release()
-	d.watchesFor(3)
-	d.expect("p0", "ConfigMap.v1: n0/one=new")
-	d.expect("p1", "ConfigMap.v1:")
-	if enqueued := d.takeEnqueued(); len(enqueued) > 0 {
-		t.Errorf("woke %v for nothing", enqueued)
-	}
+	d.Drop(keyFrom("again"))
+	d.Drop(keyFrom("p0"))
+	d.watchesFor(maxNarrowWatches - 1)
+	d.set("again", of(configMaps, in("n9"), named("one")))
+	d.watchesFor(maxNarrowWatches)
+	eventually(t, "the end of the wide watch", func() bool { return !d.api.open()["configmaps"] })
 }
 
 func TestSecretsAreReadByNameOnly(t *testing.T) {

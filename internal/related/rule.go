@@ -9,26 +9,23 @@ import (
 // rule is a pattern with the objects it selects. Rule sets share it. The registry's lock guards it.
 type rule struct {
 	pattern
-	kind *kindRules
+	kind *usedKind
 	// key is the identity of the pattern, serial the order of creation.
 	key    string
 	serial uint64
 	// ruleSets are the sets that contain the rule.
-	ruleSets indexedSet[*ruleSet]
+	ruleSets map[*ruleSet]struct{}
 
-	// current are the watches of the rule; nil until all have synced. next replaces them; nil if
-	// nothing changes. A rule without names has an empty set.
-	current, next watchSet
+	// watches are the watches of the rule. A rule without names has none. listed means that all have
+	// synced, so that events update the objects.
+	watches watchSet
+	listed  bool
 	// namespaceWatch watches the labels of namespaces; nil if they do not matter.
 	namespaceWatch *sharedWatch
 	// matchingNamespaces are the namespaces whose labels match.
 	matchingNamespaces map[string]bool
 
 	objects sortedObjects
-	// incoming are the objects from the next watches, while they take over.
-	incoming sortedObjects
-	// version is the latest resource version that the current watches have received.
-	version uint64
 }
 
 // indexKeys returns the keys of the rule. A rule that selects namespaces by labels has keys for
@@ -58,7 +55,6 @@ func (r *rule) objectChanged(c change) {
 	if before == c.current {
 		return
 	}
-	r.version = max(r.version, c.version)
 	r.invalidate()
 	if before == nil || c.current == nil || before.Digest() != c.current.Digest() {
 		r.enqueue(c.object)
@@ -86,20 +82,19 @@ func (r *rule) namespaceChanged(c change) {
 
 func (r *rule) addNamespace(namespace string) {
 	r.matchingNamespaces[namespace] = true
-	for _, t := range r.current {
+	for _, t := range r.watches {
 		t.index.add(r, selectorKeys(namespace, r.labels))
 		for o := range t.view.All() {
 			if o.Namespace() == namespace && r.selects(o) {
 				r.objects.put(namespace, o.Name(), o)
 			}
 		}
-		r.version = max(r.version, t.view.Version())
 	}
 }
 
 func (r *rule) removeNamespace(namespace string) {
 	delete(r.matchingNamespaces, namespace)
-	for _, t := range r.current {
+	for _, t := range r.watches {
 		t.index.remove(r, selectorKeys(namespace, r.labels))
 	}
 	r.objects = r.objects.without(namespace)
@@ -119,106 +114,57 @@ func (r *rule) findNamespaces() {
 
 // invalidate drops the snapshots of the rule sets.
 func (r *rule) invalidate() {
-	for _, a := range r.ruleSets.list {
+	for a := range r.ruleSets {
 		a.snapshot = nil
 	}
 }
 
 func (r *rule) enqueue(changed *object.Object) {
-	for _, a := range r.ruleSets.list {
+	for a := range r.ruleSets {
 		a.enqueue(changed)
 	}
 }
 
 // enqueueUnsynced enqueues the parents that wait for the rule.
 func (r *rule) enqueueUnsynced() {
-	if r.current != nil {
+	if r.listed {
 		return
 	}
-	for _, a := range r.ruleSets.list {
+	for a := range r.ruleSets {
 		a.enqueueAll(nil)
 	}
 }
 
-// canSwitch reports whether the next watches can take over, or are behind. Before they have caught
-// up, they may contain objects that are already deleted.
-func (r *rule) canSwitch() (canSwitch, behind bool) {
-	if r.next == nil || !r.next.synced() || r.namespaceWatch != nil && !r.namespaceWatch.synced {
-		return false, false
-	}
-	behind = r.current != nil && !r.next.reached(r.version)
-	return !behind, behind
-}
-
-// switchOver switches to the next watches and their objects.
-func (r *rule) switchOver() {
-	former := r.current
-	changed := !r.objects.same(r.incoming)
-	r.objects, r.incoming = r.incoming, nil
-	r.current, r.next = r.next, nil
-	r.register(former)
-	r.invalidate()
-	switch {
-	case former == nil:
-		for _, a := range r.ruleSets.list {
-			a.checkSynced()
-		}
-	case changed:
-		r.enqueue(nil)
-	}
-}
-
-// register adds the rule to the indexes of its current watches and releases the former ones.
-func (r *rule) register(former watchSet) {
-	where := r.indexKeys()
-	for _, t := range former {
-		t.index.remove(r, where)
-	}
-	if former == nil && r.namespaceWatch != nil {
+// register adds the rule to the indexes of its watches, whose objects it has.
+func (r *rule) register() {
+	if r.namespaceWatch != nil {
 		r.namespaceWatch.index.add(r, selectorKeys("", r.namespaceLabels))
 	}
-	for _, t := range r.current {
-		t.index.add(r, where)
-		r.version = max(r.version, t.view.Version())
+	for _, t := range r.watches {
+		t.index.add(r, r.indexKeys())
 	}
-	r.releaseUnused(former)
-}
-
-// releaseUnused releases former watches that the rule does not use any more.
-func (r *rule) releaseUnused(former watchSet) {
-	for _, t := range former {
-		if !r.uses(t) {
-			t.release(r, true)
-		}
+	r.listed = true
+	r.invalidate()
+	for a := range r.ruleSets {
+		a.checkSynced()
 	}
-}
-
-func (r *rule) uses(t *sharedWatch) bool {
-	return slices.Contains(r.current, t) || slices.Contains(r.next, t)
 }
 
 // close releases all watches of the rule.
 func (r *rule) close() {
-	for _, t := range r.current {
+	for _, t := range r.watches {
 		t.index.remove(r, r.indexKeys())
-		t.release(r, false)
-	}
-	for _, t := range r.next {
-		t.release(r, false)
+		t.release(r)
 	}
 	if r.namespaceWatch != nil {
 		r.namespaceWatch.index.remove(r, selectorKeys("", r.namespaceLabels))
-		r.namespaceWatch.release(r, false)
+		r.namespaceWatch.release(r)
 	}
-	r.current, r.next = nil, nil
 }
 
 // pendingWatches returns the watches that have not synced.
 func (r *rule) pendingWatches() []*sharedWatch {
-	if r.current != nil {
-		return nil
-	}
-	pending := slices.Clone(r.next)
+	pending := slices.Clone(r.watches)
 	if r.namespaceWatch != nil {
 		pending = append(pending, r.namespaceWatch)
 	}

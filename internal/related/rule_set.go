@@ -21,7 +21,7 @@ type ruleSet struct {
 	key      string
 	// rules are sorted by kind.
 	rules   []*rule
-	parents indexedSet[queue.Key]
+	parents map[queue.Key]struct{}
 	// synced means that the watches of all rules have synced.
 	synced bool
 	// snapshot is nil if it has to be built.
@@ -54,7 +54,7 @@ func ruleSetKey(rules []*rule) string {
 
 // checkSynced updates synced, and enqueues the parents if it is true now.
 func (a *ruleSet) checkSynced() {
-	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return one.current == nil }) {
+	if a.synced || slices.ContainsFunc(a.rules, func(one *rule) bool { return !one.listed }) {
 		return
 	}
 	a.synced = true
@@ -74,7 +74,7 @@ func (a *ruleSet) enqueueAll(changed *object.Object) {
 		return
 	}
 	a.eventID = a.registry.eventID
-	for _, parent := range a.parents.list {
+	for parent := range a.parents {
 		a.registry.options.Enqueue(parent, changed)
 	}
 }

@@ -1,8 +1,6 @@
 package related
 
 import (
-	"maps"
-
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -14,8 +12,8 @@ import (
 func (r *Registry) knownKind(name kindName) (object.Resource, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f := r.kinds[name]; f != nil {
-		return f.resource, true
+	if used := r.kinds[name]; used != nil {
+		return used.resource, true
 	}
 	return object.Resource{}, false
 }
@@ -31,10 +29,10 @@ func (r *Registry) ruleSetFor(patterns []pattern) *ruleSet {
 	if a := r.ruleSets[key]; a != nil {
 		return a
 	}
-	a := &ruleSet{registry: r, key: key, rules: rules}
+	a := &ruleSet{registry: r, key: key, rules: rules, parents: map[queue.Key]struct{}{}}
 	r.ruleSets[key] = a
 	for _, one := range rules {
-		one.ruleSets.add(a)
+		one.ruleSets[a] = struct{}{}
 	}
 	a.checkSynced()
 	return a
@@ -46,31 +44,32 @@ func (r *Registry) ruleFor(p pattern) *rule {
 		return one
 	}
 	r.nextSerial++
-	one := &rule{pattern: p, key: key, serial: r.nextSerial, kind: r.kindRulesFor(p.resource)}
+	one := &rule{pattern: p, key: key, serial: r.nextSerial, kind: r.usedKind(p.resource), ruleSets: map[*ruleSet]struct{}{}}
+	one.kind.rules++
 	r.rules[key] = one
-	one.kind.attach(one)
+	r.openWatches(one)
 	return one
 }
 
-func (r *Registry) kindRulesFor(resource object.Resource) *kindRules {
-	f := newKindRules(r, resource)
-	if known := r.kinds[f.name()]; known != nil && known.resource == resource {
-		return known
+func (r *Registry) usedKind(resource object.Resource) *usedKind {
+	used := r.kinds[nameOf(resource)]
+	if used == nil || used.resource != resource {
+		used = &usedKind{resource: resource}
+		r.kinds[nameOf(resource)] = used
 	}
-	r.kinds[f.name()] = f
-	return f
+	return used
 }
 
 // detach removes a parent from a rule set.
 func (r *Registry) detach(parent queue.Key, former *ruleSet) {
-	former.parents.remove(parent)
-	if !former.parents.empty() {
+	delete(former.parents, parent)
+	if len(former.parents) > 0 {
 		return
 	}
 	delete(r.ruleSets, former.key)
 	for _, one := range former.rules {
-		one.ruleSets.remove(former)
-		if one.ruleSets.empty() {
+		delete(one.ruleSets, former)
+		if len(one.ruleSets) == 0 {
 			r.dropRule(one)
 		}
 	}
@@ -79,28 +78,9 @@ func (r *Registry) detach(parent queue.Key, former *ruleSet) {
 // dropRule drops a rule that no set contains.
 func (r *Registry) dropRule(one *rule) {
 	delete(r.rules, one.key)
-	delete(r.behind, one)
-	one.kind.detach(one)
-	if name := one.kind.name(); len(one.kind.rules) == 0 && r.kinds[name] == one.kind {
+	one.close()
+	one.kind.rules--
+	if name := nameOf(one.resource); one.kind.rules == 0 && r.kinds[name] == one.kind {
 		delete(r.kinds, name)
 	}
-}
-
-// recheckLater rechecks a rule whose next watches are behind.
-func (r *Registry) recheckLater(one *rule) {
-	if len(r.behind) == 0 {
-		r.options.After(catchUpInterval, r.recheckBehind)
-	}
-	r.behind[one] = struct{}{}
-}
-
-func (r *Registry) recheckBehind() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	waiting := maps.Clone(r.behind)
-	clear(r.behind)
-	r.switchReady(waiting)
 }

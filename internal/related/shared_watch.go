@@ -16,9 +16,9 @@ type sharedWatch struct {
 	// which the parents were enqueued.
 	synced      bool
 	reportedErr string
-	// rules are the rules that use the watch, now or next.
+	// rules are the rules that use the watch.
 	rules map[*rule]struct{}
-	// index has the rules that use the watch now.
+	// index has the rules that have listed its objects.
 	index index
 	// cancelExpiry stops the timer of an unused watch.
 	cancelExpiry func() bool
@@ -58,7 +58,7 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 	return t
 }
 
-// waitReady switches the rules when the watch has synced.
+// waitReady lists the objects of the rules when the watch has synced.
 func (t *sharedWatch) waitReady() {
 	select {
 	case <-t.view.Ready():
@@ -70,7 +70,7 @@ func (t *sharedWatch) waitReady() {
 	defer r.mu.Unlock()
 	if !r.closed {
 		t.synced = true
-		r.switchReady(t.rules)
+		r.fillSynced(t.rules)
 	}
 }
 
@@ -92,18 +92,10 @@ func (t *sharedWatch) checkError() {
 	r.options.After(errorCheckInterval, t.checkError)
 }
 
-// release removes a rule. An unused watch is closed at once if another one replaces it, else after
-// a while, because a hook may need it again.
-func (t *sharedWatch) release(user *rule, replaced bool) {
-	if _, uses := t.rules[user]; !uses {
-		return
-	}
+// release removes a rule. An unused watch is closed after a while, because a hook may need it again.
+func (t *sharedWatch) release(user *rule) {
 	delete(t.rules, user)
-	switch {
-	case len(t.rules) > 0:
-	case replaced:
-		t.close()
-	default:
+	if len(t.rules) == 0 {
 		t.cancelExpiry = t.registry.options.After(t.registry.options.IdleTimeout, t.expire)
 	}
 }
@@ -131,10 +123,8 @@ func (t *sharedWatch) changed(e cache.Event, handle func(*rule, change)) {
 	r := t.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := change{object: cmp.Or(e.New, e.Old), version: t.view.Version()}
-	if c.current = t.view.Get(c.object.Namespace(), c.object.Name()); c.current != nil {
-		c.version = max(c.version, c.current.Version())
-	}
+	c := change{object: cmp.Or(e.New, e.Old)}
+	c.current = t.view.Get(c.object.Namespace(), c.object.Name())
 	r.eventID++
 	for _, state := range [...]*object.Object{e.Old, e.New} {
 		for user := range t.index.of(state) {
@@ -149,32 +139,8 @@ type change struct {
 	object *object.Object
 	// current is the object in the cache now.
 	current *object.Object
-	// version is the version of the cache.
-	version uint64
 }
 
 func (t *sharedWatch) state() Watch {
 	return Watch{Selection: t.selection, Objects: t.view.Len(), Synced: t.synced, Err: t.view.Err()}
-}
-
-// watchSet is the watches of one rule.
-type watchSet []*sharedWatch
-
-func (s watchSet) synced() bool {
-	for _, t := range s {
-		if !t.synced {
-			return false
-		}
-	}
-	return true
-}
-
-// reached reports whether all watches have reached a version.
-func (s watchSet) reached(version uint64) bool {
-	for _, t := range s {
-		if t.view.Version() < version {
-			return false
-		}
-	}
-	return true
 }

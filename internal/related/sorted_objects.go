@@ -36,11 +36,6 @@ func (s sortedObjects) without(namespace string) sortedObjects {
 	return slices.DeleteFunc(s, func(o *object.Object) bool { return o.Namespace() == namespace })
 }
 
-// same reports whether both have the same content.
-func (s sortedObjects) same(other sortedObjects) bool {
-	return slices.EqualFunc(s, other, func(a, b *object.Object) bool { return a == b || a.Digest() == b.Digest() })
-}
-
 // merge merges sorted lists. If an object is in several, the first counts.
 func merge(lists []sortedObjects) sortedObjects {
 	if len(lists) == 1 {
