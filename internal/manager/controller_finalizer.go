@@ -25,21 +25,14 @@ func (cs *controllerSet) setFinalizer(ctx context.Context, key queue.Key, r *run
 	}
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
 	logged := ""
-	for {
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := cs.trySetFinalizer(ctx, key, r)
-		if err == nil {
-			return true
-		}
-		if err.Error() != logged && ctx.Err() == nil {
+		if err != nil && err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
 			cs.manager.log.Warn("finalizer not set; retrying", "controller", key.String(), "error", logged)
 		}
-		select {
-		case <-time.After(backoff.Step()):
-		case <-ctx.Done():
-			return false
-		}
-	}
+		return err == nil, nil
+	}) == nil
 }
 
 func (cs *controllerSet) trySetFinalizer(ctx context.Context, key queue.Key, r *runningController) error {

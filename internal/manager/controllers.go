@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
@@ -197,22 +198,20 @@ func (cs *controllerSet) declaredKeys() []queue.Key {
 	return slices.SortedFunc(maps.Keys(ranks), func(a, b queue.Key) int { return cmp.Compare(ranks[a], ranks[b]) })
 }
 
+// listedInterval is the interval of looking whether the start is complete.
+const listedInterval = 20 * time.Millisecond
+
 // awaitListed waits until all controller objects are listed. It skips kinds that are not
 // installed or that Setpoint may not watch.
 func (cs *controllerSet) awaitListed(ctx context.Context) bool {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for _, kind := range cs.kinds {
-		for !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
-			select {
-			case <-kind.view.Ready():
-			case <-ticker.C:
-			case <-ctx.Done():
-				return false
+	return wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
+		for _, kind := range cs.kinds {
+			if !kind.view.Synced() && !request.IsForbiddenOrNotFound(kind.view.Err()) {
+				return false, nil
 			}
 		}
-	}
-	return true
+		return true, nil
+	}) == nil
 }
 
 // admissionControllersListed reports whether all AdmissionControllers are known. They are
@@ -231,16 +230,12 @@ func (cs *controllerSet) signalReady(ctx context.Context) {
 	if !cs.awaitListed(ctx) {
 		return
 	}
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for cs.checkSynced() != nil || cs.manager.webhooks.Registering() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	err := wait.PollUntilContextCancel(ctx, listedInterval, true, func(context.Context) (bool, error) {
+		return cs.checkSynced() == nil && !cs.manager.webhooks.Registering(), nil
+	})
+	if err == nil {
+		close(cs.manager.ready)
 	}
-	cs.manager.readyOnce.Do(func() { close(cs.manager.ready) })
 }
 
 // checkSynced returns an error while a controller starts or its caches are not synced.

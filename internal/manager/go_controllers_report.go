@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -53,10 +54,8 @@ func (cs *controllerSet) gauges() map[string]serving.ControllerState {
 // logGoControllers logs the conditions of a Go program's controllers when they change, since
 // they have no status.
 func (cs *controllerSet) logGoControllers(ctx context.Context) {
-	ticker := time.NewTicker(reportEvery)
-	defer ticker.Stop()
 	logged := map[queue.Key]conditionState{}
-	for {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		for key, s := range cs.states() {
 			health, _ := s.health()
 			now := s.overallCondition(health)
@@ -66,12 +65,7 @@ func (cs *controllerSet) logGoControllers(ctx context.Context) {
 				cs.logCondition(key, now)
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	}, reportEvery)
 }
 
 // changedFrom reports whether a change is worth a log line. Messages of running controllers

@@ -12,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +59,6 @@ type Manager struct {
 	ready           chan struct{}
 	// awaitingCRDs is set while a standby replica waits for the leader to install CRDs.
 	awaitingCRDs atomic.Bool
-	readyOnce    sync.Once
 }
 
 // New returns a Manager. It sends no request.

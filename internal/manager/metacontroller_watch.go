@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -16,25 +18,18 @@ const metacontrollerInterval = 5 * time.Second
 // watchMetacontrollers detects Metacontrollers periodically while there are controllers that
 // they could run, and enqueues these when the result changes.
 func (cs *controllerSet) watchMetacontrollers(ctx context.Context) {
-	ticker := time.NewTicker(metacontrollerInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		concerned, waiting := cs.metacontrollerKeys()
 		if len(concerned) == 0 || !waiting && !cs.manager.metacontrollers.IsDue() {
-			continue
+			return
 		}
 		if !cs.manager.metacontrollers.RefreshChanged(ctx) {
-			continue
+			return
 		}
 		for _, key := range concerned {
 			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: conflicts.MetacontrollerName})
 		}
-	}
+	}, metacontrollerInterval)
 }
 
 // metacontrollerKeys returns the controllers that Metacontroller could run too, and whether

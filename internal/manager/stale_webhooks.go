@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
@@ -33,19 +34,17 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 const accessRetryInterval = 5 * time.Second
 
 // canRemoveStaleWebhooks reviews access, and retries while the API server is unreachable.
-func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) bool {
-	for {
+func (m *Manager) canRemoveStaleWebhooks(ctx context.Context) (allowed bool) {
+	err := wait.PollUntilContextCancel(ctx, accessRetryInterval, true, func(ctx context.Context) (bool, error) {
 		missing, err := rbac.Missing(ctx, m.client, rbac.ForWebhooks(register.CollectorPermissions()))
-		if err == nil {
-			return len(missing) == 0
+		if err != nil {
+			m.log.Debug("access to webhook configurations not reviewed; retrying", "error", failure.OneLine(err))
+			return false, nil
 		}
-		m.log.Debug("access to webhook configurations not reviewed; retrying", "error", failure.OneLine(err))
-		select {
-		case <-time.After(accessRetryInterval):
-		case <-ctx.Done():
-			return false
-		}
-	}
+		allowed = len(missing) == 0
+		return true, nil
+	})
+	return err == nil && allowed
 }
 
 func (m *Manager) recordStaleWebhook(o *object.Object, lease types.NamespacedName) {

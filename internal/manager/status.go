@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -24,22 +25,15 @@ const reportEvery = time.Second
 
 // reportStatuses updates the status of all controller objects.
 func (cs *controllerSet) reportStatuses(ctx context.Context) {
-	ticker := time.NewTicker(reportEvery)
-	defer ticker.Stop()
 	cs.resetReported()
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		cs.mu.Lock()
 		members := maps.Clone(cs.entries)
 		cs.mu.Unlock()
 		for key, e := range members {
 			cs.reportStatus(ctx, key, e)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	}, reportEvery)
 }
 
 // resetReported forces new reports: another leader, or another CRD schema, may have changed

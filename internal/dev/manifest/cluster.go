@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -159,21 +160,19 @@ func isRetryable(err error, kind schema.GroupVersionKind) bool {
 
 // poll repeats try until it is done. If ctx ends first it returns the last error of try.
 func poll(ctx context.Context, try func() (done bool, err error)) error {
-	ticker := time.NewTicker(retryEvery)
-	defer ticker.Stop()
 	var last error
-	for {
+	err := wait.PollUntilContextCancel(ctx, retryEvery, true, func(context.Context) (bool, error) {
 		done, err := try()
 		if done {
-			return err
+			return true, err
 		}
 		if err != nil && ctx.Err() == nil {
 			last = err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return cmp.Or(last, context.Cause(ctx))
-		}
+		return false, nil
+	})
+	if wait.Interrupted(err) {
+		return cmp.Or(last, context.Cause(ctx), err)
 	}
+	return err
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // probeEvery is short because every restart of a hook waits for it.
@@ -17,18 +19,9 @@ func awaitReady(ctx context.Context, port int, path string) bool {
 	if port == 0 {
 		return true
 	}
-	ticker := time.NewTicker(probeEvery)
-	defer ticker.Stop()
-	for {
-		if isReady(ctx, port, path) {
-			return true
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {
+		return isReady(ctx, port, path), nil
+	}) == nil
 }
 
 // isReady uses localhost because some programs listen on ::1 only.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -90,21 +91,17 @@ func (p *ProcessLease) Run(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	ticker := time.NewTicker(p.interval)
-	defer ticker.Stop()
-	for {
+	err := wait.PollUntilContextCancel(ctx, p.interval, true, func(ctx context.Context) (bool, error) {
 		err := p.sync(ctx)
 		p.notifyHeld()
 		if apierrors.IsForbidden(err) {
 			p.log.Debug("other processes of this program cannot be detected", "error", err.Error())
-			return
+			return true, nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			p.release()
-			return
-		}
+		return false, nil
+	})
+	if err != nil {
+		p.release()
 	}
 }
 

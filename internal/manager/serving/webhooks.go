@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -197,20 +198,16 @@ func (w *Webhooks) Run(ctx context.Context) error {
 const listenRetryInterval = 5 * time.Second
 
 // listen opens the address, with retries; nil if ctx ends first.
-func (w *Webhooks) listen(ctx context.Context) net.Listener {
-	for {
-		listener, err := listen(ctx, w.options.Address)
-		if err == nil {
-			w.setListenErr(nil)
-			return listener
+func (w *Webhooks) listen(ctx context.Context) (listener net.Listener) {
+	_ = wait.PollUntilContextCancel(ctx, listenRetryInterval, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if listener, err = listen(ctx, w.options.Address); err != nil {
+			err = fmt.Errorf("listen for webhooks: %w", err)
 		}
-		w.setListenErr(fmt.Errorf("listen for webhooks: %w", err))
-		select {
-		case <-time.After(listenRetryInterval):
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		w.setListenErr(err)
+		return err == nil, nil
+	})
+	return listener
 }
 
 // setListenErr stores why the address cannot be opened; nil if it is open.
