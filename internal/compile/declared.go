@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"iter"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,19 +86,11 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Prog
 	p := d.program
 	p.Name, p.Object = k.Name+"/"+o.Name(), k.objectForHooks(o, p.FullObjects)
 	p.Finalizer, p.Manager = k.finalizer(o.Name()), k.manager(o.Name(), env)
-	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, shorterPeriod(p.Resync, env.Resync), env.Namespace
+	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, compose.ShorterDelay(p.Resync, env.Resync), env.Namespace
 	if k.isDecorator() {
 		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
 	}
 	return p
-}
-
-// shorterPeriod returns the shorter of two periods; zero means none.
-func shorterPeriod(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // objectForHooks returns the controller as hooks get it. It has no status, which changes with every

@@ -3,14 +3,13 @@ package compile
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -179,11 +178,5 @@ func annotationMatcher(field string, declared *api.AnnotationSelector) (func(*ob
 	if err != nil {
 		return nil, invalid("%s.annotationSelector: %w", field, err)
 	}
-	return func(o *object.Object) bool { return selector.Matches(annotationsOf(o)) }, nil
-}
-
-func annotationsOf(o *object.Object) labels.Set {
-	var all labels.Set
-	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without annotations matches nothing.
-	return all
+	return compose.Selection{Annotations: selector}.Matches, nil
 }

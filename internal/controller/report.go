@@ -58,6 +58,16 @@ var ErrConflict = errors.New("an object changed meanwhile")
 // ReasonOf is the reason of the event about an error.
 func ReasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
+// CallUserCode calls a function of the user. A panic or runtime.Goexit becomes an error, and the log
+// has its stack.
+func (b *Base) CallUserCode(what string, source failure.Source, attrs []any, do func() error) error {
+	err := failure.Recover(what, do)
+	if stack, crashed := failure.PanicStack(err); crashed {
+		b.Log.With(attrs...).Error("user code crashed", "error", failure.OneLine(err), "stack", stack)
+	}
+	return failure.WithSource(source, err)
+}
+
 // RecordDeletion records a deletion. It skips controllers with selectors on the server, where
 // an object that stops matching looks deleted.
 func (b *Base) RecordDeletion(o *object.Object) {

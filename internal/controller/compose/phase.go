@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,15 +36,24 @@ func (p *Program) selects(parent *object.Object) bool { return anySelects(p.Sele
 
 // anySelects reports whether a parent matches one of the selections, or there are none.
 func anySelects(all []Selection, parent *object.Object) bool {
-	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.matches(parent) })
+	return len(all) == 0 || slices.ContainsFunc(all, func(s Selection) bool { return s.Matches(parent) })
 }
 
-func (s Selection) matches(parent *object.Object) bool {
+// Matches reports whether the selection selects a parent.
+func (s Selection) Matches(parent *object.Object) bool {
 	if s.Labels != nil && !s.Labels.Matches(parent.Labels()) {
 		return false
 	}
-	return s.Annotations == nil || s.Annotations.Matches(labels.Set(annotationsOf(parent)))
+	return s.Annotations == nil || s.Annotations.Matches(annotationsOf(parent))
 }
 
 // hasFinalizer reports whether a parent has the program's finalizer.
 func (p *Program) hasFinalizer(parent *object.Object) bool { return parent.HasFinalizer(p.Finalizer) }
+
+// annotationsOf returns all annotations of an object. It parses them each time, because few
+// controllers select by annotation.
+func annotationsOf(o *object.Object) labels.Set {
+	var all labels.Set
+	_ = json.Unmarshal(o.Field("metadata", "annotations"), &all) // An object without annotations has no field.
+	return all
+}

@@ -74,7 +74,7 @@ func TestSelectionByAnnotations(t *testing.T) {
 		`,"labels":{"app":"x"}`:                            false,
 		`,"annotations":{"tier":"a"}`:                      false,
 	} {
-		if s.matches(parentOf(t, metadata)) != want {
+		if s.Matches(parentOf(t, metadata)) != want {
 			t.Errorf("%s: want %v", metadata, want)
 		}
 	}

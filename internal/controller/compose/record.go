@@ -27,17 +27,13 @@ func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at r
 	return response, err
 }
 
-// withRecover calls a hook. The hook may be a Go function, so a panic or runtime.Goexit becomes an
-// error.
+// withRecover calls a hook, which may be a Go function.
 func withRecover[T any](r *run, name string, do func() (T, error)) (response T, err error) {
-	err = failure.Recover("the function", func() (err error) {
+	err = r.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", r.Item.Key.String()}, func() (err error) {
 		response, err = do()
 		return err
 	})
-	if stack, crashed := failure.PanicStack(err); crashed {
-		r.Log.Error("hook crashed", "hook", name, "parent", r.Item.Key.String(), "error", failure.OneLine(err), "stack", stack)
-	}
-	return response, failure.WithSource(failure.Hook, err)
+	return response, err
 }
 
 func (r *run) form() hook.ControllerType {

@@ -123,13 +123,13 @@ func (r *run) mergeResponses() {
 		response := r.rollout.responses[i]
 		r.response.Finalized = r.response.Finalized && response != nil && response.Finalized
 		if response != nil {
-			r.response.ResyncAfter = shorterDelay(r.response.ResyncAfter, response.ResyncAfter)
+			r.response.ResyncAfter = ShorterDelay(r.response.ResyncAfter, response.ResyncAfter)
 		}
 	}
 }
 
-// shorterDelay returns the shorter of two delays; zero means none.
-func shorterDelay(a, b time.Duration) time.Duration {
+// ShorterDelay returns the shorter of two delays; zero means none.
+func ShorterDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

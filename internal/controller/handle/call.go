@@ -25,7 +25,7 @@ func (r *run) callHandlers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.writeState(ctx)
+	return r.writeResponse(ctx, nil)
 }
 
 // callHandler calls one handler for the events it has not seen, and then for what is pending.
@@ -55,7 +55,7 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 		return ctx.Err()
 	case err != nil:
 		// The memory and the record have the failed attempt.
-		return r.writeState(ctx)
+		return r.writeResponse(ctx, nil)
 	}
 	return r.writeResponse(ctx, o)
 }
@@ -147,22 +147,18 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 	return record.Request{Handler: &kept}
 }
 
-// logPanic logs the stack if a handler or a daemon panicked or called runtime.Goexit.
-func (c *Controller) logPanic(h *Handler, n *hook.HandlerRequest, err error) {
-	if stack, crashed := failure.PanicStack(err); crashed {
-		c.Log.Error("handler crashed", "handler", h.Name, "namespace", n.Namespace, "name", n.Name, "error", failure.OneLine(err), "stack", stack)
-	}
-}
-
-// handleAndRecover calls a handler and returns its panic, or runtime.Goexit, as an error.
+// handleAndRecover calls a handler, which may be a Go function.
 func (c *Controller) handleAndRecover(ctx context.Context, n *hook.HandlerRequest, h *Handler) (response *hook.HandlerResponse, err error) {
-	err = failure.Recover("the handler", func() (err error) {
+	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), func() (err error) {
 		response, err = h.Do.Handle(ctx, n)
 		return err
 	})
-	c.logPanic(h, n, err)
 	if err == nil && response == nil {
 		response = &hook.HandlerResponse{}
 	}
-	return response, failure.WithSource(failure.Handler, err)
+	return response, err
+}
+
+func logAttrs(n *hook.HandlerRequest, h *Handler) []any {
+	return []any{"handler", h.Name, "namespace", n.Namespace, "name", n.Name}
 }

@@ -164,18 +164,11 @@ func (r *run) startDaemon(ctx context.Context, m *handlerMemory) *daemonRun {
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
-		w.err = c.runDaemon(ctx, h, n, existing)
+		w.err = c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), func() error { return h.Daemon(ctx, n, existing) })
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
 	return w
-}
-
-// runDaemon runs a daemon and returns its panic, or runtime.Goexit, as an error.
-func (c *Controller) runDaemon(ctx context.Context, h *Handler, n *hook.HandlerRequest, existing *Live) error {
-	err := failure.Recover("the daemon", func() error { return h.Daemon(ctx, n, existing) })
-	c.logPanic(h, n, err)
-	return failure.WithSource(failure.Handler, err)
 }
 
 // writeOnce writes a response to the object of a detached run.

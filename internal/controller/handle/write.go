@@ -42,41 +42,31 @@ func (r *run) writePending(ctx context.Context) error {
 
 // writeResponse writes a response: it deletes and applies objects first, then the status and
 // the object. The write with the record is the last, so that the record never claims what was
-// not written. A rejected write is a failure of this handler only.
+// not written. A rejected write is a failure of this handler only. Without a response it writes the
+// remaining changes of the record, the condition and the finalizer.
 func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 	if !r.StillExists() {
 		return r.dropPending()
 	}
-	if !r.apply(ctx, o) || !r.mayWrite(o) {
+	if o != nil && !r.apply(ctx, o) || !r.mayWrite(o) {
 		return r.refresh(ctx)
 	}
+	var applied []*pendingResponse
+	if o != nil {
+		applied = append(applied, o)
+	}
 	r.writing = o
-	err := r.store(ctx, []*pendingResponse{o})
+	err := r.store(ctx, applied)
 	r.writing = nil
 	switch {
 	case err == nil:
-		r.responsesWritten(ctx, []*pendingResponse{o})
-		return r.refresh(ctx)
-	case o.changesObject() && isRejection(err):
+		r.responsesWritten(ctx, applied)
+	case o != nil && o.changesObject() && isRejection(err):
 		o.attempt.failed(r.tools.Now())
 		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.Name, err)))
-		return r.refresh(ctx)
-	}
-	return r.writeError(ctx, err)
-}
-
-// writeState writes the remaining changes of the record, the condition and the finalizer.
-func (r *run) writeState(ctx context.Context) error {
-	if !r.StillExists() {
-		return r.dropPending()
-	}
-	if !r.mayWrite(nil) {
-		return nil
-	}
-	if err := r.store(ctx, nil); err != nil {
+	default:
 		return r.writeError(ctx, err)
 	}
-	r.responsesWritten(ctx, nil)
 	return r.refresh(ctx)
 }
 
