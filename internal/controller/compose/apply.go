@@ -193,7 +193,7 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
-	r.nameWaiters.add(childNameOf(live), r.Item.Key)
+	r.addNameWaiter(childNameOf(live), r.Item.Key)
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
 }
 

@@ -23,9 +23,9 @@ type Controller struct {
 	tools       Tools
 	orphanIndex *orphanIndex
 	// ownWrites is empty for composites.
-	ownWrites     ownWrites
-	nameWaiters   *nameWaiters
-	lostChildren  *lostChildren
+	ownWrites     controller.SharedMap[queue.Key, ownWrite]
+	nameWaiters   controller.SharedMap[childName, nameWaiters]
+	lostChildren  controller.SharedMap[queue.Key, []lostChild]
 	recoveryProbe recoveryProbe
 	// deletionGuard holds deletions.
 	deletionGuard *DeletionGuard
@@ -52,11 +52,9 @@ func New(program Program, tools Tools) *Controller {
 		tools.Writer = tools.Writer.WithManagedFields()
 	}
 	c := &Controller{
-		program:      program,
-		tools:        tools,
-		orphanIndex:  newOrphanIndex(),
-		nameWaiters:  newNameWaiters(),
-		lostChildren: newLostChildren(),
+		program:     program,
+		tools:       tools,
+		orphanIndex: newOrphanIndex(),
 	}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers, MaxDelay: maxDelay,

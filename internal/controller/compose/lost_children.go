@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -14,44 +13,17 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// lostChildren remembers children that disappeared from a watch by label. They may be deleted, or
-// only have lost the label: then they still exist and are still owned, and without their label they
-// would never be deleted.
-type lostChildren struct {
-	mu       sync.Mutex
-	byParent map[queue.Key][]lostChild
-}
-
+// lostChild is a child that disappeared from a watch by label. It may be deleted, or only have lost
+// the label: then it still exists and is still owned, and without its label it would never be
+// deleted.
 type lostChild struct {
 	resource             object.Resource
 	namespace, name, uid string
 }
 
-func newLostChildren() *lostChildren { return &lostChildren{byParent: map[queue.Key][]lostChild{}} }
-
-// add remembers a child. It clones the strings, which are slices of the whole object.
-func (s *lostChildren) add(parent queue.Key, resource object.Resource, child *object.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byParent[parent] = append(s.byParent[parent], lostChild{
-		resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
-	})
-}
-
-// take removes and returns the lost children of a parent.
-func (s *lostChildren) take(parent queue.Key) []lostChild {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.byParent[parent]
-	delete(s.byParent, parent)
-	return taken
-}
-
-// putBack adds lost children again for the next run.
-func (s *lostChildren) putBack(parent queue.Key, again []lostChild) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byParent[parent] = append(s.byParent[parent], again...)
+// addLost remembers lost children of a parent for its next run.
+func (c *Controller) addLost(parent queue.Key, lost ...lostChild) {
+	c.lostChildren.Edit(func(all map[queue.Key][]lostChild) { all[parent] = append(all[parent], lost...) })
 }
 
 // noteLostChild remembers a child that disappeared from a watch by label. Standby controllers skip
@@ -66,23 +38,26 @@ func (c *Controller) noteLostChild(child *object.Object) {
 	}
 	for _, kind := range c.children {
 		if kind.rule.Resource.GroupKind() == child.GroupKind() {
-			c.lostChildren.add(controller.KeyOf(parent), kind.rule.Resource, child)
+			// The strings are slices of the whole object.
+			c.addLost(controller.KeyOf(parent), lostChild{
+				kind.rule.Resource, strings.Clone(child.Namespace()), strings.Clone(child.Name()), strings.Clone(child.UID()),
+			})
 		}
 	}
 }
 
 // recoverLostChildren restores the label of lost children that still exist and are still owned.
 func (r *run) recoverLostChildren(ctx context.Context) error {
-	all := r.lostChildren.take(r.Item.Key)
+	all := r.lostChildren.Take(r.Item.Key)
 	for i, one := range all {
 		err := r.recoverLostChild(ctx, one)
 		if apply.Forbidden(err) {
 			// Missing permissions do not stop the rest of the run.
-			r.lostChildren.putBack(r.Item.Key, all[i:i+1])
+			r.addLost(r.Item.Key, one)
 			continue
 		}
 		if err != nil {
-			r.lostChildren.putBack(r.Item.Key, all[i:])
+			r.addLost(r.Item.Key, all[i:]...)
 			return err
 		}
 	}

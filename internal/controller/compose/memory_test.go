@@ -90,17 +90,17 @@ func TestJoinErrors(t *testing.T) {
 }
 
 func TestNameWaitersDropDeletedParents(t *testing.T) {
-	w := newNameWaiters()
+	c := &Controller{}
 	name, other := childName{name: "a"}, childName{name: "b"}
 	one, two := queue.Key{Name: "one"}, queue.Key{Name: "two"}
-	w.add(name, one)
-	w.add(name, two)
-	w.add(other, one)
-	w.drop(one)
-	if len(w.byName) != 1 {
-		t.Errorf("still %v", w.byName)
+	c.addNameWaiter(name, one)
+	c.addNameWaiter(name, two)
+	c.addNameWaiter(other, one)
+	c.dropNameWaiter(one)
+	if left := c.nameWaiters.Get(other); left != nil {
+		t.Errorf("still %v", left)
 	}
-	if got := w.take(name); len(got) != 1 || !got[two] || len(w.take(name)) != 0 {
+	if got := c.nameWaiters.Take(name); len(got) != 1 || !got[two] || len(c.nameWaiters.Take(name)) != 0 {
 		t.Errorf("took %v", got)
 	}
 }

@@ -1,19 +1,15 @@
 package compose
 
 import (
-	"sync"
+	"maps"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// nameWaiters remembers which parents wait for a name that another object has. They are enqueued
-// when it is free, before their backoff ends. Parents that no longer need the name are enqueued
-// once in vain.
-type nameWaiters struct {
-	mu     sync.Mutex
-	byName map[childName]map[queue.Key]bool
-}
+// nameWaiters are parents that wait for a name which another object has. They are enqueued when it
+// is free, before their backoff ends. Parents that no longer need the name are enqueued once in vain.
+type nameWaiters = map[queue.Key]bool
 
 // childName identifies a child.
 type childName struct {
@@ -25,33 +21,20 @@ func childNameOf(o *object.Object) childName {
 	return childName{o.GroupKind(), o.Namespace(), o.Name()}
 }
 
-func newNameWaiters() *nameWaiters { return &nameWaiters{byName: map[childName]map[queue.Key]bool{}} }
-
-func (w *nameWaiters) add(name childName, parent queue.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byName[name] == nil {
-		w.byName[name] = map[queue.Key]bool{}
-	}
-	w.byName[name][parent] = true
-}
-
-func (w *nameWaiters) drop(parent queue.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name, waiters := range w.byName {
-		delete(waiters, parent)
-		if len(waiters) == 0 {
-			delete(w.byName, name)
+func (c *Controller) addNameWaiter(name childName, parent queue.Key) {
+	c.nameWaiters.Edit(func(byName map[childName]nameWaiters) {
+		if byName[name] == nil {
+			byName[name] = nameWaiters{}
 		}
-	}
+		byName[name][parent] = true
+	})
 }
 
-// take removes and returns the parents that wait for a name.
-func (w *nameWaiters) take(name childName) map[queue.Key]bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	waiters := w.byName[name]
-	delete(w.byName, name)
-	return waiters
+func (c *Controller) dropNameWaiter(parent queue.Key) {
+	c.nameWaiters.Edit(func(byName map[childName]nameWaiters) {
+		maps.DeleteFunc(byName, func(_ childName, waiters nameWaiters) bool {
+			delete(waiters, parent)
+			return len(waiters) == 0
+		})
+	})
 }

@@ -25,8 +25,8 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 
 // Drop drops the state of a parent.
 func (c *Controller) Drop(key queue.Key) {
-	c.nameWaiters.drop(key)
-	c.lostChildren.take(key)
+	c.dropNameWaiter(key)
+	c.lostChildren.Take(key)
 	c.recoveryProbe.drop(key)
 	c.deletionGuard.drop(guardedParent{c, key})
 	c.orphanIndex.drop(key)

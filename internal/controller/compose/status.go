@@ -44,11 +44,11 @@ func (r *run) dropRejected(err error) error {
 // decorate writes the labels and annotations that a decorator sets.
 func (r *run) decorate(ctx context.Context) error {
 	wanted := statusDigest(r.parent)
-	r.ownWrites.add(r.Item.Key, r.parent)
+	r.noteOwnWrite(r.Item.Key, r.parent)
 	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
 		return err
 	}
-	r.ownWrites.add(r.Item.Key, r.Stored)
+	r.noteOwnWrite(r.Item.Key, r.Stored)
 	r.memory.hasWritten = true
 	if !r.program.Parent.Status {
 		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.Stored)

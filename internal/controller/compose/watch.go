@@ -54,7 +54,7 @@ func (c *Controller) parentChanged(e cache.Event) {
 	}
 	if e.New == nil {
 		c.orphanIndex.drop(controller.KeyOf(e.Old))
-		c.ownWrites.drop(controller.KeyOf(e.Old))
+		c.ownWrites.Take(controller.KeyOf(e.Old))
 	} else {
 		c.indexSelector(e.New)
 	}
@@ -80,10 +80,10 @@ func (c *Controller) indexSelector(parent *object.Object) {
 // isEdit reports whether another client changed more than the status. For kinds without generations
 // every change counts.
 func (c *Controller) isEdit(e cache.Event) bool {
-	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.ownWrites.contains(controller.KeyOf(e.New), e.New) {
+	if e.Old.IntentDigest() == e.New.IntentDigest() && e.New.Generation() > 0 || c.isOwnWrite(e.New) {
 		return false
 	}
-	c.ownWrites.drop(controller.KeyOf(e.New))
+	c.ownWrites.Take(controller.KeyOf(e.New))
 	return true
 }
 
@@ -137,7 +137,7 @@ func (c *Controller) enqueueAdopters(orphan *object.Object) {
 
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
-	for key := range c.nameWaiters.take(childNameOf(gone)) {
+	for key := range c.nameWaiters.Take(childNameOf(gone)) {
 		c.Queue.Add(key, controller.ChildCause(gone))
 	}
 }
