@@ -19,6 +19,14 @@ import (
 // Option configures a request.
 type Option func(*requestBuilder) error
 
+// set returns an option that cannot fail.
+func set(do func(*requestBuilder)) Option {
+	return func(b *requestBuilder) error {
+		do(b)
+		return nil
+	}
+}
+
 // requestBuilder builds a request.
 type requestBuilder struct {
 	hook.HandlerRequest
@@ -76,26 +84,17 @@ func (b *requestBuilder) toUnstructured(o any) (*unstructured.Unstructured, erro
 
 // Reason sets the reason of the call.
 func Reason(reason setpoint.Reason) Option {
-	return func(b *requestBuilder) error {
-		b.Reason = reason
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.Reason = reason })
 }
 
 // Attempt sets the number of failed attempts.
 func Attempt(attempt int) Option {
-	return func(b *requestBuilder) error {
-		b.Attempt = attempt
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.Attempt = attempt })
 }
 
 // Gone calls the handler for the deletion of the object.
 func Gone() Option {
-	return func(b *requestBuilder) error {
-		b.Deleted, b.Reason = true, setpoint.ReasonEvent
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.Deleted, b.Reason = true, setpoint.ReasonEvent })
 }
 
 // Owned sets the objects that the object owns, or the children of a parent.
@@ -166,10 +165,7 @@ func (s *storedObjects) List(_ context.Context, apiVersion, kind, namespace, sel
 
 // Since sets since when the watched fields have not changed. The default is now.
 func Since(at time.Time) Option {
-	return func(b *requestBuilder) error {
-		b.Since = at
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.Since = at })
 }
 
 // addObjects adds objects to the groups of their kinds.

@@ -3,14 +3,14 @@ package setpointtest
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result[T], error) {
+func toResult[T any](stored json.RawMessage, resp *hook.HandlerResponse) (Result[T], error) {
 	r := Result[T]{
 		Object: new(T), Deleted: resp.Delete, Events: resp.Events, Conditions: resp.Conditions,
 		Message: resp.Message, Requeue: resp.RetryAfter,
@@ -19,7 +19,7 @@ func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result
 	for _, one := range []struct {
 		from json.RawMessage
 		into *map[string]any
-	}{{resp.Patch, &r.Patch}, {resp.Status, &r.Status}, {object, &patched}} {
+	}{{resp.Patch, &r.Patch}, {resp.Status, &r.Status}, {stored, &patched}} {
 		if one.from == nil {
 			continue
 		}
@@ -27,9 +27,9 @@ func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result
 			return r, fmt.Errorf("read what the handler wants written: %w", err)
 		}
 	}
-	patched = applyMergePatch(patched, r.Patch)
+	patched = object.MergePatch(patched, r.Patch)
 	if r.Status != nil {
-		patched = applyMergePatch(patched, map[string]any{"status": r.Status})
+		patched = object.MergePatch(patched, map[string]any{"status": r.Status})
 	}
 	for _, one := range resp.Apply {
 		a := Applied{Unowned: one.Unowned}
@@ -45,31 +45,10 @@ func toResult[T any](object json.RawMessage, resp *hook.HandlerResponse) (Result
 	return r, err
 }
 
-// applyMergePatch applies a merge patch (RFC 7396).
-func applyMergePatch(object, patch map[string]any) map[string]any {
-	result := maps.Clone(object)
-	if result == nil {
-		result = map[string]any{}
-	}
-	for name, value := range patch {
-		inner, isObject := value.(map[string]any)
-		was, _ := result[name].(map[string]any)
-		switch {
-		case value == nil:
-			delete(result, name)
-		case isObject:
-			result[name] = applyMergePatch(was, inner)
-		default:
-			result[name] = value
-		}
-	}
-	return result
-}
-
 // withStatus replaces the status of an object; nil removes it.
-func withStatus(object, status json.RawMessage) (json.RawMessage, error) {
+func withStatus(stored, status json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
+	if err := json.Unmarshal(stored, &members); err != nil {
 		return nil, err
 	}
 	delete(members, "status")

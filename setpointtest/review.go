@@ -83,16 +83,9 @@ func checkIdempotent(ctx context.Context, reviewer hook.Admitter, req hook.Revie
 	}
 	var texts []string
 	for _, one := range differences {
-		texts = append(texts, fmt.Sprintf("%s from %s to %s", one.Path, orNothing(one.From), orNothing(one.To)))
+		texts = append(texts, one.String())
 	}
 	return fmt.Errorf("changes %s", strings.Join(texts, ", "))
-}
-
-func orNothing(value json.RawMessage) string {
-	if value == nil {
-		return "nothing"
-	}
-	return string(value)
 }
 
 func (b *requestBuilder) reviewRequest() *hook.ReviewRequest {
@@ -129,32 +122,20 @@ func toReviewResult[T any](req *hook.ReviewRequest, response *hook.ReviewRespons
 // Operation sets the operation to review. The default is OperationCreate, or
 // OperationUpdate with UpdatedFrom.
 func Operation(operation setpoint.Operation) Option {
-	return func(b *requestBuilder) error {
-		b.operation = operation
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.operation = operation })
 }
 
 // AsUser sets the user who requests the change.
 func AsUser(user setpoint.User) Option {
-	return func(b *requestBuilder) error {
-		b.user = user
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.user = user })
 }
 
 // DryRun makes the change a dry run.
 func DryRun() Option {
-	return func(b *requestBuilder) error {
-		b.dryRun = true
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.dryRun = true })
 }
 
 // Subresource sets the changed subresource, such as "status".
 func Subresource(name string) Option {
-	return func(b *requestBuilder) error {
-		b.subresource = name
-		return nil
-	}
+	return set(func(b *requestBuilder) { b.subresource = name })
 }

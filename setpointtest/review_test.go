@@ -132,7 +132,7 @@ func (f *recordingTB) Errorf(format string, args ...any) { f.messages += fmt.Spr
 func TestReviewChecksIdempotence(t *testing.T) {
 	f := &recordingTB{TB: t}
 	setpointtest.Review(f, reviewApp(), "more", pod("a"))
-	if !strings.Contains(f.messages, "more is not idempotent: asked again about its own result, it changes spec.containers[2] from nothing to ") {
+	if !strings.Contains(f.messages, "more is not idempotent: asked again about its own result, it changes spec.containers[2]: nothing -> ") {
 		t.Errorf("said %q", f.messages)
 	}
 }

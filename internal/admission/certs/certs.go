@@ -42,11 +42,15 @@ type Options struct {
 // that verifies it. It is safe for concurrent use.
 type Manager struct {
 	options Options
-	secret  *secret
 	// wake wakes up Renew.
 	wake chan struct{}
 	// renewing is held during a rotation.
 	renewing sync.Mutex
+
+	// watching is closed when the watch of the Secret has started; view is it.
+	watching chan struct{}
+	viewLock sync.Mutex
+	view     *cache.View
 
 	mu sync.Mutex
 	// keyring is in use, and data its encoding; nil before there is one.
@@ -78,12 +82,13 @@ func New(o Options) *Manager {
 		o.Clock = clock.RealClock{}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	k := &Manager{options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), err: errNoCertificate}
-	if o.Secret != (types.NamespacedName{}) {
-		k.secret = newSecret(o)
+	return &Manager{
+		options: o, wake: make(chan struct{}, 1), watching: make(chan struct{}), changed: make(chan struct{}), err: errNoCertificate,
 	}
-	return k
 }
+
+// inMemory reports whether no Secret stores the certificates.
+func (k *Manager) inMemory() bool { return k.options.Secret == types.NamespacedName{} }
 
 var errNoCertificate = errors.New("no webhook certificate yet")
 
@@ -148,20 +153,20 @@ func (k *Manager) Propagated(bundle []byte, since time.Time) {
 
 // Watch follows the Secret until ctx ends. Every replica watches, leader or not.
 func (k *Manager) Watch(ctx context.Context) error {
-	if k.secret == nil {
+	if k.inMemory() {
 		if _, err := k.renew(ctx); err != nil {
 			return fmt.Errorf("create webhook certificates: %w", err)
 		}
 		<-ctx.Done()
 		return nil
 	}
-	return k.secret.watch(ctx, k)
+	return k.watchSecret(ctx)
 }
 
 // Renew creates and renews certificates until ctx ends. Only the leader renews, and only
 // while it watches.
 func (k *Manager) Renew(ctx context.Context) {
-	if k.secret != nil && !k.secret.waitForSync(ctx) {
+	if !k.inMemory() && !k.waitForSync(ctx) {
 		return
 	}
 	delay := minDelay
@@ -225,9 +230,9 @@ func (k *Manager) renew(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("write certificates: %w", err)
 	}
-	if k.secret == nil {
+	if k.inMemory() {
 		k.setKeyring(made.keyring, packed)
-	} else if err := k.secret.write(ctx, found.object, packed); err != nil {
+	} else if err := k.writeSecret(ctx, found.object, packed); err != nil {
 		return k.options.Clock.Now().Add(minDelay), ignoreConflict(err)
 	} else {
 		k.reload()
@@ -241,10 +246,10 @@ func (k *Manager) load() (loadedSecret, error) {
 	k.mu.Lock()
 	reservation := k.keyring
 	k.mu.Unlock()
-	if k.secret == nil {
+	if k.inMemory() {
 		return loadedSecret{keyring: reservation}, nil
 	}
-	return k.secret.load(reservation)
+	return k.loadSecret(reservation)
 }
 
 func (k *Manager) rotationInput(found loadedSecret) rotationInput {
@@ -261,7 +266,7 @@ func (k *Manager) rotationInput(found loadedSecret) rotationInput {
 // in use until the leader repairs the Secret.
 func (k *Manager) reload() {
 	defer k.trigger()
-	found, err := k.secret.load(nil)
+	found, err := k.loadSecret(nil)
 	if err != nil || found.keyring == nil {
 		return
 	}

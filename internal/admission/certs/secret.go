@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,30 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
-
-// secret is the Secret that stores the keyring of all replicas.
-type secret struct {
-	types.NamespacedName
-
-	store  *cache.Cache
-	client rest.Interface
-
-	// started is closed when the watch has started.
-	started chan struct{}
-	start   func()
-	mu      sync.Mutex
-	view    *cache.View
-}
-
-func newSecret(o Options) *secret {
-	opened := make(chan struct{})
-	return &secret{
-		NamespacedName: o.Secret, store: o.Store, client: o.Client,
-		started: opened, start: sync.OnceFunc(func() { close(opened) }),
-	}
-}
-
-func (s *secret) String() string { return secretName(s.NamespacedName) }
 
 func secretName(name types.NamespacedName) string { return "Secret " + name.String() }
 
@@ -59,41 +34,42 @@ func Permissions(secret types.NamespacedName) []admission.Permission {
 	}
 }
 
-// watch watches the Secret until ctx ends.
-func (s *secret) watch(ctx context.Context, k *Manager) error {
-	s.mu.Lock()
-	view := s.store.Watch(cache.Selection{Resource: secrets, Namespace: s.Namespace, Name: s.Name}, func(cache.Event) { k.reload() })
-	s.view = view
-	s.mu.Unlock()
+// watchSecret watches the Secret until ctx ends.
+func (k *Manager) watchSecret(ctx context.Context) error {
+	k.viewLock.Lock()
+	name := k.options.Secret
+	k.view = k.options.Store.Watch(cache.Selection{Resource: secrets, Namespace: name.Namespace, Name: name.Name}, func(cache.Event) { k.reload() })
+	view := k.view
+	k.viewLock.Unlock()
 	defer view.Close()
-	s.start()
+	close(k.watching)
 	select {
 	case <-view.ReadyOrFailed():
 	case <-ctx.Done():
 		return nil
 	}
 	if err := view.Err(); err != nil && !view.Synced() {
-		k.setError(fmt.Errorf("read %s: %w", s, err))
+		k.setError(fmt.Errorf("read %s: %w", secretName(name), err))
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func (s *secret) currentView() *cache.View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.view
+func (k *Manager) currentView() *cache.View {
+	k.viewLock.Lock()
+	defer k.viewLock.Unlock()
+	return k.view
 }
 
 // waitForSync waits until the watch is synced; false if ctx ended first.
-func (s *secret) waitForSync(ctx context.Context) bool {
+func (k *Manager) waitForSync(ctx context.Context) bool {
 	select {
-	case <-s.started:
+	case <-k.watching:
 	case <-ctx.Done():
 		return false
 	}
 	select {
-	case <-s.currentView().Ready():
+	case <-k.currentView().Ready():
 		return true
 	case <-ctx.Done():
 		return false
@@ -112,20 +88,20 @@ type loadedSecret struct {
 	force bool
 }
 
-// load reads the Secret. If it is empty or invalid, the keyring in memory is used,
+// loadSecret reads the Secret. If it is empty or invalid, the keyring in memory is used,
 // because clients trust it. A user who deletes the Secret requests new keys.
-func (s *secret) load(reservation *keyring) (loadedSecret, error) {
-	stored := s.currentView().Get(s.Namespace, s.Name)
+func (k *Manager) loadSecret(reservation *keyring) (loadedSecret, error) {
+	stored, name := k.currentView().Get(k.options.Secret.Namespace, k.options.Secret.Name), secretName(k.options.Secret)
 	if stored == nil {
-		return loadedSecret{keyring: reservation, writeReason: s.String() + " was missing", force: reservation != nil}, nil
+		return loadedSecret{keyring: reservation, writeReason: name + " was missing", force: reservation != nil}, nil
 	}
 	packed, err := secretDataOf(stored)
 	if err != nil {
-		return loadedSecret{}, fmt.Errorf("read %s: %w", s, err)
+		return loadedSecret{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	found := loadedSecret{keyring: reservation, object: stored}
 	if len(packed) == 0 {
-		found.writeReason = s.String() + " was empty"
+		found.writeReason = name + " was empty"
 		return found, nil
 	}
 	current, err := packed.decode()
@@ -133,12 +109,12 @@ func (s *secret) load(reservation *keyring) (loadedSecret, error) {
 	case err == nil:
 		found.keyring = current
 		if labelErr != nil {
-			found.writeReason = s.String() + " had no label"
+			found.writeReason = name + " had no label"
 		}
 	case labelErr == nil:
-		found.writeReason = fmt.Sprintf("%s was invalid: %v", s, err)
+		found.writeReason = fmt.Sprintf("%s was invalid: %v", name, err)
 	default:
-		return loadedSecret{}, fmt.Errorf("%s %w: use another name or delete it", s, labelErr)
+		return loadedSecret{}, fmt.Errorf("%s %w: use another name or delete it", name, labelErr)
 	}
 	return found, nil
 }
@@ -163,28 +139,29 @@ func secretDataOf(o *object.Object) (secretData, error) {
 	return packed, nil
 }
 
-// write stores the data, if the Secret has not changed since it was read.
-func (s *secret) write(ctx context.Context, found *object.Object, packed secretData) error {
+// writeSecret stores the data, if the Secret has not changed since it was read.
+func (k *Manager) writeSecret(ctx context.Context, found *object.Object, packed secretData) error {
+	name, client := k.options.Secret, k.options.Client
 	o := corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
 		Type:       corev1.SecretTypeTLS,
 	}
-	write := s.client.Post().AbsPath(secrets.Path(s.Namespace, ""))
+	write := client.Post().AbsPath(secrets.Path(name.Namespace, ""))
 	if found != nil {
 		// What other clients added stays, such as annotations.
 		if err := json.Unmarshal(found.JSON(), &o); err != nil {
-			return fmt.Errorf("write %s: %w", s, err)
+			return fmt.Errorf("write %s: %w", secretName(name), err)
 		}
-		write = s.client.Put().AbsPath(secrets.Path(s.Namespace, s.Name))
+		write = client.Put().AbsPath(secrets.Path(name.Namespace, name.Name))
 	}
 	o.Data = packed
 	metav1.SetMetaDataLabel(&o.ObjectMeta, admission.ManagedByLabel, admission.ManagerName)
 	stored, err := request.Object(request.DoJSON(ctx, write.Param("fieldManager", admission.ManagerName), o))
 	if err != nil {
-		return fmt.Errorf("write %s: %w", s, err)
+		return fmt.Errorf("write %s: %w", secretName(name), err)
 	}
-	s.currentView().ObserveWrite(stored)
+	k.currentView().ObserveWrite(stored)
 	return nil
 }
 

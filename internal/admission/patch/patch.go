@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusive")
@@ -55,12 +56,12 @@ func patchFrom(raw []byte, v *hook.ReviewResponse) (json.RawMessage, error) {
 }
 
 // replacementPatch returns the patch from one object to another of the same kind.
-func replacementPatch(raw, object []byte) (json.RawMessage, error) {
+func replacementPatch(raw, replacement []byte) (json.RawMessage, error) {
 	before, err := fieldsOf(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the reviewed object: %w", err)
 	}
-	after, err := fieldsOf(object)
+	after, err := fieldsOf(replacement)
 	if err != nil {
 		return nil, fmt.Errorf("object: %w", err)
 	}
@@ -69,7 +70,7 @@ func replacementPatch(raw, object []byte) (json.RawMessage, error) {
 			return nil, fmt.Errorf("object: %s must stay %s, is %s", name, was, orNothing(is))
 		}
 	}
-	return Diff(raw, object)
+	return Diff(raw, replacement)
 }
 
 func orNothing(value []byte) []byte {
@@ -84,11 +85,27 @@ func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
 	if kindOf(patch) != '{' {
 		return nil, errors.New("patch: must be an object")
 	}
-	result, err := appendMerged(nil, raw, patch)
+	before, err := decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the reviewed object: %w", err)
+	}
+	changes, err := decode(patch)
 	if err != nil {
 		return nil, fmt.Errorf("patch: %w", err)
 	}
-	return replacementPatch(raw, result)
+	merged, err := json.Marshal(object.MergePatch(before, changes))
+	if err != nil {
+		return nil, err
+	}
+	return replacementPatch(raw, merged)
+}
+
+// decode decodes an object whose numbers keep their text.
+func decode(data []byte) (fields map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err = decoder.Decode(&fields)
+	return fields, err
 }
 
 // Rebase applies the difference of before and after to raw; nil if there is none.
@@ -96,7 +113,7 @@ func patchFromMerge(raw, patch []byte) (json.RawMessage, error) {
 // Before and after are raw as decoded and encoded by a Go type, which may not have all
 // fields. Fields of raw that before does not have are kept, also in elements of lists,
 // which are matched by their identity or index.
-func Rebase(raw, before, after []byte) (object []byte, err error) {
+func Rebase(raw, before, after []byte) (rebased []byte, err error) {
 	if bytes.Equal(before, after) {
 		return nil, nil
 	}
@@ -108,9 +125,9 @@ func Rebase(raw, before, after []byte) (object []byte, err error) {
 }
 
 // Diff returns the JSON patch from one object to another, or nil.
-func Diff(raw, object []byte) (jsonPatch []byte, err error) {
+func Diff(raw, changed []byte) (jsonPatch []byte, err error) {
 	d := differ{ops: []byte{'['}}
-	if err := d.compare(raw, object); err != nil {
+	if err := d.compare(raw, changed); err != nil {
 		return nil, fmt.Errorf("compare two objects: %w", err)
 	}
 	if len(d.ops) == 1 {

@@ -121,7 +121,7 @@ func TestDifferenceRandom(t *testing.T) {
 	for i := range 300 {
 		raw, unknown := randomPod(t, random)
 		var pod corev1.Pod
-		decode(t, raw, &pod)
+		decodeInto(t, raw, &pod)
 		before := encoded(t, pod)
 		taken := mutate(random, &pod)
 		after := encoded(t, pod)
@@ -137,7 +137,7 @@ func TestDifferenceRandom(t *testing.T) {
 		}
 		got := applied(t, raw, patch)
 		var again corev1.Pod
-		decode(t, got, &again)
+		decodeInto(t, got, &again)
 		if !reflect.DeepEqual(again, pod) && !same(t, encoded(t, again), after) {
 			t.Fatalf("%d: raw   %s\nafter %s\npatch %s\ngave  %s", i, raw, after, patch, got)
 		}
@@ -269,7 +269,7 @@ func TestPatchFor(t *testing.T) {
 		"an object of another": {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Job"}`)}, wantErr: `object: kind must stay "Pod", is "Job"`},
 		"an object of none":    {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`{}`)}, wantErr: `object: apiVersion must stay "v1", is missing`},
 		"no object":            {raw: raw, response: hook.ReviewResponse{Object: json.RawMessage(`[]`)}, wantErr: `object: must be an object, is a list`},
-		"a merge patch":        {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
+		"a merge patch":        {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":null,"c":"d"},"annotations":{"x":"y","z":null}},"spec":null}`)}, want: `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}},{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/metadata/labels/c","value":"d"}]`},
 		"an empty merge patch": {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`{"metadata":{"labels":{"a":"b","z":null}}}`)}},
 		"no merge patch":       {raw: raw, response: hook.ReviewResponse{Patch: json.RawMessage(`[]`)}, wantErr: "patch: must be an object"},
 		"a JSON patch":         {raw: raw, response: hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"remove","path":"/metadata"}]`)}, want: `[{"op":"remove","path":"/metadata"}]`},
@@ -319,12 +319,12 @@ func applied(t *testing.T, raw, patch []byte) []byte {
 func same(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	var x, y any
-	decode(t, a, &x)
-	decode(t, b, &y)
+	decodeInto(t, a, &x)
+	decodeInto(t, b, &y)
 	return reflect.DeepEqual(x, y)
 }
 
-func decode(t *testing.T, data []byte, into any) {
+func decodeInto(t *testing.T, data []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatalf("%s: %v", data, err)

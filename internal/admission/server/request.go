@@ -7,13 +7,13 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 const contentType = "application/json"
@@ -115,16 +115,5 @@ func writeError(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, oneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
-}
-
-// maxLine limits an error message.
-const maxLine = 1024
-
-func oneLine(err error) string {
-	line := strings.Join(strings.Fields(err.Error()), " ")
-	if len(line) > maxLine {
-		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
-	}
-	return line
+	_, _ = io.WriteString(w, failure.OneLine(err)+"\n") //nolint:gosec // Plain text, and said to be.
 }

@@ -102,7 +102,7 @@ func (s *Server) call(ctx context.Context, to *route, r *hook.ReviewRequest) (v 
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
 		s.options.Log.Error("webhook crashed", "program", to.program.Name, "webhook", to.webhook.Name,
-			"error", oneLine(err), "stack", stack)
+			"error", failure.OneLine(err), "stack", stack)
 	}
 	over := context.Cause(ctx)
 	_, timedOut := errors.AsType[*timeoutError](over)
@@ -134,8 +134,8 @@ func (s *Server) log(to *route, err error) {
 	case err == nil:
 		log.Info("webhook recovered")
 	case was:
-		log.Debug("webhook failed again", "error", oneLine(err))
+		log.Debug("webhook failed again", "error", failure.OneLine(err))
 	default:
-		log.Warn("webhook failed", "error", oneLine(err))
+		log.Warn("webhook failed", "error", failure.OneLine(err))
 	}
 }

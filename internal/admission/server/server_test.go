@@ -204,7 +204,7 @@ func TestServerHasNoResponse(t *testing.T) {
 			func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				return nil, errors.New("no\nanswer")
 			},
-			"webhook check of web: no answer",
+			"webhook check of web: no; answer",
 		},
 		"a panic": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { panic("ouch") }, "it panicked: ouch"},
 		// Fault H4.
