@@ -66,7 +66,7 @@ func TestPageWatchesItsObject(t *testing.T) {
 	}
 	defer response.Body.Close()
 	for a.count("/pods?") == 0 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	if a.count("/pods?fieldSelector=metadata.name%3Da&limit=1") != 1 {
 		t.Errorf("requests: %q", a.requests)

@@ -55,7 +55,7 @@ func annotateAction(s *pageObject, do, label, icon, missing string) action {
 func planAction(s *pageObject, state model.ObjectState, several bool) action {
 	label := "Plan"
 	if several {
-		label += " of " + shortName(state.Controller)
+		label += " by " + shortName(state.Controller)
 	}
 	return action{
 		Label: label, Icon: "wait", URL: s.URL("plan"), Post: true, Target: "#plan",
@@ -91,7 +91,7 @@ func annotateObject(req *request) error {
 		return err
 	}
 	if s.Deleted {
-		return notFound("%s %s deleted.", s.Kind.Kind, s.Name)
+		return notFound("%s %s is deleted.", s.Kind.Kind, s.Name)
 	}
 	var patch map[string]any
 	var message string

@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,28 +10,21 @@ import (
 
 // accessErrors collects errors of access reviews. A page with such an error is not shown, since
 // it may lack what the user may see.
-type accessErrors struct {
-	mu  sync.Mutex
-	err error
-}
+type accessErrors struct{ err atomic.Pointer[error] }
 
 // record records an error. A user who may not create access reviews has no permissions.
 func (d *accessErrors) record(err error) {
-	if err == nil || apierrors.IsForbidden(err) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.err == nil {
-		d.err = err
+	if err != nil && !apierrors.IsForbidden(err) {
+		d.err.CompareAndSwap(nil, &err)
 	}
 }
 
 // first returns the first error.
 func (d *accessErrors) first() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.err
+	if err := d.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // inParallel calls do with the numbers below n, a few at the same time.

@@ -200,89 +200,69 @@ func headline(e *entry) string {
 	return cmp.Or(timeline.Decision(&e.Run), summarizeWrites(e))
 }
 
-// summarizeWrites summarizes the writes of a successful run.
-func summarizeWrites(e *entry) string {
-	var writes []writeCount
-	for i := range e.Steps {
-		if w := e.Steps[i].Write; w != nil && !w.Unchanged && w.Error == "" {
-			writes = addWrite(writes, pastTense(w.Verb), writeTarget(w, &e.Object))
-		}
-	}
-	switch {
-	case len(writes) > 2:
-		return capitalize(summarizeCounts(writes))
-	case len(writes) > 0:
-		var parts []string
-		for _, w := range writes {
-			parts = append(parts, w.verb+" "+w.object+w.timesText())
-		}
-		return capitalize(strings.Join(parts, ", "))
-	}
-	return "No changes"
-}
-
-// writeCount counts equal writes.
+// writeCount counts equal writes to one object. Own writes are those to the object itself.
 type writeCount struct {
-	verb, object string
+	verb, target string
+	own          bool
 	n            int
 }
 
-func addWrite(all []writeCount, did, what string) []writeCount {
-	for i := range all {
-		if all[i].verb == did && all[i].object == what {
-			all[i].n++
-			return all
+// summarizeWrites summarizes the writes of a successful run. It names at most two objects, and
+// counts more by verb, such as "deleted 1, created 2". Own writes are always named.
+func summarizeWrites(e *entry) string {
+	var writes []writeCount
+	others := map[string]int{}
+	for i := range e.Steps {
+		w := e.Steps[i].Write
+		if w == nil || !timeline.Changed(w) {
+			continue
+		}
+		verb, target, own := pastTense(w.Verb), writeTarget(w, &e.Object), w.Object.Identity() == e.Object.Identity()
+		at := slices.IndexFunc(writes, func(c writeCount) bool { return c.verb == verb && c.target == target })
+		if at >= 0 {
+			writes[at].n++
+			continue
+		}
+		writes = append(writes, writeCount{verb, target, own, 1})
+		if !own {
+			others[verb]++
 		}
 	}
-	return append(all, writeCount{did, what, 1})
+	var parts []string
+	for _, w := range writes {
+		text := w.verb + " " + w.target + timesText(w.n)
+		if len(writes) > 2 && !w.own {
+			text = w.verb + " " + strconv.Itoa(others[w.verb])
+		}
+		if !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	return capitalize(cmp.Or(strings.Join(parts, ", "), "no changes"))
 }
 
-func (d writeCount) timesText() string {
-	switch d.n {
+func timesText(n int) string {
+	switch n {
 	case 1:
 		return ""
 	case 2:
 		return " twice"
 	}
-	return " " + strconv.Itoa(d.n) + " times"
+	return " " + strconv.Itoa(n) + " times"
 }
-
-const selfLabel = "the object itself"
 
 // writeTarget describes the object of a write.
 func writeTarget(w *model.Write, self *object.Ref) string {
+	target := w.Object.Kind.Kind + " " + shorten(w.Object.Name)
 	switch own := w.Object.Identity() == self.Identity(); {
 	case own && w.Part != "":
 		return "its " + w.Part
 	case own:
-		return selfLabel
+		return "the object itself"
 	case w.Part != "":
-		return "the " + w.Part + " of " + w.Object.Kind.Kind + " " + shorten(w.Object.Name)
+		return "the " + w.Part + " of " + target
 	}
-	return w.Object.Kind.Kind + " " + shorten(w.Object.Name)
-}
-
-// summarizeCounts counts writes by verb, such as "deleted 1, created 2". Writes to the object
-// itself are named.
-func summarizeCounts(writes []writeCount) string {
-	var order []string
-	counts := map[string]int{}
-	for _, w := range writes {
-		did := w.verb
-		if strings.HasPrefix(w.object, "its ") || w.object == selfLabel {
-			did += " " + w.object + w.timesText()
-		}
-		if counts[did] == 0 {
-			order = append(order, did)
-		}
-		counts[did]++
-	}
-	for i, did := range order {
-		if !strings.Contains(did, " ") {
-			order[i] = did + " " + strconv.Itoa(counts[did])
-		}
-	}
-	return strings.Join(order, ", ")
+	return target
 }
 
 // pastTense returns the past tense of a verb.

@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -45,21 +43,6 @@ func changesSize(objectChanges []objectChange) int {
 	return size
 }
 
-// stripObjects removes the compared objects from changes.
-func stripObjects(objectChanges []objectChange) []objectChange {
-	objectChanges = slices.Clone(objectChanges)
-	for i := range objectChanges {
-		w := &objectChanges[i]
-		w.Changes, w.Before, w.After = nil, nil, nil
-		w.Fields = slices.Clone(w.Fields)
-		for k := range w.Fields {
-			f := &w.Fields[k]
-			*f = model.Change{Path: f.Path, From: bytes.Clone(f.From), To: bytes.Clone(f.To)}
-		}
-	}
-	return objectChanges
-}
-
 // objectChanges returns what changed since the previous call, from the cache if possible.
 func (l *runLoader) objectChanges(s *pageObject, of model.Run) []objectChange {
 	key := changeKey{l.api.Serial(), of.Process, of.ID, of.Began.UnixNano(), s.UID, of.Controller}
@@ -67,11 +50,9 @@ func (l *runLoader) objectChanges(s *pageObject, of model.Run) []objectChange {
 		return cached.([]objectChange) //nolint:forcetypeassert // Only this function adds to the cache.
 	}
 	objectChanges, known := l.findChanges(s, of)
-	if known && l.accessErrors.first() == nil && l.now().Sub(of.Began) > of.Took+changeMinAge {
-		objectChanges = stripObjects(objectChanges)
-		if changesSize(objectChanges) <= maxCacheEntryBytes {
-			l.changeCache.Add(key, objectChanges, changeTTL)
-		}
+	isFinal := known && l.accessErrors.first() == nil && l.now().Sub(of.Began) > of.Took+changeMinAge
+	if isFinal && changesSize(objectChanges) <= maxCacheEntryBytes {
+		l.changeCache.Add(key, objectChanges, changeTTL)
 	}
 	return objectChanges
 }

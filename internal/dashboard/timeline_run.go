@@ -100,7 +100,7 @@ func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, err
 			continue
 		}
 		run, err := loader.load(source.Name(), id)
-		if err == nil && run.Object.Identity() == s.Ref.Identity() {
+		if err == nil && run.Object.Identity() == s.Identity() {
 			return run, nil
 		}
 		if err != nil && !errors.Is(err, model.ErrNotFound) {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -65,7 +66,7 @@ func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 func (l *runLoader) addTriggers(s *pageObject, e *entry) {
 	e.runTriggers = l.triggersOf(s, e.Run)
 	if e.Review != nil {
-		if full, err := l.load(e.Process, e.Run.ID); err == nil && full.Review() != nil {
+		if full, err := l.load(e.Process, e.ID); err == nil && full.Review() != nil {
 			e.Review = full.Review()
 		}
 	}
@@ -211,9 +212,19 @@ func creationChange(s *pageObject, call *model.Call, began time.Time) []objectCh
 	if err != nil || len(parts) == 0 || parts[0].Role != "object" || parts[0].Object.UID != s.UID {
 		return nil
 	}
-	made := objectChange{ObjectChange: parts[0], Authors: s.authors(parts[0], created, began)}
-	made.Type = wasCreated
+	made := newObjectChange(parts[0], fieldChanges{})
+	made.Type, made.Authors = wasCreated, s.authors(parts[0], created, began)
 	return []objectChange{made}
+}
+
+// newObjectChange returns a change without the compared objects, which are large.
+func newObjectChange(part diff.ObjectChange, shown fieldChanges) objectChange {
+	part.Changes, part.Before, part.After = nil, nil, nil
+	shown.Fields = slices.Clone(shown.Fields)
+	for i, f := range shown.Fields {
+		shown.Fields[i] = model.Change{Path: f.Path, From: bytes.Clone(f.From), To: bytes.Clone(f.To)}
+	}
+	return objectChange{ObjectChange: part, fieldChanges: shown}
 }
 
 func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until time.Time) []objectChange {
@@ -223,15 +234,16 @@ func newObjectChanges(s *pageObject, parts []diff.ObjectChange, since, until tim
 			objectChanges[maxObjectChanges-1].Others++
 			continue
 		}
-		w := objectChange{ObjectChange: part}
+		var shown fieldChanges
 		switch part.Type {
 		case diff.Replaced:
 			// Most differences follow from the replacement, so only spec changes are shown.
-			w.Fields, _ = diff.Significant(specChanges(part.Changes), maxFields)
+			shown.Fields = significantFields(specChanges(part.Changes)).Fields
 		case diff.Terminating:
 		default:
-			w.Fields, w.More = diff.Significant(part.Changes, maxFields)
+			shown = significantFields(part.Changes)
 		}
+		w := newObjectChange(part, shown)
 		if part.Role == "object" && part.Object.UID == s.UID {
 			w.Authors = s.authors(part, since, until)
 		}

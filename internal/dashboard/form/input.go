@@ -121,15 +121,15 @@ func browserPattern(pattern string) string {
 	return ".*(?:" + translated + ").*"
 }
 
-// A portable pattern consists of printable letters, escapes, classes without names, groups and
+// A portable pattern consists of printable ASCII, escapes, classes without names, groups and
 // repetitions.
 const (
 	portableEscape = `\\[.*+?^$()\[\]{}|/\\dws]`
-	portableClass  = `\[\^?(?:` + portableEscape + `|\\-|[ -Z^-~])+\]`
+	portableClass  = `\[\^?(?:` + portableEscape + `|\\-|[\x20-\x5a\x5e-\x7e])+\]`
 )
 
 var (
-	portablePattern = regexp.MustCompile(`^(?:[ -'*-Z^-z|~]|` + portableEscape + `|` + portableClass + `|\((?:\?:)?|\)|\{\d+(?:,\d*)?\})*$`)
+	portablePattern = regexp.MustCompile(`^(?:[\x20-\x27\x2a-\x5a\x5e-\x7a|~]|` + portableEscape + `|` + portableClass + `|\((?:\?:)?|\)|\{\d+(?:,\d*)?\})*$`)
 	classPattern    = regexp.MustCompile(portableEscape + `|` + portableClass)
 	// classMember matches an escape, a range, or a character that the v flag requires to be
 	// escaped.

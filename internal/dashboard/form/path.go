@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Marks are suffixes of input names for what text cannot express.
@@ -93,7 +94,10 @@ func elementID(name string) string {
 			id.WriteString(strconv.Itoa(s.row))
 			continue
 		}
-		id.WriteString(unsafeInID.ReplaceAllStringFunc(s.property, func(c string) string { return fmt.Sprintf("_%x_", []rune(c)[0]) }))
+		id.WriteString(unsafeInID.ReplaceAllStringFunc(s.property, func(c string) string {
+			r, _ := utf8.DecodeRuneInString(c)
+			return fmt.Sprintf("_%x_", r)
+		}))
 	}
 	if mark != "" {
 		id.WriteString("--" + mark)
