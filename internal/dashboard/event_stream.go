@@ -11,13 +11,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
-// Intervals of the event stream: between two refreshes, between keepalive comments, between
-// checks of processes and the API server, until relative times are stale, before a failed
-// process is watched again; and the timeout of a send. A page that is slow to refresh rests
-// longer on its own.
+// Intervals of the event stream: between two refreshes, between checks of the session, the
+// processes and the API server, until relative times are stale, before a failed process is
+// watched again; and the timeout of a send. A page that is slow to refresh rests longer on its
+// own.
 const (
 	minRefreshInterval  = 500 * time.Millisecond
-	keepaliveInterval   = 15 * time.Second
 	pollInterval        = 2 * time.Second
 	staleAfter          = 10 * time.Second
 	sourceRetryInterval = 3 * time.Second
@@ -71,8 +70,7 @@ func streamEvents(req *request) error {
 
 // run sends events until the page is closed or the session ends.
 func (l *eventStream) run(ctx context.Context) {
-	keepalive, poll, refresh := time.NewTicker(keepaliveInterval), time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
-	defer keepalive.Stop()
+	poll, refresh := time.NewTicker(pollInterval), time.NewTimer(minRefreshInterval)
 	defer poll.Stop()
 	defer refresh.Stop()
 	// Changes are ignored until the page may refresh again, which combines them into one.
@@ -84,8 +82,6 @@ func (l *eventStream) run(ctx context.Context) {
 			return
 		case <-poll.C:
 			open = l.poll(ctx)
-		case <-keepalive.C:
-			open = l.keepalive()
 		case <-refresh.C:
 			changes = l.changed
 		case <-changes:
@@ -96,21 +92,17 @@ func (l *eventStream) run(ctx context.Context) {
 	}
 }
 
-// poll checks for new and stopped processes, stale pages, and the API server.
+// poll checks for an expired session, new and stopped processes, stale pages, and the API
+// server.
 func (l *eventStream) poll(ctx context.Context) (open bool) {
-	if l.watchSources(ctx) || time.Since(l.lastChange) >= staleAfter {
-		notify(l.changed)
-	}
-	return l.checkAPIServer(ctx)
-}
-
-// keepalive keeps the connection open, unless the session has expired.
-func (l *eventStream) keepalive() (open bool) {
 	if l.sessionExpired() {
 		l.send("event: expired\ndata:\n\n")
 		return false
 	}
-	return l.send(": here\n\n")
+	if l.watchSources(ctx) || time.Since(l.lastChange) >= staleAfter {
+		notify(l.changed)
+	}
+	return l.send(": here\n\n") && l.checkAPIServer(ctx)
 }
 
 // sessionExpired reports whether the user has to sign in again. An unreachable API server does

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -194,12 +195,8 @@ type owner struct {
 func (req *request) owners(s *pageObject) []owner {
 	var found []owner
 	for _, o := range s.Meta.OwnerReferences {
-		group, _, grouped := strings.Cut(o.APIVersion, "/")
-		name := strings.ToLower(o.Kind)
-		if grouped {
-			name += "." + group
-		}
-		kind, err := req.api.Kind(req.context(), name)
+		version, _ := schema.ParseGroupVersion(o.APIVersion)
+		kind, err := req.servedKind(version.Group, o.Kind)
 		if err != nil {
 			continue
 		}
@@ -212,6 +209,11 @@ func (req *request) owners(s *pageObject) []owner {
 	return found
 }
 
+// servedKind returns a kind as the API server serves it.
+func (req *request) servedKind(group, kind string) (object.Kind, error) {
+	return req.api.Kind(req.context(), schema.GroupKind{Group: group, Kind: strings.ToLower(kind)}.String())
+}
+
 // canRead reports whether the user may get objects of a kind. The plural of the kind may be
 // empty.
 func (req *request) canRead(kind object.Kind, namespace string) bool {
@@ -219,7 +221,7 @@ func (req *request) canRead(kind object.Kind, namespace string) bool {
 		return true
 	}
 	if kind.Plural == "" {
-		served, err := req.api.Kind(req.context(), strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, "."))
+		served, err := req.servedKind(kind.Group, kind.Kind)
 		if err != nil {
 			if errors.Is(err, userclient.ErrUnreachable) {
 				req.accessErrors.record(err)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -161,15 +162,19 @@ func (req *request) applyButton(d *draft) bool {
 // renderRejected shows the form again with the error of the API server.
 func (req *request) renderRejected(d *draft, err error) error {
 	p := problemOf(err)
-	if isUnreachable(err) {
+	text, fields := userclient.DescribeError(err)
+	d.Problem, d.Hint, d.Commands = text, p.Hint, p.Commands
+	switch {
+	case isUnreachable(err):
 		d.Problem, d.Hint = p.Text, "Your input is kept. Send it again when the API server responds."
-		return req.renderDraft(d, p.Status)
-	}
-	d.setAPIError(err)
-	d.Commands = p.Commands
-	if apierrors.IsAlreadyExists(err) && d.Mode == modeForm {
+	case apierrors.IsAlreadyExists(err) && d.Mode == modeForm:
 		d.Problem, d.Hint = "An object with this name already exists.", "Choose another name."
-		d.addProblems([]form.Problem{{Field: "metadata.name", Message: "This name is already in use."}})
+		d.addProblems(form.Problem{Field: "metadata.name", Message: "This name is already in use."})
+	case len(fields) > 0:
+		d.Problem = "The API server rejected this " + d.Kind.Kind + "."
+	}
+	for _, each := range fields {
+		d.addProblems(form.Problem{Field: each.Field, Message: each.Message})
 	}
 	return req.renderDraft(d, p.Status)
 }

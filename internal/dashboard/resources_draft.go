@@ -12,7 +12,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -239,7 +238,7 @@ func (d *draft) parseForm() map[string]any {
 	}
 	d.Root = root
 	if len(problems) > 0 {
-		d.addProblems(problems)
+		d.addProblems(problems...)
 		d.Problem = "Some fields are missing or invalid."
 		return nil
 	}
@@ -286,31 +285,17 @@ func (d *draft) checkSecretValues(object map[string]any) (valid bool) {
 		d.Problem = "A value is missing."
 	}
 	for _, path := range missing {
-		d.addProblems([]form.Problem{{Field: path, Message: "There is no current value. Enter one."}})
+		d.addProblems(form.Problem{Field: path, Message: "There is no current value. Enter one."})
 	}
 	return len(missing) == 0
 }
 
 // addProblems adds problems to their fields, or to the page.
-func (d *draft) addProblems(problems []form.Problem) {
+func (d *draft) addProblems(problems ...form.Problem) {
 	if d.Mode == modeForm && d.Root != nil {
 		problems = d.Root.AddProblems(problems)
 	}
 	d.Problems = append(d.Problems, problems...)
-}
-
-// setAPIError shows why the API server rejected the object.
-func (d *draft) setAPIError(err error) {
-	text, fields := userclient.DescribeError(err)
-	d.Problem, d.Hint = text, problemOf(err).Hint
-	var problems []form.Problem
-	for _, each := range fields {
-		problems = append(problems, form.Problem{Field: each.Field, Message: each.Message})
-	}
-	d.addProblems(problems)
-	if len(problems) > 0 {
-		d.Problem = "The API server rejected this " + d.Kind.Kind + "."
-	}
 }
 
 // warnForbidden warns that the user may not create objects here. Another namespace may work.

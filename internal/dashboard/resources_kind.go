@@ -131,8 +131,7 @@ func (req *request) namespaceMissing(name string) bool {
 func (req *request) setActions(data *kindPage) {
 	data.CanEdit = req.can("patch", data.Kind, data.Namespace, "")
 	data.CanDelete = req.can("delete", data.Kind, data.Namespace, "")
-	if !req.can("create", data.Kind, data.Namespace, "") {
-		data.MissingPermission = describePermission("create", data.Kind, data.Namespace)
+	if data.MissingPermission = req.missingPermission("create", object.Ref{Kind: data.Kind, Namespace: data.Namespace}); data.MissingPermission != "" {
 		return
 	}
 	data.NewURL = resourceURL(data.Kind) + "/new"
