@@ -52,7 +52,8 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
 	list.Query.ReadableKinds = model.Readable(c.Children, list.Query.Namespace, req.canRead)
-	if err := req.fetchObjects(list, source, c); err != nil {
+	var err error
+	if list.Page, err = req.fetchObjects(source, c.Name, list.Query); err != nil {
 		return list, err
 	}
 	// Processes of older versions ignore the group.
@@ -62,17 +63,17 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	return list, nil
 }
 
-func (req *request) fetchObjects(list *objectList, source model.Source, c *model.Controller) (err error) {
-	list.Page, err = model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
-		return s.Objects(ctx, c.Name, list.Query)
+func (req *request) fetchObjects(source model.Source, controller string, query model.Query) (model.Page, error) {
+	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
+		return s.Objects(ctx, controller, query)
 	})
-	return err
 }
 
 // fetchReviews returns the objects that an admission controller reviewed and the user may read.
 // Its kinds come from its rules.
 func (req *request) fetchReviews(list *objectList, source model.Source, c *model.Controller) error {
-	if err := req.fetchObjects(list, source, c); err != nil {
+	var err error
+	if list.Page, err = req.fetchObjects(source, c.Name, list.Query); err != nil {
 		return err
 	}
 	list.Reviews, list.Kinds = true, c.Kinds

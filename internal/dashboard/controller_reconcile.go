@@ -57,12 +57,7 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
 func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState, error) {
-	objects := func(query model.Query) (model.Page, error) {
-		return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Page, error) {
-			return s.Objects(ctx, controller, query)
-		})
-	}
-	page, err := objects(query)
+	page, err := req.fetchObjects(source, controller, query)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +66,7 @@ func (req *request) listUnpaused(source model.Source, controller string, query m
 		return page.Objects, nil
 	}
 	query.State, query.Limit = model.StatePaused, 1
-	paused, err := objects(query)
+	paused, err := req.fetchObjects(source, controller, query)
 	done.total -= paused.Matching
 	done.paused += paused.Matching
 	return slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return c.State == model.StatePaused }), err
