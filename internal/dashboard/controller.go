@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"time"
-
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
@@ -13,8 +11,6 @@ type controllerPage struct {
 	Actions []action
 	// Caveat says what the process does not know about the controller.
 	Caveat string
-	// Since is when its Ready condition changed last; zero if unknown.
-	Since time.Time
 }
 
 func showController(req *request) error {
@@ -28,7 +24,7 @@ func showController(req *request) error {
 		return err
 	}
 	row := newControllerRow(c, &process)
-	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Actions: req.controllerActions(c), Since: c.Ready().Since}
+	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Actions: req.controllerActions(c)}
 	if data.Objects, err = req.listObjects(source, c); err != nil {
 		return err
 	}

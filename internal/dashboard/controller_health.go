@@ -44,7 +44,7 @@ type health struct {
 
 // healthOf derives the health from the conditions, worst first.
 func healthOf(c *model.Controller) health {
-	accepted, ready := findCondition(c, "Accepted"), c.Ready()
+	accepted, ready := c.Condition("Accepted"), c.Ready()
 	of := func(tone string, state controllerState, rank int, message model.Condition) health {
 		return health{Tone: tone, Label: string(state), Rank: rank, Reason: message.Reason, Message: message.Message}
 	}
@@ -58,23 +58,13 @@ func healthOf(c *model.Controller) health {
 	case ready.Status != "True":
 		return of("wait", controllerStarting, 3, ready)
 	case c.HeldDeletions > 0:
-		return of("bad", controllerDeletionsHeld, 1, findCondition(c, "DeletionsHeld"))
+		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
 	case c.Failing > 0:
 		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), Rank: 2}
 	case c.Conflicting > 0:
-		return of("warn", controllerConflicting, 2, findCondition(c, v1alpha1.ConditionConflicting))
+		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
 	}
 	return health{Tone: "good", Label: string(controllerReady), Rank: 5}
-}
-
-// findCondition returns the condition of a type, or the zero Condition.
-func findCondition(c *model.Controller, name string) model.Condition {
-	for _, each := range c.Conditions {
-		if each.Type == name {
-			return each
-		}
-	}
-	return model.Condition{}
 }
 
 // controllerRow is a controller in a list.

@@ -50,8 +50,6 @@ type objectPage struct {
 	Warnings []string
 	// Caveats say what its processes do not know.
 	Caveats []string
-	// Tab is "timeline" or "yaml".
-	Tab string
 }
 
 // firstEntries is how many entries a page shows at first, maxRuns how many runs are fetched.
@@ -69,7 +67,7 @@ func (req *request) renderObject(limit int) error {
 	if err != nil {
 		return err
 	}
-	p := objectPage{pageObject: s, Tab: "timeline"}
+	p := objectPage{pageObject: s}
 	runs, missing := req.fetchRuns(s, maxRuns)
 	p.setDeletion(runs)
 	p.addWarnings(missing...)

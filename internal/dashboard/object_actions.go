@@ -115,7 +115,6 @@ func annotateObject(req *request) error {
 // planPage is the data of a dry run.
 type planPage struct {
 	*pageObject
-	Tab        string
 	Controller string
 	Lines      []planLine
 	Report     string
@@ -141,7 +140,7 @@ func showPlan(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := planPage{pageObject: s, Tab: "timeline", Controller: req.field("controller"), CreatedAt: req.now()}
+	p := planPage{pageObject: s, Controller: req.field("controller"), CreatedAt: req.now()}
 	if err := req.loadPlan(&p, source); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"slices"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -14,16 +13,11 @@ type stateView struct {
 	// Declared is the manifest of the controller, if it has one.
 	Declared *object.Ref
 	Fault    *fault
-	// Since is when the first of the consecutive failures happened.
-	Since time.Time
 	// LastFailure is the last failed run; nil if unknown.
 	LastFailure *entry
 	// Standby reports that another process does the work.
 	Standby bool
 }
-
-// controllerKey identifies a controller across processes.
-type controllerKey struct{ process, name string }
 
 // managingProcesses returns the processes that manage the object.
 func (req *request) managingProcesses(states []model.ObjectState) []processInfo {
@@ -35,15 +29,16 @@ func (req *request) managingProcesses(states []model.ObjectState) []processInfo 
 	})
 }
 
-// indexControllers indexes the controllers of all processes.
-func indexControllers(all []processInfo) map[controllerKey]model.Controller {
-	found := map[controllerKey]model.Controller{}
+// controllerOf returns the controller of a state; the zero Controller if it is unknown.
+func controllerOf(state *model.ObjectState, all []processInfo) model.Controller {
 	for _, each := range all {
 		for _, c := range each.Controllers {
-			found[controllerKey{c.Process, c.Name}] = c
+			if c.Process == state.Process && c.Name == state.Controller {
+				return c
+			}
 		}
 	}
-	return found
+	return model.Controller{}
 }
 
 // caveats returns what processes do not know.
@@ -57,15 +52,14 @@ func caveats(all []processInfo) (found []string) {
 }
 
 func stateViews(states []model.ObjectState, all []processInfo, entries []entry) []stateView {
-	controllers := indexControllers(all)
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
 		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool { return t.Source.Name() == state.Process && t.Process.IsStandby() })
-		view.Declared = controllers[controllerKey{state.Process, state.Controller}].Declared
+		view.Declared = controllerOf(&state, all).Declared
 		if state.State == model.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
-			view.LastFailure, view.Since = lastFailure(entries, state), state.FailingSince
+			view.LastFailure = lastFailure(entries, state)
 		}
 		views = append(views, view)
 	}

@@ -109,7 +109,7 @@ func wantTexts(t *testing.T, html string, texts ...string) {
 
 func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	s := webSubject(name, message)
-	p := objectPage{pageObject: s, Tab: "timeline"}
+	p := objectPage{pageObject: s}
 	for _, each := range timeline.Entries(runs) {
 		p.Entries = append(p.Entries, newEntry(s, each))
 	}
@@ -177,14 +177,14 @@ func TestObjectPageDeleted(t *testing.T) {
 	p.Deleted, p.Meta.DeletionTimestamp, p.Meta.Finalizers = false, &metav1.Time{Time: noon}, []string{"example.com/a", "example.com/b"}
 	p.setDeletion(nil)
 	wantTexts(t, renderPage(t, "object", p), "Deletion requested, waiting for the finalizers example.com/a, example.com/b")
-	empty := objectPage{pageObject: webSubject("a", "b"), Tab: "timeline"}
+	empty := objectPage{pageObject: webSubject("a", "b")}
 	wantTexts(t, renderPage(t, "object", empty), "Not managed by a Setpoint controller")
 }
 
 func TestRunPage(t *testing.T) {
 	s := webSubject("a", hostile)
 	run := newRun(9, hostile)
-	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run}), Tab: "timeline"}
+	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run})}
 	p.Steps = stepViews(&p.Entry)
 	p.Body = &body{ID: bodyID(&run, 0, "response"), Text: "{\"a\":\"</pre><script>\"}"}
 	p.openBody()
@@ -204,7 +204,7 @@ func TestYAMLPage(t *testing.T) {
 	s := webSubject("a", "b")
 	s.Kind = object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	s.raw = json.RawMessage(`{"kind":"Secret","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"czNjcmV0"},"managedFields":[{"manager":"kubectl"}]},"data":{"p":"czNjcmV0"}}`)
-	p := yamlPage{pageObject: s, Tab: "yaml"}
+	p := yamlPage{pageObject: s}
 	if err := p.setText(s); err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestObjectChanges(t *testing.T) {
 	if objectChanges[0].Fields[0].Path != "spec.image" || len(objectChanges[0].Authors) != 1 || objectChanges[0].Authors[0] != "kubectl-edit" || objectChanges[1].Object.Name != "p" {
 		t.Errorf("%+v", objectChanges)
 	}
-	html := renderPage(t, "object", objectPage{pageObject: s, Tab: "timeline", Entries: entries})
+	html := renderPage(t, "object", objectPage{pageObject: s, Entries: entries})
 	wantTexts(t, html, `the object itself</span> changed <span class="by">field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
 }
 
@@ -345,7 +345,7 @@ func TestOwnWritesAreNotTriggers(t *testing.T) {
 	if len(r.ObjectChanges) != 1 || r.ObjectChanges[0].Object.Name != "p" || len(r.OtherChanges) != 1 || r.OtherChanges[0].Role != "object" || strings.Join(r.OtherCauses, ",") != "retry" {
 		t.Fatalf("%+v", r)
 	}
-	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: got})
+	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Entries: got})
 	if gone, also := strings.Index(html, "deleted"), strings.Index(html, "Also changed since the previous call"); gone < 0 || also < gone || strings.Index(html, "the object itself") < also {
 		t.Errorf("the child at %d, the other change at %d", gone, also)
 	}
@@ -369,7 +369,7 @@ func TestObjectChangesInRollingUpdate(t *testing.T) {
 	if len(entries[0].ObjectChanges) != 0 || strings.Join(entries[0].OtherCauses, ",") != "periodic resync" {
 		t.Errorf("%+v", entries[0].runTriggers)
 	}
-	p := runPage{pageObject: s, Entry: entries[0], Tab: "timeline", Steps: stepViews(&entries[0])}
+	p := runPage{pageObject: s, Entry: entries[0], Steps: stepViews(&entries[0])}
 	html := renderPage(t, "object_run", p)
 	wantTexts(t, html, "at the former revision 1", "at the latest revision 2")
 	if strings.Contains(html, "after its writes") {
@@ -393,7 +393,7 @@ func TestObjectPageReviews(t *testing.T) {
 	server := newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{denied, mutated}})
 	req := &request{Server: server, r: httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody), api: &userclient.Client{}, identity: &access.Identity{User: userclient.User{OwnCredentials: true}}}
 	runs := []model.Run{denied, mutated}
-	p := objectPage{pageObject: s, Tab: "timeline", Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
+	p := objectPage{pageObject: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
 	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
 		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
 }
@@ -402,7 +402,7 @@ func TestObjectPageReviews(t *testing.T) {
 func TestLeadingCausesComeFirst(t *testing.T) {
 	e := newEntry(webSubject("a", "b"), timeline.Entry{Run: newRun(9, "p")})
 	e.runTriggers = runTriggers{LeadingCauses: []string{"hook changed"}, ObjectChanges: []objectChange{{ObjectChange: diff.ObjectChange{Role: "object", Type: diff.Modified}}}, OtherCauses: []string{"retry 3"}}
-	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Tab: "timeline", Entries: []entry{e}})
+	html := renderPage(t, "object", objectPage{pageObject: webSubject("a", "b"), Entries: []entry{e}})
 	if lead, changed, rest := strings.Index(html, "hook changed"), strings.Index(html, "the object itself"), strings.Index(html, "retry 3"); lead < 0 || lead > changed || changed > rest {
 		t.Errorf("at %d, %d, %d", lead, changed, rest)
 	}

@@ -47,10 +47,10 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectSt
 		return states, nil
 	}
 	all = slices.Clone(states)
-	controllers := indexControllers(req.managingProcesses(states))
+	processes := req.managingProcesses(states)
 	for i := range all {
-		c, known := controllers[controllerKey{all[i].Process, all[i].Controller}]
-		if !all[i].Suspended || !known || ref.UID == "" {
+		c := controllerOf(&all[i], processes)
+		if !all[i].Suspended || c.Name == "" || ref.UID == "" {
 			continue
 		}
 		found, unlisted := req.api.Dependents(req.context(), ref, c.Children)

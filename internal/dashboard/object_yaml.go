@@ -13,7 +13,6 @@ import (
 // yamlPage is the data of the YAML tab.
 type yamlPage struct {
 	*pageObject
-	Tab string
 	// Text is the object without its managed fields, which ManagedFields has.
 	Text, ManagedFields string
 	// Masked reports that values are hidden.
@@ -29,7 +28,7 @@ func showObjectYAML(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := yamlPage{pageObject: s, Tab: "yaml"}
+	p := yamlPage{pageObject: s}
 	if !s.Deleted {
 		if err := p.setText(s); err != nil {
 			return err

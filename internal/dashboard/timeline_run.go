@@ -19,7 +19,6 @@ type runPage struct {
 	Steps []stepView
 	// Body is the selected request or response; nil for none.
 	Body *body
-	Tab  string
 }
 
 // stepView is one step of a run.
@@ -66,7 +65,7 @@ func showRun(req *request) error {
 	if err != nil {
 		return err
 	}
-	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run}), Tab: "timeline"}
+	p := runPage{pageObject: s, Entry: newEntry(s, timeline.Entry{Run: run})}
 	shown := req.query("show")
 	if shown != "" {
 		if p.Body, err = loader.body(&run, req.query("step"), shown); err != nil {

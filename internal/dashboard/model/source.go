@@ -179,9 +179,12 @@ type Controller struct {
 }
 
 // Ready returns the condition Ready, or a zero Condition.
-func (c *Controller) Ready() Condition {
+func (c *Controller) Ready() Condition { return c.Condition("Ready") }
+
+// Condition returns the condition of a type, or the zero Condition.
+func (c *Controller) Condition(name string) Condition {
 	for _, each := range c.Conditions {
-		if each.Type == "Ready" {
+		if each.Type == name {
 			return each
 		}
 	}
@@ -190,10 +193,8 @@ func (c *Controller) Ready() Condition {
 
 // Refusal returns why the controller is not accepted; "" if it is.
 func (c *Controller) Refusal() string {
-	for _, each := range c.Conditions {
-		if each.Type == "Accepted" && each.Status == "False" {
-			return each.Message
-		}
+	if accepted := c.Condition("Accepted"); accepted.Status == "False" {
+		return accepted.Message
 	}
 	return ""
 }
