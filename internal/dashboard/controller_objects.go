@@ -85,7 +85,7 @@ func (req *request) fetchReviews(list *objectList, source model.Source, c *model
 
 // hasKind reports whether the list can be filtered by a kind.
 func (l *objectList) hasKind(kind object.Kind) bool {
-	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return sameKind(k, kind) })
+	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
 }
 
 // kindOption is a kind to filter by.
@@ -99,7 +99,7 @@ func (l *objectList) KindOptions() []kindOption {
 	var choices []kindOption
 	for _, kind := range l.Kinds {
 		choice := kindOption{Name: kind.Kind, Value: kindValue(kind.Group, kind.Kind)}
-		choice.Current = sameKind(kind, object.Kind{Group: l.Query.Group, Kind: l.Query.Kind})
+		choice.Current = kind.Group == l.Query.Group && kind.Kind == l.Query.Kind
 		if slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
 			choice.Name = choice.Value
 		}

@@ -190,8 +190,7 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 		return "This process runs a version that does not list the objects of a plan, so only users who can read everything can see it."
 	}
 	for _, ref := range refs {
-		same := sameKind(ref.Kind, itself.Kind) && ref.Namespace == itself.Namespace && ref.Name == itself.Name
-		if !same && !reads(ref.Kind, ref.Namespace) {
+		if ref.Identity() != itself.Identity() && !reads(ref.Kind, ref.Namespace) {
 			return "The plan includes objects that you may not read. Missing permission: " + describePermission("get", ref.Kind, ref.Namespace) + "."
 		}
 	}

@@ -54,7 +54,7 @@ func showResources(req *request) error {
 // addKinds adds a controller to the rows of its kinds.
 func addKinds(all []*kindRow, c model.Controller, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
-		i := slices.IndexFunc(all, func(h *kindRow) bool { return sameKind(h.Kind, kind) })
+		i := slices.IndexFunc(all, func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() })
 		if i < 0 {
 			i, all = len(all), append(all, &kindRow{Kind: kind})
 		}
@@ -62,9 +62,6 @@ func addKinds(all []*kindRow, c model.Controller, kinds []object.Kind) []*kindRo
 	}
 	return all
 }
-
-// sameKind compares kinds without their versions.
-func sameKind(a, b object.Kind) bool { return a.Group == b.Group && a.Kind == b.Kind }
 
 func sortKinds(all []*kindRow) {
 	slices.SortFunc(all, func(a, b *kindRow) int {
@@ -99,7 +96,7 @@ func (req *request) otherKinds(data *resourcesPage) []string {
 	known := slices.Concat(data.Managed, data.Children)
 	var names []string
 	for _, kind := range kinds {
-		is := func(h *kindRow) bool { return sameKind(h.Kind, kind) }
+		is := func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() }
 		if !strings.Contains(kind.Plural, "/") && !slices.ContainsFunc(known, is) {
 			names = append(names, kind.Resource())
 		}

@@ -58,7 +58,7 @@ func (d *draft) skeleton(namespace string) map[string]any {
 	if d.Namespaced {
 		metadata["namespace"] = namespace
 	}
-	made := map[string]any{"apiVersion": apiVersion(d.Kind), "kind": d.Kind.Kind, "metadata": metadata}
+	made := map[string]any{"apiVersion": d.APIVersion(), "kind": d.Kind.Kind, "metadata": metadata}
 	if d.form != nil && d.form.HasField("spec") {
 		made["spec"] = map[string]any{}
 	}

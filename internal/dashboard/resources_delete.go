@@ -166,9 +166,7 @@ func (req *request) findDependents(data *deletePage) {
 	for _, state := range data.States {
 		for i := range state.ChildStates {
 			child := state.ChildStates[i].Ref
-			same := func(g dependent) bool {
-				return sameKind(g.Kind, child.Kind) && g.Namespace == child.Namespace && g.Name == child.Name
-			}
+			same := func(g dependent) bool { return g.Identity() == child.Identity() }
 			if !slices.ContainsFunc(data.Dependents, same) && req.can("get", child.Kind, child.Namespace, child.Name) {
 				data.Dependents = append(data.Dependents, dependent{Ref: child})
 			}

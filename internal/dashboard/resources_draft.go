@@ -111,7 +111,7 @@ func (req *request) newDraft(ref object.Ref) *draft {
 		return d
 	}
 	options := form.Options{
-		APIVersion: apiVersion(kind), Kind: kind.Kind, Namespaced: kind.Namespaced, Existing: d.Existing(),
+		APIVersion: kind.APIVersion(), Kind: kind.Kind, Namespaced: kind.Namespaced, Existing: d.Existing(),
 	}
 	if kind.Namespaced && !options.Existing {
 		// Users who may not list namespaces type a name.
@@ -122,10 +122,6 @@ func (req *request) newDraft(ref object.Ref) *draft {
 }
 
 const newKindHint = " The schema of a new kind takes a moment: reload the page."
-
-func apiVersion(kind object.Kind) string {
-	return strings.TrimPrefix(kind.Group+"/"+kind.Version, "/")
-}
 
 // loadStored starts with a stored object.
 func (d *draft) loadStored(stored json.RawMessage) error {
@@ -266,7 +262,7 @@ func (d *draft) parseYAML() map[string]any {
 		d.Problem = "This is not an object: it needs apiVersion and kind."
 		return nil
 	}
-	for name, want := range map[string]string{"apiVersion": apiVersion(d.Kind), "kind": d.Kind.Kind} {
+	for name, want := range map[string]string{"apiVersion": d.APIVersion(), "kind": d.Kind.Kind} {
 		if _, there := object[name]; !there {
 			object[name] = want
 		}

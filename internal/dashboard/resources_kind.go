@@ -198,7 +198,7 @@ func managingControllers(all []processInfo, kind object.Kind) []model.Controller
 	var found []model.Controller
 	for _, t := range all {
 		for _, c := range t.Controllers {
-			if slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return sameKind(k, kind) }) {
+			if c.Manages(kind) {
 				found = append(found, c)
 			}
 		}
@@ -274,7 +274,7 @@ func (p *kindPage) joinStates(states []model.ObjectState) {
 	type key struct{ namespace, name string }
 	by := map[key]model.ObjectState{}
 	for _, state := range states {
-		if !sameKind(state.Kind, p.Kind) {
+		if state.Kind.GroupKind() != p.GroupKind() {
 			continue
 		}
 		by[key{state.Namespace, state.Name}] = state

@@ -191,6 +191,11 @@ func (c *Controller) Condition(name string) Condition {
 	return Condition{}
 }
 
+// Manages reports whether the controller manages objects of a kind, in any version.
+func (c *Controller) Manages(kind object.Kind) bool {
+	return slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
+}
+
 // Refusal returns why the controller is not accepted; "" if it is.
 func (c *Controller) Refusal() string {
 	if accepted := c.Condition("Accepted"); accepted.Status == "False" {

@@ -46,9 +46,7 @@ func (p *Processes) managing(kind object.Kind) (found []model.Source) {
 
 // handlesKind reports whether one of the controllers manages a kind.
 func handlesKind(all []model.Controller, kind object.Kind) bool {
-	return slices.ContainsFunc(all, func(c model.Controller) bool {
-		return slices.ContainsFunc(c.Kinds, func(k object.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
-	})
+	return slices.ContainsFunc(all, func(c model.Controller) bool { return c.Manages(kind) })
 }
 
 // manages reports whether a process manages a kind.
@@ -61,7 +59,7 @@ func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
 	}
 	for _, a := range p.controllers() {
 		for _, c := range a.Value {
-			if len(c.RevisionKinds) > 0 && handlesKind([]model.Controller{c}, kind) {
+			if c.Manages(kind) {
 				kinds = append(kinds, c.RevisionKinds...)
 			}
 		}

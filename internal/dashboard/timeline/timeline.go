@@ -13,7 +13,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -100,13 +99,9 @@ func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, 
 func wroteOthers(run *model.Run) bool {
 	return slices.ContainsFunc(run.Steps, func(s model.Step) bool {
 		w := s.Write
-		return w != nil && Changed(w) && (w.Part != "status" || !sameObject(&w.Object, &run.Object))
+		return w != nil && Changed(w) && (w.Part != "status" || w.Object.Identity() != run.Object.Identity())
 	})
 }
 
 // Changed reports whether a write changed the stored object.
 func Changed(w *model.Write) bool { return !w.Unchanged && w.Error == "" }
-
-func sameObject(a, b *object.Ref) bool {
-	return a.Identity() == b.Identity()
-}
