@@ -87,9 +87,7 @@ func (req *request) loadDelete() (*deletePage, error) {
 		Ref: ref, Finalizers: o.Finalizers, Deleting: o.DeletionTimestamp != nil,
 		Propagation: string(metav1.DeletePropagationBackground), BackURL: objectURL(ref),
 	}
-	if !req.can("delete", ref.Kind, ref.Namespace, ref.Name) {
-		data.MissingPermission = describePermission("delete", ref.Kind, ref.Namespace)
-	}
+	data.MissingPermission = req.missingPermission("delete", ref)
 	req.findDependents(data)
 	if err := req.addContents(data); err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func TestUnknownSession(t *testing.T) {
 	b := newBrowser(t, newTokenServer(t).URL)
 	b.cookies["setpoint"] = strings.Repeat("a", 26)
 	b.expect(b.send("GET", "/", nil), 303, "/signin?expired=unknown&return=%2F", "")
-	b.expect(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened at another replica of Setpoint. Sign in")
+	b.expect(b.send("GET", "/signin?expired=unknown", nil), 200, "", "has ended, or was opened on another replica of Setpoint. Sign in")
 }
 
 func TestSignOutDropsClient(t *testing.T) {

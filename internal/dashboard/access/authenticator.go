@@ -62,7 +62,7 @@ var (
 	ErrExpired = errors.New("your session has ended")
 	// ErrUnknownSession is an ErrExpired for a session that is unknown here. It may belong to
 	// another replica.
-	ErrUnknownSession = fmt.Errorf("%w, or was opened at another replica", ErrExpired)
+	ErrUnknownSession = fmt.Errorf("%w, or was opened on another replica", ErrExpired)
 	// ErrHost means that the request is for an unknown host.
 	ErrHost        = errors.New("unknown host name")
 	errNotLoopback = fmt.Errorf("%w: use localhost or 127.0.0.1", ErrHost)

@@ -48,9 +48,6 @@ func remoteAddr(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// isFromProxy reports whether the request comes from a trusted proxy.
-func (g *Authenticator) isFromProxy(r *http.Request) bool { return g.isProxy(remoteAddr(r)) }
-
 func (g *Authenticator) isProxy(from netip.Addr) bool {
 	return slices.ContainsFunc(g.options.Headers.Trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }

@@ -12,7 +12,7 @@ import (
 
 // usesProxyAuth reports whether a trusted proxy authenticated the user.
 func (g *Authenticator) usesProxyAuth(r *http.Request) bool {
-	if g.options.Headers.User == "" || !g.isFromProxy(r) {
+	if g.options.Headers.User == "" || !g.isProxy(remoteAddr(r)) {
 		return false
 	}
 	return r.Header.Get(g.options.Headers.User) != "" || bearerToken(r) != ""
