@@ -1,8 +1,8 @@
 package apply
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -26,33 +26,16 @@ func (w *Writer) List(ctx context.Context, resource object.Resource, namespace, 
 		if err != nil {
 			return nil, err
 		}
-		var page page
-		if err := json.Unmarshal(body, &page); err != nil {
-			return nil, fmt.Errorf("read list: %w", err)
-		}
-		if all, err = page.appendTo(all, resource); err != nil {
-			return nil, err
-		}
-		if next = page.Metadata.Continue; next == "" {
-			return all, nil
-		}
-	}
-}
-
-// page is a page of a list.
-type page struct {
-	Metadata struct{ Continue string }
-	Items    []json.RawMessage
-}
-
-// appendTo parses the objects of a page, which have no apiVersion and kind.
-func (p *page) appendTo(all []*object.Object, resource object.Resource) ([]*object.Object, error) {
-	for _, item := range p.Items {
-		o, err := object.ParseAs(item, resource.APIVersion(), resource.Kind)
+		metadata, err := object.ReadList(bytes.NewReader(body), func(data []byte) error {
+			o, err := object.ParseAs(data, resource.APIVersion(), resource.Kind)
+			all = append(all, o)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("read list: %w", err)
 		}
-		all = append(all, o)
+		if next = metadata.Continue; next == "" {
+			return all, nil
+		}
 	}
-	return all, nil
 }

@@ -76,7 +76,18 @@ func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (*in
 		return nil, err
 	}
 	defer body.Close()
-	return s.readList(body)
+	list := &internalversion.List{}
+	list.ListMeta, err = object.ReadList(body, func(data []byte) error {
+		o, err := s.parse(data)
+		if err == nil {
+			list.Items = append(list.Items, listItem{o})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read list: %w", err)
+	}
+	return list, nil
 }
 
 // WatchWithContext opens a watch, which may start with a streamed list.

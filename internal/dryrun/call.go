@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -30,9 +31,9 @@ type Call struct {
 	Called bool `json:"called"`
 	// Changes are changes of other objects, in order. Unchanged are applied objects that would not
 	// change.
-	Changes   []Change `json:"changes,omitempty"`
-	Unchanged []Ref    `json:"unchanged,omitempty"`
-	Events    []Event  `json:"events,omitempty"`
+	Changes   []Change     `json:"changes,omitempty"`
+	Unchanged []Ref        `json:"unchanged,omitempty"`
+	Events    []hook.Event `json:"events,omitempty"`
 	// RetryAfterSeconds is the delay of the next retry that the handler chose.
 	RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
 	// Error is why nothing would be written. GaveUp means that there is no retry until the object
@@ -94,7 +95,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 	}
 	if f.Response != nil {
 		c.RetryAfterSeconds = f.Response.RetryAfter.Seconds()
-		c.Events = eventsOf(f.Response.Events)
+		c.Events = f.Response.Events
 	}
 	return c
 }

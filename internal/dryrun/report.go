@@ -72,7 +72,7 @@ type Object struct {
 	Fields []FieldChange `json:"fields,omitempty"`
 	// held replaces Fields if deletions are held.
 	held   []FieldChange
-	Events []Event `json:"events,omitempty"`
+	Events []hook.Event `json:"events,omitempty"`
 	// ResyncAfterSeconds is the delay of the next call that the hook chose; 0 for none.
 	ResyncAfterSeconds float64  `json:"resyncAfterSeconds,omitempty"`
 	Error              *Problem `json:"error,omitempty"`
@@ -124,13 +124,6 @@ type FieldChange struct {
 	object.FieldChange
 	// Default means that the API server sets the value by default.
 	Default bool `json:"default,omitempty"`
-}
-
-// Event is an event of an object.
-type Event struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
 }
 
 // Problem is an error and what to do about it.
@@ -225,7 +218,7 @@ func (o *Object) setResponse(response *hook.Response) []*object.Object {
 		return nil
 	}
 	o.ResyncAfterSeconds = response.ResyncAfter.Seconds()
-	o.Events = eventsOf(response.Events)
+	o.Events = response.Events
 	var desired []*object.Object
 	for _, child := range response.Children {
 		if parsed, err := object.Parse(child); err == nil { // The plan failed for the same reason.
@@ -233,14 +226,6 @@ func (o *Object) setResponse(response *hook.Response) []*object.Object {
 		}
 	}
 	return desired
-}
-
-func eventsOf(events []hook.Event) []Event {
-	var all []Event
-	for _, e := range events {
-		all = append(all, Event{e.Type, e.Reason, e.Message})
-	}
-	return all
 }
 
 func fields(changes []object.FieldChange) []FieldChange {

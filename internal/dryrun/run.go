@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -25,6 +26,15 @@ type run struct {
 
 	composers []*compose.Controller
 	handlers  []*handle.Controller
+	// loops are both.
+	loops []loop
+}
+
+// loop is a controller that does not run.
+type loop interface {
+	Objects() []*object.Object
+	Health() controller.Health
+	Close()
 }
 
 // observer ignores everything.
@@ -42,7 +52,8 @@ func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*r
 	r.Observer = observer{}
 	for _, program := range r.Programs {
 		program.Namespace = cmp.Or(namespace, program.Namespace)
-		r.composers = append(r.composers, compose.New(program, r.Tools))
+		one := compose.New(program, r.Tools)
+		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
 	}
 	for _, program := range r.Handlers {
 		if namespace != "" && program.Resource.Namespaced {
@@ -52,18 +63,16 @@ func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*r
 			}
 			program.Namespaces = []string{namespace}
 		}
-		r.handlers = append(r.handlers, handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Observer: observer{}, Log: r.Log}))
+		one := handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Observer: observer{}, Log: r.Log})
+		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil
 }
 
 // Close ends the dry run.
 func (r *run) Close() {
-	for _, controller := range r.composers {
-		controller.Close()
-	}
-	for _, controller := range r.handlers {
-		controller.Close()
+	for _, one := range r.loops {
+		one.Close()
 	}
 	r.Release()
 }
@@ -88,8 +97,7 @@ func (r *run) waitForSync(ctx context.Context, limit time.Duration) error {
 }
 
 func (r *run) synced() bool {
-	return !slices.ContainsFunc(r.composers, func(c *compose.Controller) bool { return !c.Health().Synced }) &&
-		!slices.ContainsFunc(r.handlers, func(c *handle.Controller) bool { return !c.Health().Synced })
+	return !slices.ContainsFunc(r.loops, func(one loop) bool { return !one.Health().Synced })
 }
 
 // watchErr returns the error of a failing watch, if any.
@@ -113,11 +121,8 @@ func (r *run) withWatchErr(ctx context.Context, err error) error {
 // objects returns the stored objects that the controller manages.
 func (r *run) objects() []*object.Object {
 	var all []*object.Object
-	for _, controller := range r.composers {
-		all = append(all, controller.Objects()...)
-	}
-	for _, controller := range r.handlers {
-		all = append(all, controller.Objects()...)
+	for _, one := range r.loops {
+		all = append(all, one.Objects()...)
 	}
 	return all
 }
@@ -153,8 +158,8 @@ func (r *run) exceedsDeletionGuard(removals int) bool {
 		return false
 	}
 	children := 0
-	for _, controller := range r.composers {
-		children += controller.CountAllChildren()
+	for _, one := range r.composers {
+		children += one.CountAllChildren()
 	}
 	tally := plan.DeletionCount{Pending: removals, Children: children, Holding: r.HoldsDeletions}
 	if r.HoldsDeletions {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -158,7 +159,7 @@ func (p *printer) ownChanges(o Object) {
 	p.events(o.Events)
 }
 
-func (p *printer) events(events []Event) {
+func (p *printer) events(events []hook.Event) {
 	for _, e := range events {
 		p.line(1, "", "! %s %s: %s", e.Type, e.Reason, e.Message)
 	}

@@ -2,11 +2,13 @@ package object
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // newDecoder returns a decoder whose values are views of data. It does not detect duplicate
@@ -34,6 +36,53 @@ func Members(data []byte, each func(quoted, value []byte) error) error {
 // Elements calls each for every element of a JSON list, in order, with a view of data.
 func Elements(data []byte, each func(value []byte) error) error {
 	return container(data, '[', func(dec *jsontext.Decoder) error {
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		return each(value)
+	})
+}
+
+// ReadList reads a list of objects, and calls each for every item with data that is valid until the
+// next one. It returns the metadata of the list.
+func ReadList(from io.Reader, each func(data []byte) error) (metadata metav1.ListMeta, err error) {
+	dec := jsontext.NewDecoder(from, jsontext.AllowDuplicateNames(true))
+	switch err := open(dec, '{'); {
+	case errors.Is(err, io.EOF):
+		return metadata, io.ErrUnexpectedEOF
+	case err != nil:
+		return metadata, err
+	}
+	err = readItems(dec, func() error {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		switch name.String() {
+		case "metadata":
+			value, err := dec.ReadValue()
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(value, &metadata)
+		case "items":
+			return readElements(dec, each)
+		}
+		return dec.SkipValue()
+	})
+	return metadata, err
+}
+
+// readElements calls each for every element of the next list, which may be null.
+func readElements(dec *jsontext.Decoder, each func(value []byte) error) error {
+	if dec.PeekKind() == 'n' {
+		return dec.SkipValue()
+	}
+	if err := open(dec, '['); err != nil {
+		return err
+	}
+	return readItems(dec, func() error {
 		value, err := dec.ReadValue()
 		if err != nil {
 			return err

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -88,20 +92,11 @@ func Annotation(o *object.Object, key string) string {
 	return value
 }
 
-// ownerReference has the fields of an owner reference that Setpoint writes.
-type ownerReference struct {
-	APIVersion         string `json:"apiVersion"`
-	Kind               string `json:"kind"`
-	Name               string `json:"name"`
-	UID                string `json:"uid"`
-	Controller         bool   `json:"controller"`
-	BlockOwnerDeletion bool   `json:"blockOwnerDeletion"`
-}
-
-func ownerReferenceTo(parent *object.Object) ownerReference {
-	return ownerReference{
-		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: parent.UID(),
-		Controller: true, BlockOwnerDeletion: true,
+// OwnerReferenceTo returns a reference to the controlling owner.
+func OwnerReferenceTo(parent *object.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: types.UID(parent.UID()),
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 	}
 }
 
@@ -109,7 +104,7 @@ func ownerReferenceTo(parent *object.Object) ownerReference {
 func addOwner(fields map[string]any, parent *object.Object) {
 	metadata := fields["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
-	metadata["ownerReferences"] = append(owners, ownerReferenceTo(parent))
+	metadata["ownerReferences"] = append(owners, OwnerReferenceTo(parent))
 }
 
 // withOwner returns an object with the parent as its controlling owner.
@@ -118,7 +113,7 @@ func withOwner(o, parent *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := json.Marshal(ownerReferenceTo(parent))
+	own, err := json.Marshal(OwnerReferenceTo(parent))
 	if err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (k Revisions) create(parent *object.Object, r Revision) (*object.Object, er
 			"namespace":       namespace,
 			"labels":          k.labels(parent),
 			"annotations":     map[string]any{controllerAnnotation: k.Controller},
-			"ownerReferences": []any{ownerReferenceTo(parent)},
+			"ownerReferences": []any{OwnerReferenceTo(parent)},
 		},
 		"data":     data,
 		"revision": r.Number,

@@ -140,7 +140,7 @@ func (r *run) withOwner(resource object.Resource, given *object.Object, unowned 
 	}
 	if !unowned && (r.Stored.Namespace() == "" || r.Stored.Namespace() == namespace) {
 		owners, _ := metadata["ownerReferences"].([]any)
-		metadata["ownerReferences"] = append(withoutOwner(owners, r.Stored.UID()), ownerReference(r.Stored))
+		metadata["ownerReferences"] = append(withoutOwner(owners, r.Stored.UID()), plan.OwnerReferenceTo(r.Stored))
 	}
 	text, err := json.Marshal(metadata)
 	if err != nil {
@@ -158,14 +158,6 @@ func withoutOwner(owners []any, uid string) []any {
 		}
 	}
 	return kept
-}
-
-// ownerReference returns a controller reference to an object.
-func ownerReference(o *object.Object) map[string]any {
-	return map[string]any{
-		"apiVersion": o.APIVersion(), "kind": o.Kind(), "name": o.Name(), "uid": o.UID(),
-		"controller": true, "blockOwnerDeletion": true,
-	}
 }
 
 // isOwned reports whether the handled object controls an object.
