@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/admission"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
 // ReviewOption configures an admission webhook.
@@ -44,7 +44,7 @@ func NamespaceLabels(selector string) ReviewOption {
 // for messages. All conditions must be true.
 func Match(name, cel string) ReviewOption {
 	return reviewOption(func(s *reviewSettings) {
-		s.hook.Conditions = append(s.hook.Conditions, admission.Condition{Name: name, Expression: cel})
+		s.hook.Conditions = append(s.hook.Conditions, admissionv1.MatchCondition{Name: name, Expression: cel})
 	})
 }
 

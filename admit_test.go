@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	autoscaling "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +80,7 @@ func TestReviewsBecomeAProgram(t *testing.T) {
 	judged.Rules = rules([]string{"pods"}, "CREATE", "UPDATE")
 	strict.Name, strict.Ignore, strict.Timeout, strict.ExemptNamespaces = "strict", true, 30*time.Second, nil
 	strict.Rules = rules([]string{"pods/status", "pods", "pods/exec"}, "DELETE", "CONNECT")
-	strict.Conditions = []admission.Condition{{Name: "not-mine", Expression: "object.metadata.name != 'mine'"}}
+	strict.Conditions = []admissionv1.MatchCondition{{Name: "not-mine", Expression: "object.metadata.name != 'mine'"}}
 	strict.Objects = &metav1.LabelSelector{MatchExpressions: append([]metav1.LabelSelectorRequirement{{Key: "guarded", Operator: exists}}, of...)}
 	strict.Namespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: in, Values: []string{"a", "b"}}, within}}
 	want := &compile.Compiled{Admission: &admission.Program{

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
@@ -38,7 +39,7 @@ type controller struct {
 	logic    logic
 	// indexes are those of the kind, and watches fill them.
 	indexes []indexer
-	watches watches
+	watches instances[[]*cache.View]
 }
 
 // logic is what For and Compose each add to a controller.

@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,12 +15,9 @@ import (
 // they mount. It is in memory, follows every change, and is filled before any handler of
 // the app is called. It is safe for concurrent use.
 type Index[T any, K comparable] struct {
-	app  *App
-	keys func(o *T) []K
-
-	mu sync.RWMutex
-	// perWatch has one entry for each watch: one, or two while a controller restarts.
-	perWatch []*watchIndex[K]
+	app      *App
+	keys     func(o *T) []K
+	perWatch instances[watchIndex[K]]
 }
 
 // NewIndex returns an index of the objects that the handlers select. The function keys
@@ -47,23 +45,20 @@ func (i *Index[T, K]) Get(key K) []*T {
 }
 
 func (i *Index[T, K]) find(key K) []*object.Object {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	if len(i.perWatch) == 0 {
+	s := i.perWatch.first()
+	if s == nil {
 		return nil
 	}
-	var found []*object.Object
-	for _, o := range i.perWatch[0].objects[key] {
-		found = append(found, o)
-	}
-	slices.SortFunc(found, func(a, b *object.Object) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.objects[key]), func(a, b *object.Object) int {
 		return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 	})
-	return found
 }
 
 // watchIndex has the objects of one watch.
 type watchIndex[K comparable] struct {
+	mu      sync.RWMutex
 	objects map[K]map[objectKey]*object.Object
 	keys    map[objectKey][]K
 }
@@ -76,14 +71,7 @@ func keyOf(o *object.Object) objectKey { return objectKey{o.Namespace(), o.Name(
 // that removes the watchIndex.
 func (i *Index[T, K]) startWatch() (changed func(cache.Event), stop func()) {
 	s := &watchIndex[K]{objects: map[K]map[objectKey]*object.Object{}, keys: map[objectKey][]K{}}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.perWatch = append(i.perWatch, s)
-	return func(e cache.Event) { i.change(s, e) }, func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		i.perWatch = slices.DeleteFunc(i.perWatch, func(one *watchIndex[K]) bool { return one == s })
-	}
+	return func(e cache.Event) { i.change(s, e) }, i.perWatch.add(s)
 }
 
 func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
@@ -103,8 +91,8 @@ func (i *Index[T, K]) keysOf(o *object.Object) (keys []K) {
 
 func (i *Index[T, K]) change(s *watchIndex[K], e cache.Event) {
 	keys := i.keysOf(e.New)
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if e.Old != nil {
 		s.remove(keyOf(e.Old))
 	}

@@ -38,14 +38,14 @@ func (h *Handlers[T]) startWatches(from *cache.Cache, p *handle.Program) (end fu
 			callback(e)
 		}
 	}
-	w := &watchedViews{}
+	views := &[]*cache.View{}
 	for _, selection := range p.Selections() {
 		view := from.Watch(selection, changed)
-		w.views, ends = append(w.views, view), append(ends, view.Close)
+		*views, ends = append(*views, view), append(ends, view.Close)
 	}
-	h.c.watches.add(w)
+	remove := h.c.watches.add(views)
 	return func() {
-		h.c.watches.remove(w)
+		remove()
 		for _, end := range ends {
 			end()
 		}
@@ -60,36 +60,32 @@ func matching(o *object.Object, selector labels.Selector) *object.Object {
 	return o
 }
 
-// watches fill the indexes of a kind. There are two while a controller restarts; the
-// first one counts.
-type watches struct {
+// instances are what the watches of a kind fill: one, or two while a controller restarts,
+// of which the first one counts.
+type instances[T any] struct {
 	mu  sync.Mutex
-	all []*watchedViews
+	all []*T
 }
 
-// watchedViews are the views of one program.
-type watchedViews struct{ views []*cache.View }
-
-func (w *watches) add(one *watchedViews) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(w.all, one)
+func (i *instances[T]) add(one *T) (remove func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.all = append(i.all, one)
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.all = slices.DeleteFunc(i.all, func(other *T) bool { return other == one })
+	}
 }
 
-func (w *watches) remove(one *watchedViews) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = slices.DeleteFunc(w.all, func(other *watchedViews) bool { return other == one })
-}
-
-// current returns the views of the first program, or nil.
-func (w *watches) current() []*cache.View {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.all) == 0 {
+// first returns nil if there is none.
+func (i *instances[T]) first() *T {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.all) == 0 {
 		return nil
 	}
-	return w.all[0].views
+	return i.all[0]
 }
 
 // indexTimeout is how long a call waits until the indexes are filled.
@@ -113,13 +109,13 @@ func (c *controller) waitForIndexes(ctx context.Context) error {
 		return nil
 	}
 	notFilled := errors.New("the index of " + c.kind.String() + " is not filled yet")
-	views := c.watches.current()
+	views := c.watches.first()
 	if views == nil {
 		return notFilled
 	}
 	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
 	defer cancel()
-	for _, view := range views {
+	for _, view := range *views {
 		select {
 		case <-view.Ready():
 		case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -58,7 +59,7 @@ type Webhook struct {
 	// ExemptNamespaces are never reviewed.
 	ExemptNamespaces []string
 	// Conditions are CEL expressions that must all be true.
-	Conditions []Condition
+	Conditions []admissionv1.MatchCondition
 	// Ignore allows a change without a response; otherwise it is denied.
 	Ignore bool
 	// Timeout limits a review, 1s to 30s in whole seconds.
@@ -89,9 +90,6 @@ type Rule struct {
 	Resources  []string
 	Operations []hook.Operation
 }
-
-// Condition is a CEL expression of matchConditions.
-type Condition struct{ Name, Expression string }
 
 // ControllerGroups are the groups of controllers.
 func ControllerGroups() []string { return []string{"setpoint.dev", "metacontroller.k8s.io"} }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -76,7 +77,7 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 		w.ExemptNamespaces = env.ExemptNamespaces()
 	}
 	for _, condition := range declared.MatchConditions {
-		w.Conditions = append(w.Conditions, admission.Condition{Name: condition.Name, Expression: condition.Expression})
+		w.Conditions = append(w.Conditions, admissionv1.MatchCondition{Name: condition.Name, Expression: condition.Expression})
 	}
 	if err := checkSelectors(field, declared); err != nil {
 		return w, nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// CollectorOptions configure a Collector. Store and Client are required.
+// CollectorOptions configure a Collector. All but the last two are required.
 type CollectorOptions struct {
 	// Store watches the configurations. Client reads Leases and deletes configurations.
 	Store  *cache.Cache
@@ -61,15 +62,6 @@ func NewCollector(o CollectorOptions) *Collector {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.OwnLease == nil {
-		o.OwnLease = func() types.NamespacedName { return types.NamespacedName{} }
-	}
-	if o.Unused == nil {
-		o.Unused = func() bool { return false }
-	}
-	if o.OnRemoved == nil {
-		o.OnRemoved = func(*object.Object, types.NamespacedName) {}
-	}
 	o.Log = cmp.Or(o.Log, slog.Default())
 	return &Collector{options: o, seen: map[types.NamespacedName]leaseObservation{}}
 }
@@ -94,44 +86,27 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// leasedConfigurations are the configurations with one Lease.
-type leasedConfigurations map[configurationKey]*object.Object
-
 // pass checks all configurations, and reports whether one has a Lease.
 func (c *Collector) pass(ctx context.Context, views views) bool {
-	owners := configurationsByLease(views)
-	for lease := range c.seen {
-		if owners[lease] == nil {
-			delete(c.seen, lease)
+	byLease := map[types.NamespacedName][]*object.Object{}
+	for _, view := range views {
+		for o := range view.All() {
+			if lease, ok := leaseOf(o); ok && !o.Deleting() {
+				byLease[lease] = append(byLease[lease], o)
+			}
 		}
 	}
+	maps.DeleteFunc(c.seen, func(lease types.NamespacedName, _ leaseObservation) bool { return byLease[lease] == nil })
 	own := c.options.OwnLease()
-	for lease, configurations := range owners {
+	for lease, configurations := range byLease {
 		if !c.abandoned(ctx, lease, own) {
 			continue
 		}
-		for at, o := range configurations {
-			c.remove(ctx, at, o, lease)
+		for _, o := range configurations {
+			c.remove(ctx, o, lease)
 		}
 	}
-	return len(owners) > 0
-}
-
-func configurationsByLease(views views) map[types.NamespacedName]leasedConfigurations {
-	owners := map[types.NamespacedName]leasedConfigurations{}
-	for resource, view := range views {
-		for o := range view.All() {
-			lease, ok := leaseOf(o)
-			if !ok || o.Deleting() {
-				continue
-			}
-			if owners[lease] == nil {
-				owners[lease] = leasedConfigurations{}
-			}
-			owners[lease][configurationKey{resource, o.Name()}] = o
-		}
-	}
-	return owners
+	return len(byLease) > 0
 }
 
 // abandoned reports that the process of a Lease is gone.
@@ -182,8 +157,8 @@ func (c *Collector) read(ctx context.Context, name types.NamespacedName) (*coord
 
 // remove deletes a configuration in its observed version: a process that registers again
 // makes another version.
-func (c *Collector) remove(ctx context.Context, at configurationKey, o *object.Object, lease types.NamespacedName) {
-	uid, version := types.UID(o.UID()), o.ResourceVersion()
+func (c *Collector) remove(ctx context.Context, o *object.Object, lease types.NamespacedName) {
+	at, uid, version := keyOf(o.Kind(), o.Name()), types.UID(o.UID()), o.ResourceVersion()
 	err := request.Delete(ctx, c.options.Client, at.resource, o, metav1.Preconditions{UID: &uid, ResourceVersion: &version})
 	switch {
 	case ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err):

@@ -31,11 +31,11 @@ func configurationResources() []object.Resource {
 	return []object.Resource{mutatingResource, validatingResource}
 }
 
-func keyOf(c *configuration) configurationKey {
-	if c.Kind == mutatingResource.Kind {
-		return configurationKey{mutatingResource, c.Name}
+func keyOf(kind, name string) configurationKey {
+	if kind == mutatingResource.Kind {
+		return configurationKey{mutatingResource, name}
 	}
-	return configurationKey{validatingResource, c.Name}
+	return configurationKey{validatingResource, name}
 }
 
 // overlay returns a stored configuration before and after the desired fields are set. It

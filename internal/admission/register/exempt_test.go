@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -37,7 +38,7 @@ func TestOwnObjectsAreExempt(t *testing.T) {
 		"others' leases": {[]admission.Rule{rule("example.org", "v1", "leases")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &admission.Webhook{Name: "w", Rules: c.rules, Conditions: []admission.Condition{{Name: "theirs", Expression: "true"}}}
+			w := &admission.Webhook{Name: "w", Rules: c.rules, Conditions: []admissionv1.MatchCondition{{Name: "theirs", Expression: "true"}}}
 			got := r.webhook(&admission.Program{Configuration: "c", Webhooks: []admission.Webhook{*w}}, w, nil).MatchConditions
 			if len(got) != 1+len(c.want) || got[0].Name != "theirs" {
 				t.Fatalf("%v", got)

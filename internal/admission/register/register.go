@@ -155,7 +155,7 @@ func (r Registration) webhook(p *admission.Program, w *admission.Webhook, bundle
 	}
 	q.Rules = rulesOf(w.Rules)
 	q.NamespaceSelector = namespacesOf(w)
-	q.MatchConditions = append(conditionsOf(w), r.exemptConditions(w)...)
+	q.MatchConditions = slices.Concat(w.Conditions, r.exemptConditions(w))
 	if w.Objects != nil {
 		q.ObjectSelector = w.Objects.DeepCopy()
 	}
@@ -204,14 +204,6 @@ func ruleOf(rule admission.Rule, scope admissionv1.ScopeType) admissionv1.RuleWi
 		one.Operations = append(one.Operations, admissionv1.OperationType(operation))
 	}
 	return one
-}
-
-func conditionsOf(w *admission.Webhook) []admissionv1.MatchCondition {
-	var all []admissionv1.MatchCondition
-	for _, c := range w.Conditions {
-		all = append(all, admissionv1.MatchCondition{Name: c.Name, Expression: c.Expression})
-	}
-	return all
 }
 
 // namespacesOf returns the namespace selector of a webhook without the exempt namespaces.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -46,7 +47,7 @@ func TestConfigurations(t *testing.T) {
 					Name: "tags", Rules: pods(hook.OperationCreate, hook.OperationUpdate), Timeout: 10 * time.Second,
 					ExemptNamespaces: []string{"ops", "kube-system", "ops"},
 					Namespaces:       &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
-					Conditions:       []admission.Condition{{Name: "not-the-node", Expression: `!("system:nodes" in request.userInfo.groups)`}},
+					Conditions:       []admissionv1.MatchCondition{{Name: "not-the-node", Expression: `!("system:nodes" in request.userInfo.groups)`}},
 				},
 				{Name: "status", Rules: []admission.Rule{{Group: "apps", Version: "v1", Resources: []string{"deployments", "deployments/status"}, Operations: []hook.Operation{hook.OperationUpdate}}}},
 			},

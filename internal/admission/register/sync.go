@@ -59,7 +59,7 @@ func (t *syncLoop) register(ctx context.Context, p *admission.Program, all map[c
 	var problems []error
 	synced := true
 	for _, desired := range t.options.configurations(p, t.bundle) {
-		key := keyOf(desired)
+		key := keyOf(desired.Kind, desired.Name)
 		e := t.state(key)
 		if all[key] {
 			problems = append(problems, fmt.Errorf("two programs have %s: rename one of them", key))

@@ -12,48 +12,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
-// outcome is the result of a review.
-type outcome struct {
-	// request is nil if it could not be decoded, and response if there is none.
-	request  *hook.ReviewRequest
-	response *hook.ReviewResponse
-	body     []byte
-	result   admission.Result
-}
-
 // review calls the hook and writes its response.
 func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
-	began := s.options.Now()
 	limit := responseTimeout(r, to.webhook.Timeout)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &timeoutError{limit})
 	defer cancel()
-	var j outcome
+	record := admission.ReviewRecord{Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(), Authenticated: authenticated(r)}
 	reservation := s.memory.begin(to.budget, interruptRead(w))
 	defer reservation.release()
-	err := s.process(ctx, &j, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
+	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
 	if err != nil {
-		j.result = admission.Errored
-		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
-		writeError(w, err)
+		record.Result, record.Err = admission.Errored, fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
+		writeError(w, record.Err)
 	} else {
-		writeJSON(w, j.body)
+		writeJSON(w, body)
 	}
-	s.log(to, err)
+	s.log(to, record.Err)
 	if s.options.Observer == nil {
 		return
 	}
-	record := admission.ReviewRecord{
-		Program: to.program.Name, Webhook: to.webhook.Name, Result: j.result, Err: err,
-		Started: began, Duration: s.options.Now().Sub(began), Request: j.request, Response: j.response, Authenticated: authenticated(r),
-	}
-	if j.request != nil {
-		record.Operation = j.request.Operation
-	}
+	record.Duration = s.options.Now().Sub(record.Started)
 	s.options.Observer.Reviewed(record)
 	if err != nil {
 		return
 	}
-	for _, event := range responseEvents(j.request, j.response) {
+	for _, event := range responseEvents(record.Request, record.Response) {
 		s.options.Observer.EventAt(event)
 	}
 }
@@ -61,36 +44,37 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 // authenticated reports that the caller presented a certificate of the API server.
 func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 
-// process reads a review, waits for a turn, and calls the hook. A slow sender does not
-// use a turn.
-func (s *Server) process(ctx context.Context, j *outcome, to *route, read func() ([]byte, error)) error {
+// process reads a review, waits for a turn, and calls the hook. It returns the encoded
+// response. A slow sender does not use a turn.
+func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to *route, read func() ([]byte, error)) ([]byte, error) {
 	body, err := read()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if j.request, err = decodeReview(body); err != nil {
-		return malformed(err)
+	request, err := decodeReview(body)
+	if err != nil {
+		return nil, malformed(err)
 	}
-	if err := checkPlausible(to.webhook, j.request); err != nil {
-		return err
+	record.Request, record.Operation = request, request.Operation
+	if err := checkPlausible(to.webhook, request); err != nil {
+		return nil, err
 	}
 	if err := to.budget.enter(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	defer to.budget.leave()
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
-	j.request.Controller, j.request.Webhook = to.program.Object, to.webhook.Name
-	if j.response, err = s.call(ctx, to, j.request); err != nil {
-		return err
+	request.Controller, request.Webhook = to.program.Object, to.webhook.Name
+	if record.Response, err = s.call(ctx, to, request); err != nil {
+		return nil, err
 	}
-	response, result, err := reviewResponse(to.webhook, j.request, j.response)
+	response, result, err := reviewResponse(to.webhook, request, record.Response)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	j.result = result
-	j.body, err = encode(response)
-	return err
+	record.Result = result
+	return encode(response)
 }
 
 // call calls the webhook. A panic and a runtime.Goexit are errors, and so is a late
