@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"runtime/debug"
+	"time"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 
@@ -153,6 +154,16 @@ func (r *Run) reportPause(paused bool) {
 func (r *Run) ReportManualReconcile() {
 	if r.Item.Causes.Has(queue.ReconcileRequested) {
 		r.SendEvent(hook.Event{Type: Normal, Reason: ReasonRequested, Message: "Reconciled by " + r.base.options.Name + " on request"})
+	}
+}
+
+// Sleep waits, and returns false if the context ended.
+func Sleep(ctx context.Context, delay time.Duration) bool {
+	select {
+	case <-time.After(delay):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

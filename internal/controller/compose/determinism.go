@@ -27,14 +27,8 @@ func (r *run) checkDeterminism(ctx context.Context, h hook.Hook, parent *object.
 	if !due {
 		return nil
 	}
-	if delayed {
-		pause := time.NewTimer(determinismPause)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if delayed && !controller.Sleep(ctx, determinismPause) {
+		return context.Cause(ctx)
 	}
 	again, err := r.call(ctx, h, r.request(parent), r.latestRevision())
 	if err != nil {

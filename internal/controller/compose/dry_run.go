@@ -144,15 +144,11 @@ func (r *run) dryRunAdopt(claims []plan.Action) {
 
 // waitForRelated waits until the related objects are listed.
 func (r *run) waitForRelated(ctx context.Context) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
 	for {
 		if err := r.relate(ctx); !errors.Is(err, errRelatedPending) {
 			return err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !controller.Sleep(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
 		}
 	}

@@ -35,25 +35,25 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 	case errors.Is(err, errRelatedPending):
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
-		r.reportFailure(err)
-		r.recordFailure(err)
-		return record.Failed, queue.NoRequeue()
+		return r.failed(err), queue.NoRequeue()
 	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.Item.Key):
-		r.reportFailure(err)
-		r.recordFailure(err)
-		return record.Failed, queue.RetryAfter(probeInterval)
+		return r.failed(err), queue.RetryAfter(probeInterval)
 	case errors.Is(err, errIncomplete):
 		return record.Postponed, queue.RetryAfter(time.Millisecond)
 	case errors.Is(err, controller.ErrConflict) && r.memory.Conflicts < controller.MaxConflicts:
 		r.memory.Conflicts++
 		return record.Postponed, queue.RetryAfter(controller.ConflictDelay)
+	case isConflicting(err):
+		outcome := r.failed(err)
+		return outcome, queue.RetryAfter(conflictBackoff(r.memory.Attempts))
 	}
+	return r.failed(err), queue.RetryIn(r.Queue.Backoff(r.Item))
+}
+
+func (r *run) failed(err error) record.Outcome {
 	r.reportFailure(err)
 	r.recordFailure(err)
-	if isConflicting(err) {
-		return record.Failed, queue.RetryAfter(conflictBackoff(r.memory.Attempts))
-	}
-	return record.Failed, queue.RetryIn(r.Queue.Backoff(r.Item))
+	return record.Failed
 }
 
 func (r *run) succeeded() record.Outcome {

@@ -103,7 +103,7 @@ func (l *Live) write(run *controller.Run, o *pendingResponse) error {
 		if err := l.controller.writeOnce(l.ctx, run, o); !errors.Is(err, controller.ErrConflict) {
 			return err
 		}
-		if !sleep(l.ctx, controller.ConflictDelay) {
+		if !controller.Sleep(l.ctx, controller.ConflictDelay) {
 			return l.ctx.Err()
 		}
 	}

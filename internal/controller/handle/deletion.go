@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -51,21 +50,11 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 			return true
 		}
 		c.Log.Warn("finalizer not removed; retrying", "object", o.Ref().String(), "error", failure.OneLine(err))
-		if !sleep(ctx, controller.ConflictDelay) {
+		if !controller.Sleep(ctx, controller.ConflictDelay) {
 			return true
 		}
 	}
 	return true
-}
-
-// sleep waits, and returns false if the context ended.
-func sleep(ctx context.Context, delay time.Duration) bool {
-	select {
-	case <-time.After(delay):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // deletionReasons returns the reasons to call a handler for a deleted object. An optional
