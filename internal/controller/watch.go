@@ -19,8 +19,8 @@ type Watch struct {
 	View      *cache.View
 }
 
-// covers reports whether the watch delivers an object.
-func (w *Watch) covers(resource object.Resource, o *object.Object) bool {
+// Covers reports whether the watch delivers an object.
+func (w *Watch) Covers(resource object.Resource, o *object.Object) bool {
 	return w.Resource == resource && (w.Namespace == "" || w.Namespace == o.Namespace())
 }
 
@@ -69,7 +69,7 @@ func (b *Base) Synced() bool {
 // ObserveWrite puts the result of an own write into the caches at once.
 func (b *Base) ObserveWrite(resource object.Resource, stored *object.Object) {
 	for _, w := range b.watches {
-		if w.covers(resource, stored) {
+		if w.Covers(resource, stored) {
 			w.View.ObserveWrite(stored)
 		}
 	}
@@ -78,7 +78,7 @@ func (b *Base) ObserveWrite(resource object.Resource, stored *object.Object) {
 // ObserveDelete removes an object that the controller deleted from the caches at once.
 func (b *Base) ObserveDelete(resource object.Resource, deleted *object.Object) {
 	for _, w := range b.watches {
-		if w.covers(resource, deleted) {
+		if w.Covers(resource, deleted) {
 			w.View.ObserveDelete(deleted)
 		}
 	}

@@ -99,10 +99,9 @@ func (r *run) checkOwnership(ctx context.Context, resource object.Resource, desi
 // watchedObject returns an object from the watches, or nil. watched is false if the watches do
 // not cover it, so that nil means nothing.
 func (c *Controller) watchedObject(resource object.Resource, o *object.Object) (known *object.Object, watched bool) {
-	for _, kind := range c.owned {
-		at := slices.IndexFunc(kind.namespaces, func(namespace string) bool { return namespace == "" || namespace == o.Namespace() })
-		if kind.resource == resource && at >= 0 {
-			return kind.views[at].Get(o.Namespace(), o.Name()), true
+	for _, w := range c.owned {
+		if w.Covers(resource, o) {
+			return w.View.Get(o.Namespace(), o.Name()), true
 		}
 	}
 	return nil, false

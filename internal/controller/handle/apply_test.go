@@ -46,7 +46,7 @@ func TestCreateOrApply(t *testing.T) {
 	// Another client creates an object of that name while the watch is down: it is not taken
 	// over, and the name is used once it is free.
 	s.drop(configMaps, "eur")
-	eventually(t, "the watch knows that it is gone", func() bool { return st.owned[0].views[0].Get("town", "eur") == nil })
+	eventually(t, "the watch knows that it is gone", func() bool { return st.owned[0].View.Get("town", "eur") == nil })
 	s.set(func() {
 		s.reject = func(method, path string, _ map[string]any) int {
 			if method == "POST" {

@@ -2,6 +2,7 @@ package handle
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,17 +20,11 @@ type Controller struct {
 	program     Program
 	tools       Tools
 	eventBuffer *eventBuffer
-	owned       []kind
-	daemons     sync.WaitGroup
+	// owned are the watches of owned objects.
+	owned   []controller.Watch
+	daemons sync.WaitGroup
 	// pruned is set when the API server did not store the state in the status.
 	pruned atomic.Bool
-}
-
-// kind is one kind of owned objects and its watches.
-type kind struct {
-	resource   object.Resource
-	namespaces []string
-	views      []*cache.View
 }
 
 // New returns a controller and starts its watches. Close stops them.
@@ -84,11 +79,10 @@ func (c *Controller) requeueFailing(cause queue.CauseKind) {
 
 // ownedBy returns the owned objects that an object controls, one list for each kind.
 func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
-	all := make([][]*object.Object, len(c.owned))
-	for i, kind := range c.owned {
-		for _, view := range kind.views {
-			all[i] = append(all[i], view.Owned(o.UID())...)
-		}
+	all := make([][]*object.Object, len(c.program.Owns))
+	for _, w := range c.owned {
+		i := slices.Index(c.program.Owns, w.Resource)
+		all[i] = append(all[i], w.View.Owned(o.UID())...)
 	}
 	return all
 }
@@ -96,10 +90,8 @@ func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 // countOwned returns the number of owned objects of a UID.
 func (c *Controller) countOwned(uid string) int {
 	n := 0
-	for _, kind := range c.owned {
-		for _, view := range kind.views {
-			n += view.CountOwned(uid)
-		}
+	for _, w := range c.owned {
+		n += w.View.CountOwned(uid)
 	}
 	return n
 }

@@ -15,7 +15,7 @@ func (c *Controller) Children(o *object.Object) []record.Child {
 	var children []record.Child
 	for i, owned := range c.ownedBy(o) {
 		for _, one := range owned {
-			children = append(children, record.Child{Resource: c.owned[i].resource, Object: one})
+			children = append(children, record.Child{Resource: c.program.Owns[i], Object: one})
 		}
 	}
 	return children

@@ -3,6 +3,7 @@ package handle
 import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -13,14 +14,12 @@ func (c *Controller) watch() {
 		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
 	}
 	for _, resource := range c.program.Owns {
-		owned := kind{resource: resource}
 		for _, namespace := range c.program.namespaces(resource) {
 			selection := cache.Selection{Resource: resource, Namespace: namespace}
 			view := c.tools.Store.Watch(selection, c.ownedChanged)
 			c.AddWatch(selection, view)
-			owned.namespaces, owned.views = append(owned.namespaces, namespace), append(owned.views, view)
+			c.owned = append(c.owned, controller.Watch{Resource: resource, Namespace: namespace, View: view})
 		}
-		c.owned = append(c.owned, owned)
 	}
 }
 
