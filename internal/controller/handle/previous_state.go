@@ -3,6 +3,7 @@ package handle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
@@ -51,7 +52,7 @@ func (r *run) listRevisions(ctx context.Context) error {
 	if k.listed {
 		return nil
 	}
-	if !r.hasRevisions() {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(r.storedState)), func(e entry) bool { return e.HasRevision }) {
 		k.listed = true
 		return nil
 	}
@@ -73,16 +74,6 @@ func (r *run) listRevisions(ctx context.Context) error {
 	return nil
 }
 
-// hasRevisions reports whether an entry names a revision.
-func (r *run) hasRevisions() bool {
-	for _, e := range r.storedState {
-		if e.HasRevision {
-			return true
-		}
-	}
-	return false
-}
-
 // restorePreviousStates sets the handled states of handlers from revisions.
 func (r *run) restorePreviousStates(found []*object.Object) {
 	for _, h := range r.memory.handlers {
@@ -99,15 +90,13 @@ func (r *run) restorePreviousStates(found []*object.Object) {
 // previousStateIn returns the object as an entry has seen it.
 func (r *run) previousStateIn(found []*object.Object, seen string) (*object.Object, error) {
 	name := r.program.revisionName(r.Stored.UID(), seen)
-	for _, revision := range found {
-		if revision.Name() != name {
-			continue
-		}
-		part, sound := revisionState(revision, seen)
-		if !sound {
-			return nil, fmt.Errorf("another client changed %s", revision.Ref())
-		}
-		return previousObject(r.Stored, part)
+	i := slices.IndexFunc(found, func(revision *object.Object) bool { return revision.Name() == name })
+	if i < 0 {
+		return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
 	}
-	return nil, fmt.Errorf("ControllerRevision %s was deleted", name)
+	part, sound := revisionState(found[i], seen)
+	if !sound {
+		return nil, fmt.Errorf("another client changed %s", found[i].Ref())
+	}
+	return previousObject(r.Stored, part)
 }

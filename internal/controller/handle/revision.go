@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -37,12 +38,7 @@ func ValidateKeepPreviousState(kind object.GroupKind) error {
 
 // KeepsPreviousState reports whether a handler needs the previous state after a restart.
 func (p *Program) KeepsPreviousState() bool {
-	for i := range p.Handlers {
-		if p.Handlers[i].KeepPreviousState {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.KeepPreviousState })
 }
 
 // revisionNamespace returns the namespace of an object's revisions.

@@ -81,7 +81,7 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 		return err
 	}
 	k := &r.memory.revisions
-	if k.find(r.program.revisionName(r.Stored.UID(), seen)) != nil {
+	if k.has(r.program.revisionName(r.Stored.UID(), seen)) {
 		return nil
 	}
 	revision, err := r.program.revisionOf(r.Stored, seen, part, k.nextNumber())
@@ -151,13 +151,8 @@ func (r *run) pruneRevisions(ctx context.Context) {
 	})
 }
 
-func (k *revisionHistory) find(name string) *object.Object {
-	for _, revision := range k.revisions {
-		if revision.Name() == name {
-			return revision
-		}
-	}
-	return nil
+func (k *revisionHistory) has(name string) bool {
+	return slices.ContainsFunc(k.revisions, func(revision *object.Object) bool { return revision.Name() == name })
 }
 
 // nextNumber returns the number of the next revision.

@@ -1,6 +1,8 @@
 package handle
 
 import (
+	"slices"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -84,10 +86,5 @@ func unchanged(old, now *object.Object) bool {
 
 // handles reports whether a handler is called for a reason.
 func (p *Program) handles(reason hook.Reason) bool {
-	for i := range p.Handlers {
-		if p.Handlers[i].handles(reason) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.handles(reason) })
 }
