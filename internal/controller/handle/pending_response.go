@@ -23,8 +23,8 @@ type pendingResponse struct {
 	attempt attempt
 	// fresh means that the response is of this run.
 	fresh bool
-	// base is the object that the handler saw, with our writes of the response since; former
-	// is the handler's progress before the call.
+	// base is the object that the handler saw, with our writes of the response since.
+	// progressBefore is the handler's progress before the call, for another call.
 	base           *object.Object
 	progressBefore progress
 }

@@ -23,8 +23,8 @@ type run struct {
 	causes queue.Causes
 	// storedState is the record on the object.
 	storedState handledState
-	// owned are the objects that the object controls, by kind in the order of the program, and
-	// ownedDigest is their digest.
+	// owned are the objects that the object controls, by kind in the order of the program.
+	// ownedDigest is their digest, for programs with Drift handlers.
 	owned       [][]*object.Object
 	ownedDigest string
 	// digests caches digests.
@@ -33,15 +33,14 @@ type run struct {
 	// ownedNow are the owned objects after our writes.
 	ownedNow []*object.Object
 	// calls counts the calls, written means that the object was written, and stale that writes
-	// have outdated the observation. writing is the response in progress.
+	// have outdated what was observed. writing is the response in progress.
 	calls          int
 	written, stale bool
 	writing        *pendingResponse
-	// applied means that owned objects were written, change is the latest call because of a
-	// change, and resolved means that a conflict ended.
+	// applied means that owned objects were written, resolved that a conflict ended.
 	applied, resolved bool
 	// changeCount is the number of changes in the run: the calls of the handler with the most
-	// calls.
+	// calls. latestChange is the latest call because of a change.
 	changeCount, sameHandlerCount int
 	latestChange                  *call
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
