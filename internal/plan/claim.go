@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -96,7 +95,7 @@ func Annotation(o *object.Object, key string) string {
 func OwnerReferenceTo(parent *object.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Name: parent.Name(), UID: types.UID(parent.UID()),
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		Controller: new(true), BlockOwnerDeletion: new(true),
 	}
 }
 

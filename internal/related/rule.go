@@ -18,7 +18,7 @@ type rule struct {
 
 	// watches are the watches of the rule. A rule without names has none. listed means that all have
 	// synced, so that events update the objects.
-	watches watchSet
+	watches []*sharedWatch
 	listed  bool
 	// namespaceWatch watches the labels of namespaces; nil if they do not matter.
 	namespaceWatch *sharedWatch

@@ -252,15 +252,6 @@ func (s *server) list(w *watcher) {
 	w.listed = len(w.backlog)
 }
 
-// releaseLists sends the lists that were held back, but no events.
-func (s *server) releaseLists() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for w := range s.watchers {
-		w.flush(w.listed)
-	}
-}
-
 // release sends everything that was held back.
 func (s *server) release() {
 	s.mu.Lock()

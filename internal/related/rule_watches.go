@@ -24,21 +24,9 @@ type usedKind struct {
 	rules    int
 }
 
-// watchSet is the watches of one rule. They do not change: a rule that changed watches might miss an
-// object for a moment, and a hook might respond by deleting a child.
-type watchSet []*sharedWatch
-
-func (s watchSet) synced() bool {
-	for _, t := range s {
-		if !t.synced {
-			return false
-		}
-	}
-	return true
-}
-
 // openWatches opens the watches of a rule: narrow ones, or that of the whole kind if there are too
-// many.
+// many. They do not change: a rule that changed watches might miss an object for a moment, and a
+// hook might respond by deleting a child.
 func (r *Registry) openWatches(one *rule) {
 	if one.namespaceLabels != nil {
 		one.namespaceWatch = r.acquire(namespaceSelection, one)
