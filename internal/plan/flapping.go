@@ -25,15 +25,12 @@ type Flapping struct{ children map[id]*flappingChild }
 
 // flappingChild is a child with recent writes.
 type flappingChild struct {
-	ref     object.Ref
+	FlappingChild
+
 	desired uint64
-	reason  string
 	// writes are the times of the latest writes, oldest first.
 	writes  []time.Time
 	backoff time.Duration
-	until   time.Time
-	// manager is the field manager that changes the child, if known.
-	manager string
 }
 
 // FlappingChild describes a flapping child.
@@ -58,8 +55,8 @@ func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
 	}
 	name := idOf(a.Before)
 	one := f.children[name]
-	if one == nil || one.desired != a.Desired || one.reason != a.Reason || one.expired(now) {
-		one = &flappingChild{ref: a.Ref, desired: a.Desired, reason: a.Reason}
+	if one == nil || one.desired != a.Desired || one.Reason != a.Reason || one.expired(now) {
+		one = &flappingChild{FlappingChild: FlappingChild{Ref: a.Ref, Reason: a.Reason}, desired: a.Desired}
 		if f.children == nil {
 			f.children = map[id]*flappingChild{}
 		}
@@ -77,7 +74,7 @@ func isCorrection(a Action) bool {
 // SetManager sets the field manager that changes the child of an action.
 func (f *Flapping) SetManager(a Action, manager string) {
 	if one := f.children[idOf(a.Before)]; one != nil {
-		one.manager = manager
+		one.Manager = manager
 	}
 }
 
@@ -90,7 +87,7 @@ func (o *flappingChild) recordWrite(now time.Time) (throttled bool) {
 		return false
 	}
 	o.backoff = min(max(2*o.backoff, minFlappingBackoff), maxFlappingBackoff)
-	o.until = now.Add(o.backoff)
+	o.Until = now.Add(o.backoff)
 	return true
 }
 
@@ -114,7 +111,7 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 		var kept []Action
 		for _, a := range stage {
 			if one := f.throttledBy(a, now); one != nil {
-				until = earlier(until, one.until)
+				until = earlier(until, one.Until)
 				continue
 			}
 			kept = append(kept, a)
@@ -131,7 +128,7 @@ func (f *Flapping) throttledBy(a Action, now time.Time) *flappingChild {
 	if !isCorrection(a) {
 		return nil
 	}
-	if one := f.children[idOf(a.Before)]; one != nil && one.desired == a.Desired && now.Before(one.until) {
+	if one := f.children[idOf(a.Before)]; one != nil && one.desired == a.Desired && now.Before(one.Until) {
 		return one
 	}
 	return nil
@@ -152,7 +149,8 @@ func (f *Flapping) Children(now time.Time) []FlappingChild {
 		case one.expired(now):
 			delete(f.children, name)
 		case one.backoff > 0:
-			all = append(all, FlappingChild{Ref: one.ref, Reason: one.reason, Manager: one.manager, Until: one.until, ExpiresAt: one.expiresAt()})
+			one.ExpiresAt = one.expiresAt()
+			all = append(all, one.FlappingChild)
 		}
 	}
 	slices.SortFunc(all, func(a, b FlappingChild) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
