@@ -1,0 +1,118 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// entry is a file or folder of an archive; folders end in a slash.
+type entry struct {
+	name string
+	data []byte
+	mode int64
+}
+
+// entriesOf returns the entries of files below a folder.
+func entriesOf(prefix string, files map[string][]byte) []entry {
+	var all []entry
+	for name, data := range files {
+		all = append(all, entry{prefix + name, data, 0o644})
+	}
+	return all
+}
+
+// newTar returns a tar archive whose bytes depend on entries and time only.
+func newTar(entries []entry, modified time.Time) ([]byte, error) {
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	var buffer bytes.Buffer
+	archive := tar.NewWriter(&buffer)
+	for _, e := range entries {
+		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: modified, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		if strings.HasSuffix(e.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(e.data); err != nil {
+			return nil, err
+		}
+	}
+	return buffer.Bytes(), archive.Close()
+}
+
+// writeArchive writes a compressed archive into the folder of the artifacts.
+func (r *release) writeArchive(name string, entries []entry) error {
+	data, err := newTar(entries, r.time)
+	if err != nil {
+		return fmt.Errorf("archive %s: %w", name, err)
+	}
+	var buffer bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := compressed.Write(data); err != nil {
+		return err
+	}
+	if err := compressed.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.dir, name), buffer.Bytes(), 0o644)
+}
+
+// archive packs each binary with the license, and once more as the kubectl plugin.
+func (r *release) archive(binaries []binary) error {
+	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	for _, b := range binaries {
+		program, err := os.ReadFile(b.path)
+		if err != nil {
+			return err
+		}
+		for archive, command := range map[string]string{b.name: "setpoint", "kubectl-" + b.name: "kubectl-setpoint"} {
+			if archive == "kubectl-setpoint-full" {
+				continue
+			}
+			name := fmt.Sprintf("%s-%s-%s.tar.gz", archive, r.version, b.platform)
+			if err := r.writeArchive(name, []entry{{command, program, 0o755}, {"LICENSE", license, 0o644}}); err != nil {
+				return err
+			}
+		}
+	}
+	return r.writeKrew()
+}
+
+// writeChecksums writes the SHA-256 of all artifacts, as sha256sum does.
+func (r *release) writeChecksums() error {
+	var lines []string
+	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(r.dir, path)
+		lines = append(lines, fmt.Sprintf("%x  %s\n", sha256.Sum256(data), filepath.ToSlash(name)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a[66:], b[66:]) })
+	return os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+}

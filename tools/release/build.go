@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// platforms lists the platforms of the light binary.
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "-" + p.arch }
+
+// binary is a built program.
+type binary struct {
+	platform
+	// name is that of its archive, without version and platform.
+	name, path string
+}
+
+// build builds the binaries below the folder of the artifacts.
+func (r *release) build(ctx context.Context) ([]binary, error) {
+	var all []binary
+	for _, p := range platforms {
+		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint")})
+	}
+	if r.full {
+		p := platform{"linux", "amd64"}
+		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint")})
+	}
+	for _, b := range all {
+		fmt.Fprintln(os.Stderr, "release: build", b.name, b.platform)
+		if err := r.compile(ctx, b); err != nil {
+			return nil, fmt.Errorf("build %s for %s: %w", b.name, b.platform, err)
+		}
+	}
+	return all, nil
+}
+
+// compile builds a binary whose bytes depend on sources, version and toolchain only.
+func (r *release) compile(ctx context.Context, b binary) error {
+	output, err := filepath.Abs(b.path)
+	if err != nil {
+		return err
+	}
+	folder := r.root
+	if b.name == "setpoint-full" {
+		folder = filepath.Join(r.root, "controlplane")
+	}
+	cmd := exec.CommandContext(ctx, "go", "-C", folder, "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli.version=v"+r.version, "-o", output, "./cmd/setpoint")
+	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
+}

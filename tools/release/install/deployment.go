@@ -1,0 +1,63 @@
+package install
+
+func deployment() tree {
+	return object("apps/v1", "Deployment", name, tree{
+		"replicas": replicas,
+		"selector": tree{"matchLabels": selector()},
+		// A standby takes over before the old leader is gone.
+		"strategy": tree{"type": "RollingUpdate", "rollingUpdate": tree{"maxUnavailable": 0, "maxSurge": 1}},
+		"template": tree{
+			"metadata": tree{"labels": merged{selector(), podLabels}, "annotations": podAnnotations},
+			"spec":     podSpec(),
+		},
+	})
+}
+
+func podSpec() tree {
+	return tree{
+		"serviceAccountName": name,
+		"imagePullSecrets":   pullSecrets,
+		"priorityClassName":  priorityClass,
+		"nodeSelector":       nodeSelector,
+		"tolerations":        tolerations,
+		"affinity":           affinity,
+
+		"topologySpreadConstraints": spread,
+		// The process drains webhooks for 5 seconds and hands over the lease.
+		"terminationGracePeriodSeconds": 30,
+		// What the Pod Security level restricted requires.
+		"securityContext": tree{
+			"runAsNonRoot": true, "runAsUser": UserID, "runAsGroup": UserID,
+			"seccompProfile": tree{"type": "RuntimeDefault"},
+		},
+		"containers": list{container()},
+	}
+}
+
+func container() tree {
+	probe := func(path string) tree { return tree{"httpGet": tree{"path": path, "port": "http"}} }
+	return tree{
+		"name":            name,
+		"image":           join{imageRepository, ":", imageTag},
+		"imagePullPolicy": imagePullPolicy,
+		"args": concat{list{
+			"run", "--crds=skip", "--leader-elect=true",
+			join{"--log-level=", logLevel}, join{"--log-format=", logFormat},
+		}, extraArgs},
+		"env": list{
+			tree{"name": "POD_NAME", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.name"}}},
+			tree{"name": "POD_NAMESPACE", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.namespace"}}},
+		},
+		"ports": list{
+			tree{"name": "http", "containerPort": httpPort},
+			tree{"name": "webhook", "containerPort": webhookPort},
+		},
+		"livenessProbe":  probe("/healthz"),
+		"readinessProbe": probe("/readyz"),
+		"resources":      resources,
+		"securityContext": tree{
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+			"capabilities": tree{"drop": list{"ALL"}},
+		},
+	}
+}

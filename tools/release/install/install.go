@@ -1,0 +1,95 @@
+// Package install says what an installation of Setpoint in a cluster consists of, once: the
+// Helm chart, the plain manifests and the kustomize base are written from the same objects, so that
+// they cannot disagree.
+//
+// What lives here: the objects (objects.go, deployment.go, rules.go), the settings of the chart
+// (values.go), and how both become YAML. What must not: builds, images, archives. Who calls:
+// tools/release.
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Files are the contents of files by their slash-separated paths.
+type Files map[string][]byte
+
+// Manifests returns the plain manifests of a version as a kustomize base: install.yaml,
+// crds.yaml and kustomization.yaml. CRDs are the manifests of the CRDs by their names.
+func Manifests(version string, crds map[string][]byte) Files {
+	w := writer{builtins: map[builtin]string{releaseNamespace: namespace, releaseVersion: version, managedBy: name}}
+	documents := []string{w.document(namespaceObject())}
+	for _, m := range manifests() {
+		if m.enabled == nil || m.enabled.initial == true {
+			documents = append(documents, w.document(m.object))
+		}
+	}
+	var definitions [][]byte
+	for _, crd := range slices.Sorted(maps.Keys(crds)) {
+		definitions = append(definitions, crds[crd])
+	}
+	return Files{
+		"install.yaml":       []byte(strings.Join(documents, "---\n")),
+		"crds.yaml":          bytes.Join(definitions, []byte("---\n")),
+		"kustomization.yaml": []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crds.yaml, install.yaml]\n"),
+	}
+}
+
+// namespaceObject is the namespace of the plain manifests, with the strictest Pod Security level.
+func namespaceObject() tree {
+	return tree{"apiVersion": "v1", "kind": "Namespace", "metadata": tree{
+		"name": namespace, "labels": tree{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+}
+
+// Chart returns the files of the Helm chart of a version, which is a semantic version.
+func Chart(version string, crds map[string][]byte) (Files, error) {
+	files := Files{
+		"Chart.yaml":          []byte(fmt.Sprintf(chartYAML, version, version)),
+		"values.yaml":         valuesYAML(),
+		"templates/NOTES.txt": []byte(notes),
+	}
+	w := writer{template: true}
+	for _, m := range manifests() {
+		files["templates/"+m.file+".yaml"] = guarded(m.enabled, w.document(m.object))
+	}
+	for crd, manifest := range crds {
+		keep := strings.Replace(string(manifest), "  annotations:\n", "  annotations:\n    helm.sh/resource-policy: keep\n", 1)
+		files["templates/crds/"+crd] = guarded(crdsEnabled, strings.ReplaceAll(keep, "{{", `{{ "{{" }}`))
+	}
+	schema, err := json.MarshalIndent(valuesSchema(), "", "  ")
+	files["values.schema.json"] = append(schema, '\n')
+	return files, err
+}
+
+// guarded returns a template that a value enables.
+func guarded(enabled *value, document string) []byte {
+	if enabled == nil {
+		return []byte(document)
+	}
+	return []byte("{{- if " + enabled.expression() + " }}\n" + document + "{{- end }}\n")
+}
+
+const chartYAML = `apiVersion: v2
+name: setpoint
+description: A Kubernetes controller runtime. You write what should be, Setpoint does the rest.
+type: application
+version: %s
+appVersion: %s
+kubeVersion: ">=1.30.0-0"
+`
+
+const notes = `Setpoint runs in the namespace {{ .Release.Namespace }}.
+
+  kubectl -n {{ .Release.Namespace }} rollout status deployment/setpoint
+  kubectl get setpoint -A
+
+Its ServiceAccount has no rights on the kinds of your controllers yet. Print and apply them:
+
+  setpoint rbac FILE… | kubectl apply -f -
+`

@@ -1,0 +1,106 @@
+package install
+
+// Names of what is installed. The namespace is that of the docs and of the flags of setpoint get.
+const (
+	name      = "setpoint"
+	namespace = "setpoint-system"
+)
+
+// UserID is the user and group of the process in the image.
+const UserID = 65532
+
+// Ports of the pods.
+const (
+	httpPort    = 8080
+	webhookPort = 9443
+)
+
+// aggregateLabel is the label of ClusterRoles whose rules the ServiceAccount gets: what the
+// controllers of a cluster need beyond Setpoint's own rules. `setpoint rbac` prints such roles.
+const aggregateLabel = "rbac.setpoint.dev/aggregate-to-setpoint"
+
+// manifest is one installed object.
+type manifest struct {
+	// file is its file in the chart, without suffix.
+	file string
+	// enabled is the value that includes it; nil is always.
+	enabled *value
+	object  tree
+}
+
+// manifests lists every object but the CRDs and the namespace.
+func manifests() []manifest {
+	return []manifest{
+		{"serviceaccount", nil, serviceAccount()},
+		{"clusterrole", nil, clusterRole(name+"-runtime", tree{aggregateLabel: "true"}, runtimeRules())},
+		{"clusterrole-aggregate", nil, aggregateRole()},
+		{"clusterrolebinding", nil, binding("ClusterRoleBinding", "ClusterRole", name)},
+		{"role", nil, role(namespaceRules())},
+		{"rolebinding", nil, binding("RoleBinding", "Role", name)},
+		{"clusterrole-view", nil, clusterRole(name+"-view", tree{aggregateTo("view"): "true"}, userRules("get", "list", "watch"))},
+		{"clusterrole-admin", nil, clusterRole(name+"-admin", nil, userRules("*"))},
+		{"secret-inspect", nil, object("v1", "Secret", name+"-inspect", nil)},
+		{"service", nil, service()},
+		{"deployment", nil, deployment()},
+		{"poddisruptionbudget", pdb, disruptionBudget()},
+		{"networkpolicy", networkPolicy, policy()},
+	}
+}
+
+// object returns an object in the namespace of the installation.
+func object(apiVersion, kind, name string, spec any) tree {
+	o := tree{"apiVersion": apiVersion, "kind": kind, "metadata": tree{"name": name, "namespace": releaseNamespace, "labels": commonLabels()}}
+	if spec != nil {
+		o["spec"] = spec
+	}
+	return o
+}
+
+// clusterObject returns a cluster-scoped object.
+func clusterObject(apiVersion, kind, name string, labels tree) tree {
+	all := commonLabels()
+	for key, value := range labels {
+		all[key] = value
+	}
+	return tree{"apiVersion": apiVersion, "kind": kind, "metadata": tree{"name": name, "labels": all}}
+}
+
+// selector returns the labels that select the pods.
+func selector() tree { return tree{"app.kubernetes.io/name": name} }
+
+func commonLabels() tree {
+	return tree{"app.kubernetes.io/name": name, "app.kubernetes.io/version": releaseVersion, "app.kubernetes.io/managed-by": managedBy}
+}
+
+func serviceAccount() tree {
+	o := object("v1", "ServiceAccount", name, nil)
+	o["metadata"].(tree)["annotations"] = accountAnnotations
+	return o
+}
+
+func service() tree {
+	return object("v1", "Service", name, tree{
+		"selector": selector(),
+		"ports": list{
+			tree{"name": "webhook", "port": 443, "targetPort": "webhook"},
+			tree{"name": "http", "port": httpPort, "targetPort": "http"},
+		},
+	})
+}
+
+func disruptionBudget() tree {
+	return object("policy/v1", "PodDisruptionBudget", name, tree{
+		"maxUnavailable": 1, "selector": tree{"matchLabels": selector()},
+	})
+}
+
+func policy() tree {
+	return object("networking.k8s.io/v1", "NetworkPolicy", name, tree{
+		"podSelector": tree{"matchLabels": selector()},
+		"policyTypes": list{"Ingress"},
+		"ingress": list{
+			tree{"ports": list{tree{"port": webhookPort, "protocol": "TCP"}}, "from": webhookPeers},
+			tree{"ports": list{tree{"port": httpPort, "protocol": "TCP"}}}, // health and metrics
+		},
+	})
+}

@@ -1,0 +1,84 @@
+package install
+
+// verbs of rules.
+var (
+	read    = list{"get", "list", "watch"}
+	manage  = list{"get", "list", "watch", "create", "update", "delete"}
+	observe = list{"get", "list", "watch", "update", "patch"}
+)
+
+// runtimeRules are what Setpoint needs for its own work in every cluster. What a controller needs for
+// the kinds it handles is in roles with the aggregate label.
+func runtimeRules() list {
+	return list{
+		rule("setpoint.dev", list{"*"}, observe),
+		rule("metacontroller.k8s.io", list{"compositecontrollers", "compositecontrollers/status", "decoratorcontrollers", "decoratorcontrollers/status"}, observe),
+		rule("apiextensions.k8s.io", list{"customresourcedefinitions"}, read),
+		rule("admissionregistration.k8s.io", list{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, manage),
+		rule("", list{"events"}, list{"create", "patch"}),
+		rule("", list{"namespaces"}, read),
+		// To find a Metacontroller, and webhooks of processes that are gone.
+		rule("apps", list{"deployments", "statefulsets"}, list{"get", "list"}),
+		rule("", list{"pods"}, list{"list"}),
+		rule("coordination.k8s.io", list{"leases"}, list{"get", "list"}),
+	}
+}
+
+// namespaceRules are what Setpoint needs in its own namespace.
+func namespaceRules() list {
+	return list{
+		rule("coordination.k8s.io", list{"leases"}, list{"create", "update"}),
+		rule("", list{"secrets"}, list{"create"}),
+		named(rule("", list{"secrets"}, list{"get", "list", "watch", "update"}), name+"-admission"),
+		named(rule("", list{"secrets"}, list{"get", "update"}), name+"-inspect"),
+	}
+}
+
+// userRules are the rights of a user on the kinds of controllers.
+func userRules(verbs ...any) list {
+	return list{rule("setpoint.dev", list{"*"}, verbs)}
+}
+
+func rule(group string, resources, verbs list) tree {
+	return tree{"apiGroups": list{group}, "resources": resources, "verbs": verbs}
+}
+
+func named(rule tree, names ...any) tree {
+	rule["resourceNames"] = list(names)
+	return rule
+}
+
+const rbacVersion = "rbac.authorization.k8s.io/v1"
+
+func clusterRole(name string, labels tree, rules list) tree {
+	o := clusterObject(rbacVersion, "ClusterRole", name, labels)
+	o["rules"] = rules
+	return o
+}
+
+// aggregateRole collects the rules of all roles with the aggregate label.
+func aggregateRole() tree {
+	o := clusterObject(rbacVersion, "ClusterRole", name, nil)
+	o["aggregationRule"] = tree{"clusterRoleSelectors": list{tree{"matchLabels": tree{aggregateLabel: "true"}}}}
+	return o
+}
+
+// aggregateTo is the label that adds a role to one of Kubernetes' own.
+func aggregateTo(role string) string { return "rbac.authorization.k8s.io/aggregate-to-" + role }
+
+func role(rules list) tree {
+	o := object(rbacVersion, "Role", name, nil)
+	o["rules"] = rules
+	return o
+}
+
+// binding gives the ServiceAccount a role.
+func binding(kind, roleKind, roleName string) tree {
+	o := clusterObject(rbacVersion, kind, name, nil)
+	if kind == "RoleBinding" {
+		o = object(rbacVersion, kind, name, nil)
+	}
+	o["roleRef"] = tree{"apiGroup": "rbac.authorization.k8s.io", "kind": roleKind, "name": roleName}
+	o["subjects"] = list{tree{"kind": "ServiceAccount", "name": name, "namespace": releaseNamespace}}
+	return o
+}

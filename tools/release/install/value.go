@@ -1,0 +1,78 @@
+package install
+
+import "reflect"
+
+// value is a setting of the chart. In an object it stands for what the user sets; the plain
+// manifests have its default.
+type value struct {
+	// path is where values.yaml has it, such as image.tag.
+	path string
+	// description is the comment in values.yaml and the description in the schema.
+	description string
+	initial     any
+	// schema is the JSON schema of the value, without description and default.
+	schema map[string]any
+}
+
+// expression refers to the value in a template.
+func (v *value) expression() string { return ".Values." + v.path }
+
+// reference is the value in a template, with what replaces an empty one.
+func (v *value) reference() string {
+	if fallback, ok := v.initial.(builtin); ok {
+		return "(default " + string(fallback) + " " + v.expression() + ")"
+	}
+	return v.expression()
+}
+
+// isOptional reports whether a field with the value is left out by default.
+func (v *value) isOptional() bool {
+	if _, ok := v.initial.(builtin); ok {
+		return false
+	}
+	initial := reflect.ValueOf(v.initial)
+	switch initial.Kind() {
+	case reflect.Map, reflect.Slice, reflect.String:
+		return initial.Len() == 0
+	}
+	return false
+}
+
+// JSON schemas of values.
+var (
+	boolean  = map[string]any{"type": "boolean"}
+	text     = map[string]any{"type": "string"}
+	nonEmpty = map[string]any{"type": "string", "minLength": 1}
+	mapping  = map[string]any{"type": "object"}
+	texts    = map[string]any{"type": "object", "additionalProperties": text}
+	objects  = map[string]any{"type": "array", "items": mapping}
+	words    = map[string]any{"type": "array", "items": nonEmpty}
+	port     = map[string]any{"type": "integer", "minimum": 1, "maximum": 65535}
+)
+
+func oneOf(choices ...any) map[string]any {
+	return map[string]any{"type": "string", "enum": choices}
+}
+
+func atLeast(n int) map[string]any { return map[string]any{"type": "integer", "minimum": n} }
+
+// concat is a list, followed by the items of a value.
+type concat struct {
+	items []any
+	more  *value
+}
+
+// merged is a mapping with more fields from a value, which cannot replace the fields here.
+type merged struct {
+	fields tree
+	more   *value
+}
+
+// join is a text of texts and values.
+type join []any
+
+// tree is an object or a part of one. Its leaves are JSON values, *value, concat and join.
+type tree = map[string]any
+
+// list is a list within a tree.
+type list = []any

@@ -1,0 +1,48 @@
+package install
+
+// The settings of the chart, in the order of values.yaml.
+var (
+	imageRepository = &value{"image.repository", "Repository of the image, with its registry.", "setpoint", nonEmpty}
+	imageTag        = &value{"image.tag", "Tag of the image; the version of the chart if empty.", releaseVersion, text}
+	imagePullPolicy = &value{"image.pullPolicy", "Pull policy of the image.", "IfNotPresent", oneOf("Always", "IfNotPresent", "Never")}
+	pullSecrets     = &value{"imagePullSecrets", "Secrets with credentials for the registry, such as {name: registry}.", list{}, objects}
+
+	replicas = &value{"replicas", "Number of pods. One leads, the others stand by and serve webhooks.", 2, atLeast(0)}
+	pdb      = &value{"podDisruptionBudget.enabled", "Keep one pod running during voluntary disruptions.", true, boolean}
+
+	resources = &value{"resources", "Requests and limits of the container.",
+		tree{"requests": tree{"cpu": "50m", "memory": "64Mi"}}, mapping}
+	nodeSelector = &value{"nodeSelector", "Labels of the nodes that pods run on.", tree{}, texts}
+	tolerations  = &value{"tolerations", "Tolerations of the pods.", list{}, objects}
+	affinity     = &value{"affinity", "Affinity of the pods.", tree{}, mapping}
+	spread       = &value{"topologySpreadConstraints", "How pods spread over nodes.", list{tree{
+		"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+		"labelSelector": tree{"matchLabels": selector()},
+	}}, objects}
+	priorityClass  = &value{"priorityClassName", "PriorityClass of the pods.", "", text}
+	podLabels      = &value{"podLabels", "More labels of the pods.", tree{}, texts}
+	podAnnotations = &value{"podAnnotations", "Annotations of the pods.", tree{}, texts}
+
+	accountAnnotations = &value{"serviceAccount.annotations", "Annotations of the ServiceAccount.", tree{}, texts}
+
+	logLevel  = &value{"log.level", "Lowest log level.", "info", oneOf("debug", "info", "warn", "error")}
+	logFormat = &value{"log.format", "Log format.", "json", oneOf("text", "json")}
+	extraArgs = &value{"extraArgs", "More flags of setpoint run, such as --workers=16.", list{}, words}
+
+	crdsEnabled = &value{"crds.enabled", "Install and upgrade the CRDs with the chart. Helm keeps them, and all objects, at uninstall.", true, boolean}
+
+	networkPolicy = &value{"networkPolicy.enabled", "Restrict who reaches the pods.", true, boolean}
+	webhookPeers  = &value{"networkPolicy.webhookFrom", "Peers that may call webhooks: the API servers, such as {ipBlock: {cidr: 10.0.0.0/28}}; all if empty.", list{}, objects}
+)
+
+// values lists every setting once: values.yaml, its schema and the check of the templates derive from
+// it.
+var values = []*value{
+	imageRepository, imageTag, imagePullPolicy, pullSecrets,
+	replicas, pdb,
+	resources, nodeSelector, tolerations, affinity, spread, priorityClass, podLabels, podAnnotations,
+	accountAnnotations,
+	logLevel, logFormat, extraArgs,
+	crdsEnabled,
+	networkPolicy, webhookPeers,
+}

@@ -1,0 +1,171 @@
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// builtin is what Helm knows of a release.
+type builtin string
+
+const (
+	releaseNamespace builtin = ".Release.Namespace"
+	releaseVersion   builtin = ".Chart.AppVersion"
+	managedBy        builtin = ".Release.Service"
+)
+
+// writer writes objects as YAML: as templates of a chart, or with the defaults of all values.
+type writer struct {
+	template bool
+	// builtins are the values of builtins in plain manifests.
+	builtins map[builtin]string
+}
+
+// document returns an object as YAML.
+func (w *writer) document(object tree) string {
+	return strings.Join(w.mapping(object), "\n") + "\n"
+}
+
+// mapping returns the lines of a mapping. Required fields come first: in a list, a dash precedes them.
+func (w *writer) mapping(m tree) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !isOptional(m[key]) {
+			lines = append(lines, w.field(key, m[key])...)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !isOptional(m[key]) || !w.template {
+			continue
+		}
+		v := m[key].(*value)
+		lines = append(lines, "{{- with "+v.expression()+" }}", scalar(key)+": {{ toJson . }}", "{{- end }}")
+	}
+	return lines
+}
+
+func isOptional(node any) bool {
+	v, ok := node.(*value)
+	return ok && v.isOptional()
+}
+
+func (w *writer) field(key string, node any) []string {
+	switch node := w.resolve(node).(type) {
+	case tree:
+		if len(node) > 0 {
+			return append([]string{scalar(key) + ":"}, indent(w.mapping(node))...)
+		}
+	case list:
+		if len(node) > 0 {
+			return append([]string{scalar(key) + ":"}, w.list(node)...)
+		}
+	case concat:
+		lines := append([]string{scalar(key) + ":"}, w.list(node.items)...)
+		return append(lines, "{{- range "+node.more.expression()+" }}", "- {{ toJson . }}", "{{- end }}")
+	case merged:
+		lines := append([]string{scalar(key) + ":"}, indent(w.mapping(node.fields))...)
+		more := "{{- range $key, $value := omit " + node.more.expression()
+		for _, fixed := range slices.Sorted(maps.Keys(node.fields)) {
+			more += fmt.Sprintf(" %q", fixed)
+		}
+		return append(lines, more+" }}", "  {{ toJson $key }}: {{ toJson $value }}", "{{- end }}")
+	}
+	return []string{scalar(key) + ": " + w.inline(node)}
+}
+
+func (w *writer) list(items list) []string {
+	var lines []string
+	for _, item := range items {
+		if m, ok := w.resolve(item).(tree); ok && len(m) > 0 {
+			nested := indent(w.mapping(m))
+			lines = append(lines, "- "+strings.TrimPrefix(nested[0], "  "))
+			lines = append(lines, nested[1:]...)
+			continue
+		}
+		lines = append(lines, "- "+w.inline(item))
+	}
+	return lines
+}
+
+// resolve replaces values by their defaults in plain manifests.
+func (w *writer) resolve(node any) any {
+	if w.template {
+		return node
+	}
+	switch node := node.(type) {
+	case *value:
+		return w.resolve(node.initial)
+	case builtin:
+		return w.builtins[node]
+	case concat:
+		return append(slices.Clone(node.items), node.more.initial.(list)...)
+	case merged:
+		all := maps.Clone(node.fields)
+		maps.Copy(all, node.more.initial.(tree))
+		return all
+	case join:
+		var text strings.Builder
+		for _, part := range node {
+			fmt.Fprint(&text, w.resolve(part))
+		}
+		return text.String()
+	}
+	return node
+}
+
+// inline returns a node on one line.
+func (w *writer) inline(node any) string {
+	switch node := w.resolve(node).(type) {
+	case *value:
+		return "{{ toJson " + node.reference() + " }}"
+	case builtin:
+		return "{{ toJson " + string(node) + " }}"
+	case join:
+		format, arguments := "", ""
+		for _, part := range node {
+			switch part := part.(type) {
+			case string:
+				format += strings.ReplaceAll(part, "%", "%%")
+			case *value:
+				format += "%v"
+				arguments += " " + part.reference()
+			}
+		}
+		return fmt.Sprintf("{{ printf %q%s | toJson }}", format, arguments)
+	case tree, list:
+		data, err := json.Marshal(node)
+		if err != nil {
+			panic(err) // not a JSON value in objects.go
+		}
+		return string(data)
+	default:
+		return scalar(node)
+	}
+}
+
+func indent(lines []string) []string {
+	indented := make([]string, len(lines))
+	for i, line := range lines {
+		indented[i] = "  " + line
+	}
+	return indented
+}
+
+// plainScalar matches strings that YAML reads as strings without quotes.
+var plainScalar = regexp.MustCompile(`^[A-Za-z/][\w./-]*$`)
+
+// scalar returns a string, number or boolean as YAML.
+func scalar(v any) string {
+	if s, ok := v.(string); ok && plainScalar.MatchString(s) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // not a JSON value in objects.go
+	}
+	return string(data)
+}

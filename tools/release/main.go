@@ -1,0 +1,135 @@
+// Command release makes everything that a release of Setpoint consists of, without a container
+// daemon and without a registry: binaries, an image, the Helm chart, manifests, SBOMs, checksums. Two
+// runs on one commit write equal files.
+//
+// What lives here: builds and archives. What must not: what is installed in a cluster (install/).
+// Who calls: make release.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/tools/release/install"
+)
+
+// release is what one run makes.
+type release struct {
+	// root is the root of the repository, dir the folder of the artifacts.
+	root, dir string
+	// version is a semantic version without v.
+	version string
+	// time is the time of all files: that of the commit.
+	time time.Time
+	// url is where the archives will be downloaded from.
+	url string
+	// full includes the binary with a control plane.
+	full bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var r release
+	set := flag.NewFlagSet("release", flag.ContinueOnError)
+	set.StringVar(&r.root, "root", ".", "`folder` of the repository")
+	set.StringVar(&r.dir, "o", "dist", "`folder` of the artifacts, which is emptied first")
+	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
+	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: the releases of the repository")
+	set.BoolVar(&r.full, "full", false, "build the binary with a control plane, too")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	binaries, err := r.build(ctx)
+	if err != nil {
+		return err
+	}
+	for _, step := range []func([]binary) error{r.archive, r.writeImage, r.writeInstall, r.writeSBOMs} {
+		if err := step(binaries); err != nil {
+			return err
+		}
+	}
+	return r.writeChecksums()
+}
+
+// prepare reads version and time of the commit, and empties the folder.
+func (r *release) prepare(ctx context.Context) error {
+	commit, err := readCommit(ctx, r.root)
+	if err != nil {
+		return err
+	}
+	r.time = commit.time
+	if r.version == "" {
+		r.version = commit.version
+	}
+	if err := checkVersion(r.version); err != nil {
+		return err
+	}
+	r.url = cmp.Or(r.url, "https://github.com/setpoint-dev/setpoint/releases/download/v"+r.version)
+	if err := os.RemoveAll(r.dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(r.dir, 0o755)
+}
+
+// writeInstall writes the chart and the manifests.
+func (r *release) writeInstall([]binary) error {
+	crds, err := readCRDs(filepath.Join(r.root, "config", "crd"))
+	if err != nil {
+		return err
+	}
+	chart, err := install.Chart(r.version, crds)
+	if err != nil {
+		return err
+	}
+	if err := r.writeArchive("setpoint-chart-"+r.version+".tgz", entriesOf("setpoint/", chart)); err != nil {
+		return err
+	}
+	return writeFiles(filepath.Join(r.dir, "install"), install.Manifests(r.version, crds))
+}
+
+// readCRDs reads the manifests of the CRDs by file name.
+func readCRDs(dir string) (map[string][]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no CRDs in %s: %w", dir, err)
+	}
+	crds := map[string][]byte{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		crds[filepath.Base(path)] = data
+	}
+	return crds, nil
+}
+
+func writeFiles(dir string, files install.Files) error {
+	for name, data := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
