@@ -1,0 +1,197 @@
+package install
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartutil "helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+const version = "1.2.3"
+
+func readCRDs(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("../../../config/crd/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("CRDs: %v, %v", paths, err)
+	}
+	crds := map[string][]byte{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crds[filepath.Base(path)] = data
+	}
+	return crds
+}
+
+// The chart with its defaults and the plain manifests are the same objects.
+func TestChartEqualsManifests(t *testing.T) {
+	crds := readCRDs(t)
+	files := Manifests(version, crds)
+	want := objectsOf(t, string(files["install.yaml"])+"---\n"+string(files["crds.yaml"]))
+	delete(want, "Namespace/"+namespace)
+	rendered, err := render(t, crds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := objectsOf(t, rendered)
+	for _, o := range got {
+		annotations, _ := o["metadata"].(tree)["annotations"].(tree)
+		delete(annotations, "helm.sh/resource-policy")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-manifests +chart:\n%s", diff)
+	}
+}
+
+func TestValuesTakeEffect(t *testing.T) {
+	for _, test := range []struct {
+		values  string
+		present []string
+		absent  []string
+	}{
+		{"replicas: 3", []string{"replicas: 3"}, nil},
+		{"image: {repository: registry.example.com/setpoint, tag: v9}", []string{`image: "registry.example.com/setpoint:v9"`}, nil},
+		{"imagePullSecrets: [{name: registry}]", []string{`imagePullSecrets: [{"name":"registry"}]`}, nil},
+		{"podLabels: {team: a, app.kubernetes.io/name: replaced}", []string{`"team": "a"`}, []string{"replaced"}},
+		{"extraArgs: [--workers=16]", []string{`- "--workers=16"`}, nil},
+		{"podDisruptionBudget: {enabled: false}", nil, []string{"PodDisruptionBudget"}},
+		{"networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/28}}]}", []string{`from: [{"ipBlock":{"cidr":"10.0.0.0/28"}}]`}, nil},
+		{"networkPolicy: {enabled: false}", nil, []string{"NetworkPolicy"}},
+		{"crds: {enabled: false}", nil, []string{"CustomResourceDefinition"}},
+		{"log: {level: debug}", []string{`"--log-level=debug"`}, nil},
+		{"tolerations: [{operator: Exists}]", []string{`tolerations: [{"operator":"Exists"}]`}, nil},
+		{"topologySpreadConstraints: []", []string{"topologySpreadConstraints: []"}, nil},
+	} {
+		t.Run(test.values, func(t *testing.T) {
+			rendered, err := render(t, readCRDs(t), parse(t, test.values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			objectsOf(t, rendered)
+			for _, text := range test.present {
+				if !strings.Contains(rendered, text) {
+					t.Errorf("no %s in\n%s", text, rendered)
+				}
+			}
+			for _, text := range test.absent {
+				if strings.Contains(rendered, text) {
+					t.Errorf("%s is rendered", text)
+				}
+			}
+		})
+	}
+}
+
+// Wrong values are refused with their field, before anything is installed.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for values, field := range map[string]string{
+		"replicas: -1":                   "/replicas",
+		"replicas: two":                  "/replicas",
+		"image: {repository: ''}":        "/image/repository",
+		"image: {pullPolicy: Sometimes}": "/image/pullPolicy",
+		"log: {level: loud}":             "/log/level",
+		"extraArgs: --workers=1":         "/extraArgs",
+		"replcias: 3":                    "replcias",
+		"podLabels: {a: 1}":              "/podLabels/a",
+	} {
+		if _, err := render(t, readCRDs(t), parse(t, values)); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v, want an error that names %s", values, err, field)
+		}
+	}
+}
+
+func TestChartHasNoLint(t *testing.T) {
+	chart, err := Chart(version, readCRDs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "setpoint")
+	for name, data := range chart {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, message := range lint.RunAll(folder, nil, namespace).Messages {
+		if message.Severity > support.InfoSev {
+			t.Error(message)
+		}
+	}
+}
+
+// render returns all templates with values, as helm template does.
+func render(t *testing.T, crds map[string][]byte, values tree) (string, error) {
+	t.Helper()
+	files, err := Chart(version, crds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buffered []*archive.BufferedFile
+	for name, data := range files {
+		buffered = append(buffered, &archive.BufferedFile{Name: name, Data: data})
+	}
+	chart, err := loader.LoadFiles(buffered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(chart, values, common.ReleaseOptions{Name: "setpoint", Namespace: namespace}, common.DefaultCapabilities)
+	if err != nil {
+		return "", err
+	}
+	all["Release"].(map[string]any)["Service"] = name // The plain manifests name themselves.
+	rendered, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(rendered, func(file, _ string) bool { return !strings.HasSuffix(file, ".yaml") })
+	var documents []string
+	for _, file := range slices.Sorted(maps.Keys(rendered)) {
+		documents = append(documents, rendered[file])
+	}
+	return strings.Join(documents, "\n---\n"), nil
+}
+
+// objectsOf reads YAML documents by kind and name.
+func objectsOf(t *testing.T, documents string) map[string]tree {
+	t.Helper()
+	all := map[string]tree{}
+	for _, document := range strings.Split(documents, "\n---\n") {
+		if strings.Trim(document, "-\n ") == "" {
+			continue
+		}
+		o := parse(t, document)
+		key := o["kind"].(string) + "/" + o["metadata"].(tree)["name"].(string)
+		if all[key] != nil {
+			t.Errorf("%s twice", key)
+		}
+		all[key] = o
+	}
+	return all
+}
+
+func parse(t *testing.T, document string) tree {
+	t.Helper()
+	var o tree
+	if err := yaml.UnmarshalStrict([]byte(document), &o); err != nil {
+		t.Fatalf("%v:\n%s", err, document)
+	}
+	return o
+}
