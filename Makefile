@@ -55,7 +55,7 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 check: fmt-check vet lint unit gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
-test: check controlplane-test e2e browser ## All tests: check, control plane, scripts, dashboard. Continuous integration runs this
+test: check controlplane-test e2e browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
 
 .PHONY: test-all
 test-all: test cross soak-short bench-smoke ## test and more: builds for all platforms, a short soak, a tiny bench
@@ -98,6 +98,12 @@ bench-admission: bin/setpoint bin/setpoint-light ## Measure what it costs that p
 .PHONY: compare
 compare: bin/setpoint bin/setpoint-light bin/compare-setpoint bin/compare-kubebuilder | need-python compare-kopf ## Measure one operator in Kopf (fetched by pip), in kubebuilder and here
 	go -C test/bench run ./compare $(COMPAREFLAGS)
+
+RELEASEFLAGS :=
+
+.PHONY: release
+release: | need-go ## Make all that a release consists of in dist/: binaries, image, chart, manifests, SBOMs, checksums
+	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/dist -full $(RELEASEFLAGS)
 
 .PHONY: gen
 gen: | need-go ## Generate deepcopy functions, CRDs, reference pages and the lists of dependencies
@@ -181,6 +187,12 @@ $(PLATFORMS:%=cross/%): | need-go
 .PHONY: gen-check
 gen-check: | need-go
 	@tools/unchanged-by.sh go generate ./... -- api config docs examples
+
+# The chart is rendered and linted by Helm's packages; the artifacts for Linux are made twice.
+.PHONY: release-test
+release-test: | need-go
+	go -C tools/release vet ./...
+	go -C tools/release test -timeout 20m ./...
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint

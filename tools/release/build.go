@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // platforms lists the platforms of the light binary.
@@ -14,6 +16,28 @@ var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "a
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "-" + p.arch }
+
+// names lists platforms as users write them.
+func names(platforms []platform) string {
+	var all []string
+	for _, p := range platforms {
+		all = append(all, p.os+"/"+p.arch)
+	}
+	return strings.Join(all, ",")
+}
+
+// setPlatforms selects platforms of the list.
+func (r *release) setPlatforms(text string) error {
+	r.platforms = nil
+	for name := range strings.SplitSeq(text, ",") {
+		at := slices.IndexFunc(platforms, func(p platform) bool { return name == p.os+"/"+p.arch })
+		if at < 0 {
+			return fmt.Errorf("unknown platform %q, want some of %s", name, names(platforms))
+		}
+		r.platforms = append(r.platforms, platforms[at])
+	}
+	return nil
+}
 
 // binary is a built program.
 type binary struct {
@@ -25,7 +49,7 @@ type binary struct {
 // build builds the binaries below the folder of the artifacts.
 func (r *release) build(ctx context.Context) ([]binary, error) {
 	var all []binary
-	for _, p := range platforms {
+	for _, p := range r.platforms {
 		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint")})
 	}
 	if r.full {

@@ -12,7 +12,7 @@ import (
 func (r *release) writeKrew() error {
 	var manifest strings.Builder
 	fmt.Fprintf(&manifest, krewHead, r.version)
-	for _, p := range platforms {
+	for _, p := range r.platforms {
 		archive := fmt.Sprintf("kubectl-setpoint-%s-%s.tar.gz", r.version, p)
 		data, err := os.ReadFile(filepath.Join(r.dir, archive))
 		if err != nil {

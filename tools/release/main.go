@@ -28,7 +28,8 @@ type release struct {
 	// time is the time of all files: that of the commit.
 	time time.Time
 	// url is where the archives will be downloaded from.
-	url string
+	url       string
+	platforms []platform
 	// full includes the binary with a control plane.
 	full bool
 }
@@ -43,12 +44,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	var r release
+	r := release{platforms: platforms}
 	set := flag.NewFlagSet("release", flag.ContinueOnError)
 	set.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	set.StringVar(&r.dir, "o", "dist", "`folder` of the artifacts, which is emptied first")
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
 	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: the releases of the repository")
+	set.Func("platforms", "comma-separated `platforms` of the light binary; default: "+names(platforms), r.setPlatforms)
 	set.BoolVar(&r.full, "full", false, "build the binary with a control plane, too")
 	if err := set.Parse(args); err != nil {
 		return err

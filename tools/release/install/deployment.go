@@ -23,7 +23,7 @@ func podSpec() tree {
 		"affinity":           affinity,
 
 		"topologySpreadConstraints": spread,
-		// The process drains webhooks for 5 seconds and hands over the lease.
+		// The process finishes its webhook requests within 5 seconds, and releases the lease.
 		"terminationGracePeriodSeconds": 30,
 		// What the Pod Security level restricted requires.
 		"securityContext": tree{

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	registry "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/setpoint-dev/setpoint/tools/release/install"
+)
+
+// TestRelease makes a release twice, in folders of different names, and runs the image.
+func TestRelease(t *testing.T) {
+	first := makeRelease(t, "../..")
+	t.Run("two releases are equal", func(t *testing.T) {
+		clone := filepath.Join(t.TempDir(), "elsewhere", "clone")
+		runCommand(t, "git", "clone", "--quiet", "--no-hardlinks", "../..", clone)
+		// Changes that are not committed yet are part of both.
+		runCommand(t, "sh", "-c", "cd ../.. && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "+clone)
+		second := makeRelease(t, clone)
+		if diff := cmp.Diff(readFile(t, first, "SHA256SUMS"), readFile(t, second, "SHA256SUMS")); diff != "" {
+			t.Errorf("-first +second:\n%s", diff)
+		}
+	})
+	t.Run("the checksums are those of sha256sum", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS")
+		cmd.Dir = first
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("the image runs without rights", func(t *testing.T) { testImage(t, filepath.Join(first, "image")) })
+	t.Run("the SBOM names all modules", func(t *testing.T) {
+		sbom := readFile(t, first, "setpoint-1.2.3-linux-"+runtime.GOARCH+".spdx.json")
+		for _, text := range []string{`"SPDX-2.3"`, `"pkg:golang/k8s.io/client-go@v0.36.3"`, `"pkg:golang/github.com/spf13/cobra@`, `"name": "stdlib"`} {
+			if !strings.Contains(sbom, text) {
+				t.Errorf("no %s in the SBOM", text)
+			}
+		}
+	})
+}
+
+// makeRelease makes a release of the Linux binaries of a folder.
+func makeRelease(t *testing.T, root string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "dist")
+	if err := run(t.Context(), []string{"-root", root, "-o", dir, "-version", "1.2.3", "-platforms", "linux/amd64,linux/arm64"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// testImage checks the image, unpacks it and runs its program by chroot, as its user, who can
+// write nowhere but in /tmp.
+func testImage(t *testing.T, folder string) {
+	path, err := layout.FromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := path.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(outer); err != nil {
+		t.Error(err)
+	}
+	image := imageFor(t, outer, runtime.GOARCH)
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "65532:65532"; config.Config.User != want {
+		t.Errorf("user %s, want %s", config.Config.User, want)
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	unpack(t, image, root)
+	out := runInside(t, root, config.Config, "version")
+	if !strings.Contains(out, "v1.2.3") {
+		t.Errorf("setpoint version prints %s", out)
+	}
+	// The program finds CA certificates and time zones, and writes no file.
+	for _, name := range []string{"etc/ssl/certs/ca-certificates.crt", "usr/share/zoneinfo/Europe/Berlin", "etc/passwd"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// imageFor returns the image of a platform.
+func imageFor(t *testing.T, index registry.ImageIndex, arch string) registry.Image {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range manifest.Manifests {
+		if m.MediaType.IsIndex() {
+			inner, err := index.ImageIndex(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return imageFor(t, inner, arch)
+		}
+		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == arch {
+			image, err := index.Image(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return image
+		}
+	}
+	t.Fatalf("no image for linux/%s in %v", arch, manifest.Manifests)
+	return nil
+}
+
+// unpack writes the files of an image below a folder.
+func unpack(t *testing.T, image registry.Image, root string) {
+	t.Helper()
+	content := mutate.Extract(image)
+	defer content.Close()
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(root, filepath.FromSlash(header.Name))
+		if header.Typeflag == tar.TypeDir {
+			path = filepath.Join(path, ".")
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			err = writeEntry(path, archive, header.FileInfo().Mode())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func writeEntry(path string, content io.Reader, mode os.FileMode) error {
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, mode)
+}
+
+// runInside runs the program of an image in its root as its user. Other users than root use a user
+// namespace for that.
+func runInside(t *testing.T, root string, config registry.Config, args ...string) string {
+	t.Helper()
+	for folder := root; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if err := os.Chmod(folder, 0o755); err != nil {
+			break // The folders above t.TempDir are readable.
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, config.Entrypoint[0], args...)
+	cmd.Dir, cmd.Env = "/", config.Env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: install.UserID, Gid: install.UserID, NoSetGroups: true}}
+	if id := os.Geteuid(); id != 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: install.UserID, HostID: id, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: install.UserID, HostID: os.Getegid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+func TestVersionsAreSemantic(t *testing.T) {
+	for version, valid := range map[string]bool{
+		"1.2.3": true, "0.0.0-20261122214021-e37518e41a2b": true, "1.2.3-rc.1": true,
+		"v1.2.3": false, "1.2": false, "latest": false, "1.2.3+build": false, "01.2.3": false,
+	} {
+		if err := checkVersion(version); (err == nil) != valid {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestArchivesDependOnContentOnly(t *testing.T) {
+	r := release{}
+	one, err := newTar([]entry{{"b", []byte("2"), 0o644}, {"a/", nil, 0o755}, {"a/x", []byte("1"), 0o755}}, r.time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := newTar([]entry{{"a/x", []byte("1"), 0o755}, {"b", []byte("2"), 0o644}, {"a/", nil, 0o755}}, r.time)
+	if err != nil || !bytes.Equal(one, two) {
+		t.Errorf("the order of the entries changes the archive (%v)", err)
+	}
+}
+
+func runCommand(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
+	}
+}
+
+func readFile(t *testing.T, folder, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
