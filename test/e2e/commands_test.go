@@ -44,6 +44,7 @@ func commands() map[string]command {
 		"proxy":      proxyCommand,
 		"same":       same,
 		"shown":      shown,
+		"manifests":  manifestsCommand,
 	}
 }
 
@@ -261,4 +262,16 @@ func environ(ts *testscript.TestScript) []string {
 		now = append(now, name+"="+ts.Getenv(name))
 	}
 	return now
+}
+
+// manifests DIR: writes the chart and the manifests of a release into a folder, as make release does.
+func manifestsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: manifests DIR")
+	}
+	// The environment is that of the tests, with the caches of the go command.
+	cmd := exec.Command("go", "-C", "../../tools/release", "run", ".", "-root", "../..", "-version", "1.2.3", "-install-only", "-o", ts.MkAbs(args[0]))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		ts.Fatalf("make the manifests: %v\n%s", err, out)
+	}
 }

@@ -30,6 +30,8 @@ type release struct {
 	// url is where the archives will be downloaded from.
 	url       string
 	platforms []platform
+	// installOnly leaves out everything but chart and manifests.
+	installOnly bool
 	// full includes the binary with a control plane.
 	full bool
 }
@@ -51,12 +53,16 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
 	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: the releases of the repository")
 	set.Func("platforms", "comma-separated `platforms` of the light binary; default: "+names(platforms), r.setPlatforms)
+	set.BoolVar(&r.installOnly, "install-only", false, "write the chart and the manifests only")
 	set.BoolVar(&r.full, "full", false, "build the binary with a control plane, too")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
 	if err := r.prepare(ctx); err != nil {
 		return err
+	}
+	if r.installOnly {
+		return r.writeInstall(nil)
 	}
 	binaries, err := r.build(ctx)
 	if err != nil {

@@ -84,12 +84,12 @@ appVersion: %s
 kubeVersion: ">=1.30.0-0"
 `
 
-const notes = `Setpoint runs in the namespace {{ .Release.Namespace }}.
+const notes = `Setpoint runs in the namespace {{ .Release.Namespace }}:
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/setpoint
   kubectl get setpoint -A
 
-Its ServiceAccount has no rights on the kinds of your controllers yet. Print and apply them:
-
-  setpoint rbac FILE… | kubectl apply -f -
+Its ServiceAccount has no rights on the kinds of your controllers yet. It gets the rules of every
+ClusterRole with the label ` + aggregateLabel + `=true.
+The condition Accepted of a controller names what is missing.
 `
