@@ -106,7 +106,7 @@ var (
 )
 
 // keys reads labels or annotations to set. A null value removes the key.
-func (r *reader) keys(into *map[string]*string, rules keyRules) func() error {
+func (r *reader) keys(into *map[string]*string, rules keyRules) func() error { //nolint:gocritic // the reader sets it
 	return func() error {
 		*into = nil
 		if r.null() {

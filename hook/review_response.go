@@ -90,8 +90,7 @@ func (r *reviewResponseReader) codeField() error {
 	return nil
 }
 
-// jsonPatch reads a JSON patch. It checks only errors that the API server reports
-// unclearly.
+// jsonPatch reads a JSON patch and checks its form; the API server checks its effect.
 func (r *reviewResponseReader) jsonPatch() error {
 	r.out.JSONPatch = nil
 	if r.null() {
@@ -110,24 +109,43 @@ func (r *reviewResponseReader) jsonPatch() error {
 	return err
 }
 
+// jsonPatchOperations are the operations of JSON patches, with the field that each
+// requires besides path.
+var jsonPatchOperations = map[string]string{
+	"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from", "remove": "path",
+}
+
 func (r *reviewResponseReader) jsonPatchOperation() error {
-	var op, path string
+	var op, path, from string
+	given := map[string]bool{}
 	err := r.members(func(name []byte) error {
+		given[string(name)] = true
 		switch string(name) {
 		case "op":
 			return r.text(&op)()
 		case "path":
 			return r.text(&path)()
+		case "from":
+			return r.text(&from)()
 		}
 		return r.skip()
 	})
+	needed, known := jsonPatchOperations[op]
 	switch {
 	case err != nil:
 		return err
 	case op == "":
 		return r.errorAt(".op", "required")
+	case !known:
+		return r.errorAt(".op", "must be add, remove, replace, move, copy or test, is %q", shorten(op))
+	case !given["path"]:
+		return r.errorAt(".path", "required")
 	case path != "" && path[0] != '/':
 		return r.errorAt(".path", "%q: must be a JSON pointer, such as /metadata/labels", shorten(path))
+	case from != "" && from[0] != '/':
+		return r.errorAt(".from", "%q: must be a JSON pointer, such as /metadata/labels", shorten(from))
+	case !given[needed]:
+		return r.errorAt("."+needed, "required for %s", op)
 	}
 	return nil
 }

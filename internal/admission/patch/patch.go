@@ -15,19 +15,22 @@ import (
 
 var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusive")
 
-// For returns the JSON patch of a response, or nil.
+// For returns the JSON patch of a response, or nil. A JSON patch of the response has the
+// form that the contract demands, and the API server checks its effect.
 func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
-	if countChanges(v) > 1 {
+	switch changes := countChanges(v); {
+	case changes == 0:
+		return nil, nil
+	case changes > 1:
 		return nil, errTwoChanges
-	}
-	patch, err := patchFrom(r.Object, v)
-	switch {
-	case err != nil:
-		return nil, err
-	case patch != nil && r.Object == nil:
+	case r.Object == nil:
 		return nil, fmt.Errorf("%s has no object to change", r.Operation)
+	case v.JSONPatch != nil:
+		return v.JSONPatch, nil
+	case v.Object != nil:
+		return replacementPatch(r.Object, v.Object)
 	}
-	return patch, nil
+	return patchFromMerge(r.Object, v.Patch)
 }
 
 // countChanges counts the forms in which a response has changes.
@@ -38,21 +41,6 @@ func countChanges(v *hook.ReviewResponse) (ways int) {
 		}
 	}
 	return ways
-}
-
-func patchFrom(raw []byte, v *hook.ReviewResponse) (json.RawMessage, error) {
-	switch {
-	case v.JSONPatch != nil:
-		return checkPatch(v.JSONPatch)
-	case raw == nil && countChanges(v) > 0:
-		// There is nothing to compare with; For says so.
-		return json.RawMessage("[]"), nil
-	case v.Object != nil:
-		return replacementPatch(raw, v.Object)
-	case v.Patch != nil:
-		return patchFromMerge(raw, v.Patch)
-	}
-	return nil, nil
 }
 
 // replacementPatch returns the patch from one object to another of the same kind.

@@ -215,7 +215,7 @@ func TestServerHasNoResponse(t *testing.T) {
 		"nothing": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) { return nil, nil }, "neither a response nor an error"},
 		"nonsense": {func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 			return &hook.ReviewResponse{JSONPatch: json.RawMessage(`{]`)}, nil
-		}, "jsonPatch:"},
+		}, "changes: DELETE has no object to change"},
 		"too late": {
 			func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 				<-ctx.Done()
