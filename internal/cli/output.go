@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
@@ -174,22 +175,12 @@ func escapeHidden(text string) string {
 	return out.String()
 }
 
-// day is a day.
-const day = 24 * time.Hour
-
-// roundDuration formats a duration as kubectl does: 12s, 5m, 3h, 2d.
+// roundDuration formats a duration as kubectl does, with the milliseconds of a short one.
 func roundDuration(d time.Duration) string {
-	switch d = max(0, d); {
-	case d < time.Second:
+	if d = max(0, d); d < time.Second {
 		return d.Round(time.Millisecond).String()
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 2*day:
-		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
-	return fmt.Sprintf("%dd", int(d/day))
+	return model.Age(d)
 }
 
 // preciseDuration formats the duration of a call or write.

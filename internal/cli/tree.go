@@ -106,7 +106,7 @@ func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Nod
 
 func rootOf(ref object.Ref, stored *object.Object) *ownertree.Node {
 	ref.UID = stored.UID()
-	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: model.CreatedAt(stored)}}
+	n := &ownertree.Node{Child: model.Child{Ref: ref, Created: stored.Time("creationTimestamp")}}
 	n.Health, n.Message = model.HealthOf(stored)
 	return n
 }

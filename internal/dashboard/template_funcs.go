@@ -68,18 +68,10 @@ func dict(pairs ...any) map[string]any {
 
 // humanDuration formats a duration like kubectl: "12s", "3m", "5h", "2d".
 func humanDuration(d time.Duration) string {
-	switch {
-	case d < time.Second:
+	if d < time.Second {
 		return "now"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours()/24))
 	}
+	return model.Age(d)
 }
 
 // timestamp formats a time as RFC 3339.

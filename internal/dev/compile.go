@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/process"
@@ -91,7 +91,7 @@ func (c *compiler) prepare(ctx context.Context) error {
 // run compiles the program. The compiler's messages are printed as they arrive; the error
 // only reports the failure.
 func (c *compiler) run(ctx context.Context, shown bool) error {
-	output := &compileOutput{problems: c.reporter.Writer(c.process.Name)}
+	output := newCompileOutput(c.reporter.Writer(c.process.Name))
 	watched := make(chan struct{})
 	ended := make(chan bool, 1)
 	go func() {
@@ -105,7 +105,7 @@ func (c *compiler) run(ctx context.Context, shown bool) error {
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s: exit code %d", strings.Join(c.process.Build, " "), code)
 	}
-	output.flush()
+	output.Flush()
 	ended <- err == nil
 	<-watched
 	if err != nil {
@@ -148,12 +148,9 @@ func (c *compiler) watch(output *compileOutput, shown bool, ended <-chan bool) {
 
 // compileOutput counts the packages that the go command reports, and passes other lines on.
 type compileOutput struct {
-	problems *progress.Writer
+	*progress.Writer
 
-	mu       sync.Mutex
-	pending  []byte
-	packages int
-	modules  int
+	packages, modules atomic.Int32
 }
 
 // The lines in which `go build -v` reports a compiled package and a fetched module.
@@ -162,55 +159,34 @@ var (
 	fetchedModule   = regexp.MustCompile(`^go: downloading `)
 )
 
-func (o *compileOutput) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pending = append(o.pending, data...)
-	for {
-		line, rest, whole := strings.Cut(string(o.pending), "\n")
-		if !whole {
-			return len(data), nil
+func newCompileOutput(problems *progress.Writer) *compileOutput {
+	o := &compileOutput{}
+	o.Writer = progress.NewWriter(func(text []byte) {
+		switch {
+		case fetchedModule.Match(text):
+			o.modules.Add(1)
+		case compiledPackage.Match(text):
+			o.packages.Add(1)
+		default:
+			fmt.Fprintf(problems, "%s\n", text)
 		}
-		o.pending = []byte(rest)
-		o.line(line)
-	}
-}
-
-func (o *compileOutput) line(text string) {
-	switch {
-	case fetchedModule.MatchString(text):
-		o.modules++
-	case compiledPackage.MatchString(text):
-		o.packages++
-	default:
-		_, _ = o.problems.Write([]byte(text + "\n")) // It never fails.
-	}
-}
-
-// flush passes on an unfinished last line.
-func (o *compileOutput) flush() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.pending) > 0 {
-		o.line(string(o.pending))
-	}
-	o.pending = nil
+	})
+	return o
 }
 
 // progress returns the progress for a line; "" if there was nothing to do.
 func (o *compileOutput) progress() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	modules, packages := o.modules.Load(), o.packages.Load()
 	switch {
-	case o.modules > 0:
-		return counted(o.modules, "module") + " fetched, " + counted(o.packages, "package") + " compiled"
-	case o.packages > 0:
-		return counted(o.packages, "package") + " compiled"
+	case modules > 0:
+		return counted(modules, "module") + " fetched, " + counted(packages, "package") + " compiled"
+	case packages > 0:
+		return counted(packages, "package") + " compiled"
 	}
 	return ""
 }
 
-func counted(n int, noun string) string {
+func counted(n int32, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -206,7 +206,7 @@ func (r *run) pendingSince(c call) time.Time {
 	case c.reason == hook.ReasonCreate:
 		return createdAt(c.object)
 	case c.reason == hook.ReasonDelete:
-		return timeIn(c.object, "deletionTimestamp")
+		return c.object.Time("deletionTimestamp")
 	case c.reason == hook.ReasonUpdate && e.InProgress != "":
 		return time.Unix(e.InProgressSince, 0)
 	}

@@ -1,7 +1,7 @@
 package handle
 
 import (
-	"encoding/json"
+	"cmp"
 	"hash/fnv"
 	"math"
 	"time"
@@ -50,20 +50,7 @@ func (h *Handler) jitterOffset(uid string) time.Duration {
 
 // createdAt returns when an object was created; long ago if unknown.
 func createdAt(o *object.Object) time.Time {
-	if at := timeIn(o, "creationTimestamp"); !at.IsZero() {
-		return at
-	}
-	return time.Unix(0, 0)
-}
-
-// timeIn returns a time in the metadata of an object; zero if absent.
-func timeIn(o *object.Object, name string) time.Time {
-	var at time.Time
-	if field := o.Field("metadata", name); field != nil {
-		// The API server writes only valid times.
-		_ = json.Unmarshal(field, &at)
-	}
-	return at
+	return cmp.Or(o.Time("creationTimestamp"), time.Unix(0, 0))
 }
 
 func latest(a, b time.Time) time.Time {

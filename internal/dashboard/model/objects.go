@@ -192,7 +192,7 @@ func (s *ManagedObject) View() ObjectState {
 	objectState := ObjectState{
 		Ref:         RefOf(s.Resource, s.Object),
 		State:       StateOf(&s.ObjectState),
-		Created:     CreatedAt(s.Object),
+		Created:     s.Object.Time("creationTimestamp"),
 		Deleting:    s.Object.Deleting(),
 		Ran:         s.LastRun,
 		ReconcileAt: reconcileAtOf(s.Object),
@@ -240,12 +240,6 @@ func FailureOf(last controller.LastError) *Failure {
 	return f
 }
 
-// CreatedAt returns the creation time of an object, or zero.
-func CreatedAt(o *object.Object) time.Time {
-	created, _ := time.Parse(time.RFC3339, strings.Trim(string(o.Field("metadata", "creationTimestamp")), `"`)) // Zero after an error.
-	return created
-}
-
 // reconcileAtOf returns the time in the annotation setpoint.dev/reconcile-at, or zero.
 func reconcileAtOf(o *object.Object) time.Time {
 	requested, _ := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt)) // Zero after an error.
@@ -254,7 +248,7 @@ func reconcileAtOf(o *object.Object) time.Time {
 
 // ChildOf converts a child.
 func ChildOf(c record.Child) Child {
-	child := Child{Ref: RefOf(c.Resource, c.Object), Created: CreatedAt(c.Object)}
+	child := Child{Ref: RefOf(c.Resource, c.Object), Created: c.Object.Time("creationTimestamp")}
 	child.Health, child.Message = HealthOf(c.Object)
 	return child
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,20 +49,14 @@ func (c Command) Run(ctx context.Context) (int, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.WaitDelay = outputTimeout
-	target, err := c.Reaper.start(cmd, !c.Interactive)
+	r, err := c.Reaper.launch(cmd, !c.Interactive, func() {})
 	if err != nil {
 		return codeOf(err), fmt.Errorf("run %s: %w", c.Args[0], err)
 	}
-	r := &running{target: target, exited: make(chan struct{})}
-	go func() {
-		r.await(cmd, c.Reaper)
-		close(r.exited)
-	}()
 	select {
 	case <-r.exited:
 	case <-ctx.Done():
-		r.stop(signalOf(context.Cause(ctx)), defaultDuration(c.Grace, time.Second))
+		r.stop(signalOf(context.Cause(ctx)), cmp.Or(c.Grace, time.Second))
 	}
 	return r.exit.code(), nil
 }

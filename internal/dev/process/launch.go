@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -13,14 +12,6 @@ import (
 // outputTimeout bounds reading the output after an exit, in case a detached child keeps it
 // open.
 const outputTimeout = 300 * time.Millisecond
-
-type launchOptions struct {
-	command []string
-	env     []string
-	dir     string
-	output  Output
-	reaper  *Reaper
-}
 
 // running is a started program with its children.
 type running struct {
@@ -32,34 +23,19 @@ type running struct {
 // exit is how a program exited.
 type exit struct{ state *os.ProcessState }
 
-// launch starts a program in a process group of its own.
-func launch(o launchOptions) (*running, error) {
-	read, write, err := os.Pipe()
+// launch starts a program, in a process group of its own if ownGroup is set. It calls ended
+// when the program has exited and its output is written.
+func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, ended func()) (*running, error) {
+	cmd.WaitDelay = outputTimeout
+	target, err := l.start(cmd, ownGroup)
 	if err != nil {
 		return nil, err
 	}
-	defer write.Close()
-	cmd := exec.Command(o.command[0], o.command[1:]...)
-	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), o.env...)
-	cmd.Stdout, cmd.Stderr = write, write
-	target, err := o.reaper.start(cmd, true)
-	if err != nil {
-		read.Close()
-		return nil, fmt.Errorf("start: %w", err)
-	}
 	r := &running{target: target, exited: make(chan struct{})}
-	copied := make(chan struct{})
 	go func() {
-		defer close(copied)
-		_, _ = io.Copy(o.output, read)
-	}()
-	go func() {
-		r.await(cmd, o.reaper)
-		_ = read.SetReadDeadline(time.Now().Add(outputTimeout))
-		<-copied
-		read.Close()
-		o.output.Flush()
-		close(r.exited)
+		defer close(r.exited)
+		r.await(cmd, l)
+		ended()
 	}()
 	return r, nil
 }

@@ -6,9 +6,12 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -94,21 +97,14 @@ type state struct {
 
 // New returns a Process; Run starts it.
 func New(o Options) *Process {
-	o.Backoff = defaultDuration(o.Backoff, 250*time.Millisecond)
-	o.MaxBackoff = defaultDuration(o.MaxBackoff, 10*time.Second)
-	o.Grace = defaultDuration(o.Grace, time.Second)
-	o.SlowAfter = defaultDuration(o.SlowAfter, 10*time.Second)
+	o.Backoff = cmp.Or(o.Backoff, 250*time.Millisecond)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, 10*time.Second)
+	o.Grace = cmp.Or(o.Grace, time.Second)
+	o.SlowAfter = cmp.Or(o.SlowAfter, 10*time.Second)
 	if o.Notify == nil {
 		o.Notify = func(Event) {}
 	}
 	return &Process{options: o, restart: make(chan string, 1), changed: make(chan struct{})}
-}
-
-func defaultDuration(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }
 
 // Restart stops the process and starts it again; cause is for the event.
@@ -193,12 +189,12 @@ func (p *Process) awaitBackoff(ctx context.Context, wait time.Duration) (cause s
 // start, and an error if it exited by itself.
 func (p *Process) runOnce(ctx context.Context, cause string) (next string, err error) {
 	began := time.Now()
-	run, err := launch(launchOptions{
-		command: p.options.Command, env: p.options.Env, dir: p.options.Dir,
-		output: p.options.Output, reaper: p.options.Reaper,
-	})
+	cmd := exec.Command(p.options.Command[0], p.options.Command[1:]...)
+	cmd.Dir, cmd.Env = p.options.Dir, append(os.Environ(), p.options.Env...)
+	cmd.Stdout, cmd.Stderr = p.options.Output, p.options.Output
+	run, err := p.options.Reaper.launch(cmd, true, p.options.Output.Flush)
 	if err != nil {
-		return "start failed", err
+		return "start failed", fmt.Errorf("start: %w", err)
 	}
 	probing, stopProbing := context.WithCancel(ctx)
 	probed := make(chan struct{})

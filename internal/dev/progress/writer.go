@@ -8,24 +8,28 @@ import (
 // longestLine is the length at which unfinished lines are broken.
 const longestLine = 64 << 10
 
-// Writer writes whole lines, each with a name as prefix. Lines of several Writers do not
-// mix, and each has its own color. Flush writes an unfinished last line.
+// Writer calls a function with each line that is written to it, one at a time. Flush passes on
+// an unfinished last line.
 type Writer struct {
-	reporter *Reporter
-	prefix   string
+	line func(text []byte)
 
 	mu      sync.Mutex
 	pending []byte
 }
 
-// Writer returns a Writer for the output of name.
+// NewWriter returns a Writer; line must not keep the text.
+func NewWriter(line func(text []byte)) *Writer { return &Writer{line: line} }
+
+// Writer returns a Writer for the output of name. It shows lines with the name as prefix. Lines
+// of several Writers do not mix, and each has its own color.
 func (r *Reporter) Writer(name string) *Writer {
 	colors := []string{"36", "35", "33", "34", "32", "96", "95", "93"}
 	r.mu.Lock()
 	color := colors[r.writers%len(colors)]
 	r.writers++
 	r.mu.Unlock()
-	return &Writer{reporter: r, prefix: r.paint(color, name+" |") + " "}
+	prefix := r.paint(color, name+" |") + " "
+	return NewWriter(func(text []byte) { r.Line("%s%s", prefix, text) })
 }
 
 // Write never fails: a broken terminal must not stop a process.
@@ -38,7 +42,7 @@ func (w *Writer) Write(data []byte) (int, error) {
 		if end < 0 && len(w.pending) < longestLine {
 			return len(data), nil
 		}
-		w.line(end)
+		w.pass(end)
 	}
 }
 
@@ -47,16 +51,16 @@ func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.pending) > 0 {
-		w.line(-1)
+		w.pass(-1)
 	}
 }
 
-// line writes the pending bytes up to end.
-func (w *Writer) line(end int) {
+// pass passes on the pending bytes up to end.
+func (w *Writer) pass(end int) {
 	next := end + 1
 	if end < 0 {
 		end, next = len(w.pending), len(w.pending)
 	}
-	w.reporter.Line("%s%s", w.prefix, bytes.TrimRight(w.pending[:end], "\r"))
+	w.line(bytes.TrimRight(w.pending[:end], "\r"))
 	w.pending = w.pending[next:]
 }

@@ -11,15 +11,18 @@ const Binary = "{binary}"
 
 // WithBinary replaces "{binary}" by a path.
 func (p Process) WithBinary(path string) Process {
-	replace := func(words []string) []string {
-		replaced := make([]string, len(words))
-		for i, word := range words {
-			replaced[i] = strings.ReplaceAll(word, Binary, path)
-		}
-		return replaced
-	}
-	p.Build, p.Command = replace(p.Build), replace(p.Command)
+	replace := func(word string) string { return strings.ReplaceAll(word, Binary, path) }
+	p.Build, p.Command = replaceEach(p.Build, replace), replaceEach(p.Command, replace)
 	return p
+}
+
+// replaceEach returns the words after a replacement in each.
+func replaceEach(words []string, replace func(string) string) []string {
+	replaced := make([]string, len(words))
+	for i, word := range words {
+		replaced[i] = replace(word)
+	}
+	return replaced
 }
 
 // compileFirst splits `go run`, because compiling can take minutes and must not look like a

@@ -37,17 +37,10 @@ func (p Process) WithPorts(own int, others map[string]int) Process {
 			return strconv.Itoa(own)
 		})
 	}
-	replaceAll := func(words []string) []string {
-		replaced := make([]string, len(words))
-		for i, word := range words {
-			replaced[i] = replace(word)
-		}
-		return replaced
-	}
 	env := make(map[string]string, len(p.Env))
 	for key, value := range p.Env {
 		env[key] = replace(value)
 	}
-	p.Written, p.Command, p.Env = replaceAll(p.Written), replaceAll(p.Command), env
+	p.Written, p.Command, p.Env = replaceEach(p.Written, replace), replaceEach(p.Command, replace), env
 	return p
 }
