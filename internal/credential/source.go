@@ -126,17 +126,14 @@ func (s *Source) value(k valueKey) ([]byte, error) {
 }
 
 // secretRef and configMapRef return references with their kind.
-func secretRef(at types.NamespacedName) object.Ref    { return secrets.Ref(at.Namespace, at.Name) }
+func secretRef(at types.NamespacedName) object.Ref    { return object.Secrets.Ref(at.Namespace, at.Name) }
 func configMapRef(at types.NamespacedName) object.Ref { return configMaps.Ref(at.Namespace, at.Name) }
 
-var (
-	secrets    = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
-	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-)
+var configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 
 // selection selects the object of a reference.
 func selection(ref object.Ref) cache.Selection {
-	resource := secrets
+	resource := object.Secrets
 	if ref.Kind == object.KindOf(configMaps) {
 		resource = configMaps
 	}

@@ -95,7 +95,7 @@ func (s *session) controllers() []object.Ref {
 	var keys []object.Ref
 	for _, w := range s.projects {
 		for _, key := range w.applied {
-			if slices.Contains(controllerGroups, key.Kind.Group) {
+			if slices.Contains(controllerGroups, key.Group) {
 				keys = append(keys, key)
 			}
 		}
@@ -109,7 +109,7 @@ func (s *session) suggestions() []string {
 	ideas = append(ideas, s.Program+" kubectl get pods --all-namespaces")
 	var kinds []string
 	for _, key := range s.controllers() {
-		kinds = append(kinds, strings.ToLower(key.Kind.Kind)+"s."+key.Kind.Group)
+		kinds = append(kinds, strings.ToLower(key.Kind.Kind)+"s."+key.Group)
 	}
 	if controllers := s.controllers(); len(controllers) > 0 {
 		kind := controllers[0].Kind

@@ -16,7 +16,7 @@ func (m *Manager) ownObjects() register.ExemptObjects {
 		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.ProcessLeaseName(o.WatchNamespaces)},
 	}}
 	reach, inspect := o.reach(), o.inspect()
-	for _, secret := range []types.NamespacedName{types.NamespacedName(reach.CertificateSecret()), inspect.Secret()} {
+	for _, secret := range []types.NamespacedName{reach.CertificateSecret(), inspect.Secret()} {
 		if secret != (types.NamespacedName{}) {
 			own.Secrets = append(own.Secrets, secret)
 		}

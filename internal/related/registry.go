@@ -14,7 +14,7 @@ import (
 )
 
 // namespaceSelection selects the labels of namespaces.
-var namespaceSelection = cache.Selection{Resource: object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, Metadata: true}
+var namespaceSelection = cache.Selection{Resource: object.Namespaces, Metadata: true}
 
 // errorCheckInterval is how often a watch is checked that has not synced.
 const errorCheckInterval = time.Second

@@ -20,8 +20,6 @@ import (
 
 func secretName(name types.NamespacedName) string { return "Secret " + name.String() }
 
-var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
-
 // Permissions are those to store certificates in a Secret; the zero name is for
 // certificates in memory.
 func Permissions(secret types.NamespacedName) []admission.Permission {
@@ -29,8 +27,8 @@ func Permissions(secret types.NamespacedName) []admission.Permission {
 		return nil
 	}
 	return []admission.Permission{
-		{Resource: secrets, Namespace: secret.Namespace, Verbs: []string{"create"}},
-		{Resource: secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: []string{"get", "list", "watch", "update"}},
+		{Resource: object.Secrets, Namespace: secret.Namespace, Verbs: []string{"create"}},
+		{Resource: object.Secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: []string{"get", "list", "watch", "update"}},
 	}
 }
 
@@ -38,7 +36,7 @@ func Permissions(secret types.NamespacedName) []admission.Permission {
 func (k *Manager) watchSecret(ctx context.Context) error {
 	k.viewLock.Lock()
 	name := k.options.Secret
-	k.view = k.options.Store.Watch(cache.Selection{Resource: secrets, Namespace: name.Namespace, Name: name.Name}, func(cache.Event) { k.reload() })
+	k.view = k.options.Store.Watch(cache.Selection{Resource: object.Secrets, Namespace: name.Namespace, Name: name.Name}, func(cache.Event) { k.reload() })
 	view := k.view
 	k.viewLock.Unlock()
 	defer view.Close()
@@ -147,13 +145,13 @@ func (k *Manager) writeSecret(ctx context.Context, found *object.Object, packed 
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
 		Type:       corev1.SecretTypeTLS,
 	}
-	write := client.Post().AbsPath(secrets.Path(name.Namespace, ""))
+	write := client.Post().AbsPath(object.Secrets.Path(name.Namespace, ""))
 	if found != nil {
 		// What other clients added stays, such as annotations.
 		if err := json.Unmarshal(found.JSON(), &o); err != nil {
 			return fmt.Errorf("write %s: %w", secretName(name), err)
 		}
-		write = client.Put().AbsPath(secrets.Path(name.Namespace, name.Name))
+		write = client.Put().AbsPath(object.Secrets.Path(name.Namespace, name.Name))
 	}
 	o.Data = packed
 	metav1.SetMetaDataLabel(&o.ObjectMeta, admission.ManagedByLabel, admission.ManagerName)
@@ -176,7 +174,7 @@ func ignoreConflict(err error) error {
 // DeleteSecret deletes the Secret of a program that no longer runs. It refuses a Secret
 // that is not Setpoint's.
 func DeleteSecret(ctx context.Context, client rest.Interface, name types.NamespacedName) error {
-	o, err := request.Object(request.Do(ctx, client.Get().AbsPath(secrets.Path(name.Namespace, name.Name))))
+	o, err := request.Object(request.Do(ctx, client.Get().AbsPath(object.Secrets.Path(name.Namespace, name.Name))))
 	if err == nil {
 		if err = checkLabel(o); err != nil {
 			err = fmt.Errorf("it %w", err)
@@ -184,7 +182,7 @@ func DeleteSecret(ctx context.Context, client rest.Interface, name types.Namespa
 	}
 	if err == nil {
 		uid := types.UID(o.UID())
-		err = request.Delete(ctx, client, secrets, o, metav1.Preconditions{UID: &uid})
+		err = request.Delete(ctx, client, object.Secrets, o, metav1.Preconditions{UID: &uid})
 	}
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

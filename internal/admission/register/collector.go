@@ -147,7 +147,7 @@ func (c *Collector) expired(ctx context.Context, name types.NamespacedName) bool
 func (c *Collector) read(ctx context.Context, name types.NamespacedName) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectInterval)
 	defer cancel()
-	raw, err := request.Do(ctx, c.options.Client.Get().AbsPath(leases.Path(name.Namespace, name.Name)))
+	raw, err := request.Do(ctx, c.options.Client.Get().AbsPath(object.Leases.Path(name.Namespace, name.Name)))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // ExemptObjects are objects that Setpoint needs to work, and to remove a webhook that is
@@ -34,7 +35,7 @@ func (r Registration) exemptConditions(w *admission.Webhook) []admissionv1.Match
 			})
 		}
 	}
-	add(leases.Group, leases.Plural, append(nameConditions(r.Exempt.Leases), r.probeCondition())...)
+	add(object.Leases.Group, object.Leases.Plural, append(nameConditions(r.Exempt.Leases), r.probeCondition())...)
 	add("", "secrets", nameConditions(r.Exempt.Secrets)...)
 	add("apiextensions.k8s.io", "customresourcedefinitions", r.crdConditions()...)
 	return all

@@ -31,13 +31,11 @@ const probeName = "probe.self"
 // probeTimeout is how long the API server waits for the response to a probe.
 const probeTimeout = 5 * time.Second
 
-var leases = object.Resource{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease", Namespaced: true}
-
 // probeWebhook returns a webhook that matches only probes.
 func (r Registration) probeWebhook(p *admission.Program, mutates bool, bundle []byte) admissionv1.MutatingWebhook {
 	q := newWebhook(fullName(probeName, p), mutates, r.Address.clientConfig(r.registeredPath(p.ProbePath()), bundle), probeTimeout)
 	q.Rules = []admissionv1.RuleWithOperations{ruleOf(admission.Rule{
-		Group: leases.Group, Version: leases.Version, Resources: []string{leases.Plural},
+		Group: object.Leases.Group, Version: object.Leases.Version, Resources: []string{object.Leases.Plural},
 		Operations: []hook.Operation{hook.OperationCreate},
 	}, admissionv1.NamespacedScope)}
 	q.NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: r.Namespace}
@@ -67,13 +65,13 @@ func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *a
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
 	body, err := json.Marshal(coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: leases.APIVersion(), Kind: leases.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: object.Leases.APIVersion(), Kind: object.Leases.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "setpoint-probe-", Labels: map[string]string{probeLabel: probeValue(p)}},
 	})
 	if err != nil {
 		return err
 	}
-	result := client.Post().AbsPath(leases.Path(r.Namespace, "")).Param("dryRun", metav1.DryRunAll).
+	result := client.Post().AbsPath(object.Leases.Path(r.Namespace, "")).Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		WarningHandler(rest.NoWarnings{}).MaxRetries(0).Body(body).Do(ctx)
 	if err := result.Error(); err != nil {

@@ -14,7 +14,7 @@ import (
 // Permissions returns the permissions of a Registrar that probes in a namespace.
 func Permissions(namespace string) []admission.Permission {
 	return append(configurationPermissions("get", "list", "watch", "create", "update", "delete"),
-		admission.Permission{Resource: leases, Namespace: namespace, Verbs: []string{"create"}})
+		admission.Permission{Resource: object.Leases, Namespace: namespace, Verbs: []string{"create"}})
 }
 
 // CollectorPermissions are the permissions of a Collector, except for Leases.

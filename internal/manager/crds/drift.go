@@ -41,22 +41,22 @@ type observed struct {
 	current bool
 }
 
-// decide returns how a CRD differs, with a reason for a condition, and whether to apply it
-// again. It corrects the change of each manager once: two managers must not fight over a CRD.
-func (c *drift) decide(now observed) (problem error, correct bool) {
+// decide returns whether to apply a CRD again, and how it differs, with a reason for a
+// condition. It corrects the change of each manager once: two managers must not fight over a CRD.
+func (c *drift) decide(now observed) (correct bool, problem error) {
 	name := c.manifest.Name()
 	switch {
 	case now.current:
-		return nil, false
+		return false, nil
 	case c.skip:
-		return failure.WithReason(setpoint.ReasonCRDSkipped, fmt.Errorf(
-			"the schema of CRD %s, last changed by %q, has no conditions, and --crds=skip keeps it: the status shows none, 'setpoint get' does", name, now.manager)), false
+		return false, failure.WithReason(setpoint.ReasonCRDSkipped, fmt.Errorf(
+			"the schema of CRD %s, last changed by %q, has no conditions, and --crds=skip keeps it: the status shows none, 'setpoint get' does", name, now.manager))
 	case c.corrected[now.manager]:
-		return failure.WithReason(setpoint.ReasonCRDChangedBack, fmt.Errorf(
+		return false, failure.WithReason(setpoint.ReasonCRDChangedBack, fmt.Errorf(
 			"the field manager %q changed CRD %s again after Setpoint applied its own, so Setpoint keeps the change: the status may lack fields; "+
-				"remove the CRD from what %[1]s applies, or start Setpoint with --crds=skip", now.manager, name)), false
+				"remove the CRD from what %[1]s applies, or start Setpoint with --crds=skip", now.manager, name))
 	}
-	return nil, true
+	return true, nil
 }
 
 // recordCorrection records that the CRD was applied again after a change.
@@ -112,7 +112,7 @@ func (i *Installer) check(ctx context.Context, c *drift) error {
 		return err
 	}
 	name := c.manifest.Name()
-	problem, correct := c.decide(now)
+	correct, problem := c.decide(now)
 	if correct {
 		i.options.Log.Warn("CRD was changed; applying it again", "crd", name, "manager", now.manager)
 		if err := i.apply(ctx, c.manifest); err != nil {

@@ -34,7 +34,7 @@ func TestChangedCRDsAreAppliedAgainOnce(t *testing.T) {
 			u := drift{manifest: Manifest{Object: o}, skip: c.skip}
 			var got []string
 			for _, now := range c.seen {
-				problem, correct := u.decide(now)
+				correct, problem := u.decide(now)
 				switch {
 				case correct:
 					u.recordCorrection(now.manager)
