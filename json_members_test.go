@@ -74,7 +74,7 @@ func written(text string) []byte {
 	if err != nil {
 		return nil
 	}
-	data, err := json.Marshal(dropNulls(map[string]any(t)))
+	data, err := json.Marshal(dropNulls(t))
 	if err != nil {
 		return nil
 	}
