@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -14,10 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// accessReviewer checks permissions and resolves kinds; userclient.Client implements it.
+// accessReviewer checks permissions; userclient.Client implements it.
 type accessReviewer interface {
 	CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error)
-	Kind(ctx context.Context, name string) (object.Kind, error)
 }
 
 // permissions are those of the user. A process returns everything it knows to every
@@ -49,15 +47,6 @@ func newPermissions(of manager.Cluster) (*permissions, error) {
 // can reports whether the user has a permission. It returns false for unknown kinds and
 // after a failed review, which takeErr returns.
 func (r *permissions) can(ctx context.Context, verb string, kind object.Kind, namespace, name string) bool {
-	if kind.Plural == "" {
-		word := strings.TrimSuffix(strings.ToLower(kind.Kind)+"."+kind.Group, ".")
-		served, err := r.Kind(ctx, word)
-		if err != nil {
-			r.noteErr(err)
-			return false
-		}
-		kind = served
-	}
 	if r.failed() {
 		return false // Do not wait for another timeout.
 	}

@@ -17,10 +17,6 @@ func (unreachableReviewer) CanI(context.Context, string, object.Kind, string, st
 	return false, userclient.ErrUnreachable
 }
 
-func (unreachableReviewer) Kind(context.Context, string) (object.Kind, error) {
-	return object.Kind{}, userclient.ErrUnreachable
-}
-
 // If an access review fails, the output says what it leaves out.
 func TestOutageIsNotForbidden(t *testing.T) {
 	perms := &permissions{accessReviewer: unreachableReviewer{}}

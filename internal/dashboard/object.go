@@ -215,18 +215,5 @@ func (req *request) servedKind(group, kind string) (object.Kind, error) {
 // canRead reports whether the user may get objects of a kind. The plural of the kind may be
 // empty.
 func (req *request) canRead(kind object.Kind, namespace string) bool {
-	if req.usesOwnCredentials() {
-		return true
-	}
-	if kind.Plural == "" {
-		served, err := req.servedKind(kind.Group, kind.Kind)
-		if err != nil {
-			if errors.Is(err, userclient.ErrUnreachable) {
-				req.accessErrors.record(err)
-			}
-			return false
-		}
-		kind = served
-	}
 	return req.can("get", kind, namespace, "")
 }

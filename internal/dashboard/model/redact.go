@@ -19,8 +19,8 @@ const redacted = "you cannot get these"
 // may reports whether the reader may get objects of a kind in a namespace. The plural of
 // the kind is empty if the run does not know it.
 func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
-	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace, allowed: map[kindLocation]bool{}}
-	own := r.mayRead(run.Object.Kind, run.Object.Namespace)
+	r := redactor{may: may, plurals: pluralsOf(&run), namespace: run.Object.Namespace}
+	own := r.may(run.Object.Kind, run.Object.Namespace)
 	if !own && len(run.Causes) > 0 {
 		run.Causes = []string{redacted}
 	}
@@ -43,8 +43,6 @@ type redactor struct {
 	plurals map[object.GroupKind]object.Kind
 	// namespace is the namespace of the run's object.
 	namespace string
-	// allowed caches the results of may.
-	allowed map[kindLocation]bool
 	// hiddenErrors are errors that other texts must not repeat.
 	hiddenErrors []string
 }
@@ -53,7 +51,7 @@ type redactor struct {
 func (r *redactor) hiddenWriteErrors(steps []Step, own bool) []string {
 	var all []string
 	for i := range steps {
-		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.mayRead(w.Object.Kind, w.Object.Namespace)) {
+		if w := steps[i].Write; w != nil && w.Error != "" && (!own || !r.may(w.Object.Kind, w.Object.Namespace)) {
 			all = append(all, w.Error)
 		}
 	}
@@ -68,21 +66,6 @@ func (r *redactor) repeatsHiddenError(text string) bool {
 	return slices.ContainsFunc(r.hiddenErrors, func(refusal string) bool {
 		return strings.Contains(text, refusal[:min(len(refusal), hiddenErrorPrefix)])
 	})
-}
-
-type kindLocation struct {
-	object.GroupKind
-	namespace string
-}
-
-func (r *redactor) mayRead(kind object.Kind, namespace string) bool {
-	at := kindLocation{kind.GroupKind(), namespace}
-	known, is := r.allowed[at]
-	if !is {
-		known = r.may(kind, namespace)
-		r.allowed[at] = known
-	}
-	return known
 }
 
 // pluralsOf returns the kinds in a run that have a plural.
@@ -129,7 +112,7 @@ func (r *redactor) step(step Step, own bool) Step {
 }
 
 func (r *redactor) write(write Write, own bool) *Write {
-	readable := r.mayRead(write.Object.Kind, write.Object.Namespace)
+	readable := r.may(write.Object.Kind, write.Object.Namespace)
 	if !readable {
 		write.Changes = nil
 	}
@@ -142,7 +125,7 @@ func (r *redactor) write(write Write, own bool) *Write {
 func (r *redactor) plan(p *Planned) *Planned {
 	planned := Planned{Unchanged: p.Unchanged}
 	for _, action := range p.Actions {
-		if !r.mayRead(action.Object.Kind, action.Object.Namespace) {
+		if !r.may(action.Object.Kind, action.Object.Namespace) {
 			action.Reason, action.Changes = redacted, nil
 		}
 		planned.Actions = append(planned.Actions, action)
@@ -179,7 +162,7 @@ func (r *redactor) object(value any) any {
 		// Responses may omit the namespace.
 		namespace = r.namespace
 	}
-	if r.mayRead(called, namespace) {
+	if r.may(called, namespace) {
 		return value
 	}
 	names := map[string]any{}

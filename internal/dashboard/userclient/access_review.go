@@ -47,9 +47,21 @@ func newAccessCache() *accessCache { return &accessCache{entries: map[accessKey]
 // means all namespaces, an empty name all objects. It only decides what pages offer, since the
 // API server checks each request.
 //
+// The kind may lack the plural. A kind that is not served allows nothing.
+//
 // An error means that the permission is unknown. While the API server is unreachable, cached
 // results are used; the error of a new one wraps ErrUnreachable.
 func (c *Client) CanI(ctx context.Context, verb string, kind object.Kind, namespace, name string) (bool, error) {
+	if kind.Plural == "" {
+		served, err := c.Kind(ctx, kind.Resource())
+		switch {
+		case errors.Is(err, ErrUnreachable):
+			return false, err
+		case err != nil:
+			return false, nil
+		}
+		kind = served
+	}
 	wanted := accessKey{verb, kind, namespace, name}
 	known, stale := c.access.get(wanted, time.Now())
 	if !stale {
