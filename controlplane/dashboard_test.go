@@ -21,8 +21,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/controlplane"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/proctest"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -249,7 +249,7 @@ func findsKinds(w *dashboardTest) {
 	} {
 		kind, err := w.admin().Kind(w.ctx(), name)
 		if want == "" {
-			w.equal(name+" is not served", errors.Is(err, model.ErrNotFound), true)
+			w.equal(name+" is not served", errors.Is(err, failure.ErrNotFound), true)
 			continue
 		}
 		w.equal(name, fmt.Sprintf("%s/%s/%s/%s/%v %v", kind.Group, kind.Version, kind.Plural, kind.Kind, kind.Namespaced, err), want+" <nil>")
@@ -263,7 +263,7 @@ func findsKinds(w *dashboardTest) {
 }
 
 func findsLaterKinds(w *dashboardTest) {
-	if _, err := w.admin().Kind(w.ctx(), "basses"); !errors.Is(err, model.ErrNotFound) {
+	if _, err := w.admin().Kind(w.ctx(), "basses"); !errors.Is(err, failure.ErrNotFound) {
 		w.t.Errorf("there are basses already: %v", err)
 	}
 	w.apply(strings.NewReplacer("guitar", "bass", "Guitar", "Bass", "shortNames: [guit]", "").Replace(
@@ -331,7 +331,7 @@ func writes(w *dashboardTest) {
 	})
 	for _, name := range []string{"..", "a/b", "a%2fb"} {
 		_, err = w.admin().Get(w.ctx(), guitars, "default", name)
-		w.equal("get "+name, errors.Is(err, model.ErrNotFound), true)
+		w.equal("get "+name, errors.Is(err, failure.ErrNotFound), true)
 	}
 }
 
@@ -497,7 +497,7 @@ func readsSchemas(w *dashboardTest) {
 	name := strings.TrimPrefix(of.Ref.String(), "#/components/schemas/")
 	w.equal(name+" is defined", definitions[name] != nil, true)
 	_, _, err = w.admin().Schema(w.ctx(), object.Kind{Group: "kool.example.org", Version: "v1", Plural: "x", Kind: "X"})
-	w.equal("no schema", errors.Is(err, model.ErrNotFound), true)
+	w.equal("no schema", errors.Is(err, failure.ErrNotFound), true)
 
 	w.kubectl("patch", "crd", "guitars.kool.example.org", "--type=json", "-p",
 		`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/colour","value":{"type":"string"}}]`)

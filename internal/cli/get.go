@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -233,7 +234,7 @@ func (r *session) controllerName(ctx context.Context, word string, run []running
 	}
 	kind, name, is, err := r.permissions.controllerArg(ctx, word)
 	switch {
-	case errors.Is(err, model.ErrNotFound):
+	case errors.Is(err, failure.ErrNotFound):
 		return word, nil
 	case err != nil || !is:
 		return word, err

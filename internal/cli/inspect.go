@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
@@ -133,7 +134,7 @@ func queryAll[T any](ctx context.Context, r *session, call func(context.Context,
 		switch {
 		case a.Err == nil:
 			found = append(found, a)
-		case !errors.Is(a.Err, model.ErrNotFound):
+		case !errors.Is(a.Err, failure.ErrNotFound):
 			problems = append(problems, a.Err)
 		}
 	}

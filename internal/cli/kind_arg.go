@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,7 +19,7 @@ func (r *permissions) kind(ctx context.Context, word string) (object.Kind, error
 	if _, several := errors.AsType[*userclient.AmbiguousError](err); several {
 		return kind, usageError{err}
 	}
-	if errors.Is(err, model.ErrNotFound) {
+	if errors.Is(err, failure.ErrNotFound) {
 		return kind, errorWithHint{&unknownKindError{word}, "`kubectl api-resources` lists the kinds"}
 	}
 	return kind, err
@@ -32,8 +32,8 @@ func (e *unknownKindError) Error() string {
 	return fmt.Sprintf("the API server serves no kind %q", e.word)
 }
 
-// Unwrap returns model.ErrNotFound.
-func (e *unknownKindError) Unwrap() error { return model.ErrNotFound }
+// Unwrap returns failure.ErrNotFound.
+func (e *unknownKindError) Unwrap() error { return failure.ErrNotFound }
 
 // controllerKind returns the kind of controllers that kind is, if it is one.
 func controllerKind(kind object.Kind) (compile.Kind, bool) {

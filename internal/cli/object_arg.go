@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -72,7 +72,7 @@ func (r *permissions) find(ctx context.Context, word, name, namespace string) (o
 func (r *permissions) read(ctx context.Context, ref object.Ref) (*object.Object, error) {
 	stored, err := r.api.Get(ctx, ref.Kind, ref.Namespace, ref.Name)
 	switch {
-	case errors.Is(err, model.ErrNotFound):
+	case errors.Is(err, failure.ErrNotFound):
 		return nil, nil //nolint:nilnil // A missing object is a valid result.
 	case apierrors.IsForbidden(err):
 		return nil, errorWithHint{err, "you need permission to get an object to see its history"}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -35,7 +36,7 @@ func (*historySource) Runs(_ context.Context, ref object.Ref, _ int) ([]model.Ru
 }
 
 func (*historySource) Run(context.Context, uint64) (model.Run, error) {
-	return model.Run{}, model.ErrNotFound
+	return model.Run{}, failure.ErrNotFound
 }
 
 // Fault U7: a history ends with the deletion of its object.

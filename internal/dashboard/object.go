@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -148,7 +149,7 @@ func (req *request) loadObject() (*pageObject, error) {
 	s := &pageObject{Ref: ref}
 	raw, err := req.api.Get(req.context(), s.Kind, s.Namespace, s.Name)
 	switch {
-	case errors.Is(err, model.ErrNotFound) && req.can("get", s.Kind, s.Namespace, s.Name):
+	case errors.Is(err, failure.ErrNotFound) && req.can("get", s.Kind, s.Namespace, s.Name):
 		s.Deleted = true
 		return s, nil
 	case req.accessErrors.first() != nil:

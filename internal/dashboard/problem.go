@@ -13,8 +13,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // problem is an error page.
@@ -114,7 +114,7 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusForbidden, Title: "Forbidden", Text: capitalize(err.Error()) + "."}
 	case errors.Is(err, form.ErrInputTooLarge):
 		return &problem{Status: http.StatusUnprocessableEntity, Title: "Too large", Text: capitalize(err.Error()) + "."}
-	case errors.Is(err, model.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
+	case errors.Is(err, failure.ErrNotFound), apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return &problem{
 			Status: http.StatusNotFound, Title: "Not found", Text: err.Error(),
 			Hint: "It may have been deleted.",

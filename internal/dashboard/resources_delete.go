@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -109,7 +110,7 @@ func (req *request) addContents(data *deletePage) (err error) {
 		if kind, err = req.api.Kind(req.context(), data.Name); err == nil {
 			data.Contents = []userclient.KindCount{req.api.Count(req.context(), kind, "")}
 		}
-		if errors.Is(err, model.ErrNotFound) {
+		if errors.Is(err, failure.ErrNotFound) {
 			return nil // A kind that is not served has no objects.
 		}
 	}
@@ -182,7 +183,7 @@ func (data *deletePage) addDependents(found []userclient.Dependent, depth int) {
 // deleteObject deletes the object if it is still the one on the page.
 func deleteObject(req *request) error {
 	data, err := req.loadDelete()
-	if errors.Is(err, model.ErrNotFound) || apierrors.IsNotFound(err) {
+	if errors.Is(err, failure.ErrNotFound) || apierrors.IsNotFound(err) {
 		return req.alreadyDeleted()
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -105,7 +106,7 @@ func (req *request) newDraft(ref object.Ref) *draft {
 	schema, known, err := req.api.Schema(req.context(), kind)
 	if err != nil {
 		d.Mode, d.NoFormReason = modeYAML, "No form for this kind: "+err.Error()+"."
-		if errors.Is(err, model.ErrNotFound) {
+		if errors.Is(err, failure.ErrNotFound) {
 			d.NoFormReason += newKindHint
 		}
 		return d

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -55,7 +56,7 @@ func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 			return run, nil
 		}
 	}
-	return model.Run{}, model.ErrNotFound
+	return model.Run{}, failure.ErrNotFound
 }
 
 func (s *fakeSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -78,7 +79,7 @@ func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, 
 		switch {
 		case a.Err == nil:
 			found = append(found, a.Value)
-		case !errors.Is(a.Err, model.ErrNotFound):
+		case !errors.Is(a.Err, failure.ErrNotFound):
 			missing = append(missing, unavailableMessage(a.Source, a.Err))
 		}
 	}

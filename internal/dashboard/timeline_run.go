@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // runPage is the data of a run's page.
@@ -102,7 +103,7 @@ func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, err
 		if err == nil && run.Object.Identity() == s.Identity() {
 			return run, nil
 		}
-		if err != nil && !errors.Is(err, model.ErrNotFound) {
+		if err != nil && !errors.Is(err, failure.ErrNotFound) {
 			unavailable = err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // objectChange is an object that changed between two calls.
@@ -151,7 +152,7 @@ func (l *runLoader) findChanges(s *pageObject, of model.Run) (found []objectChan
 	}
 	full, err := l.load(of.Process, of.ID)
 	if err != nil {
-		return nil, errors.Is(err, model.ErrNotFound)
+		return nil, errors.Is(err, failure.ErrNotFound)
 	}
 	call, at := timeline.MainCall(full.Steps)
 	if call == nil || len(call.Request) == 0 {
@@ -162,7 +163,7 @@ func (l *runLoader) findChanges(s *pageObject, of model.Run) (found []objectChan
 	}
 	earlier, since, err := l.previousCall(&full, at)
 	if err != nil {
-		return nil, errors.Is(err, model.ErrNotFound)
+		return nil, errors.Is(err, failure.ErrNotFound)
 	}
 	if earlier == nil || len(earlier.Request) == 0 {
 		return nil, true

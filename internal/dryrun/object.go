@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -30,7 +31,7 @@ func ForObject(ctx context.Context, m *manager.Manager, controller string, ref o
 	}
 	i := programFor(r, ref)
 	if i < 0 {
-		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, model.ErrNotFound)
+		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
 	}
 	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name)}
 	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -65,14 +65,14 @@ func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, err
 	kinds := compile.Kinds()
 	i := slices.IndexFunc(kinds, func(k compile.Kind) bool { return k.Name == kindName })
 	if i < 0 {
-		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
+		return nil, fmt.Errorf("controller %s: %w", name, failure.ErrNotFound)
 	}
 	declared, err := m.Get(ctx, kinds[i].Resource, "", object)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case declared == nil:
-		return nil, fmt.Errorf("controller %s: %w", name, model.ErrNotFound)
+		return nil, fmt.Errorf("controller %s: %w", name, failure.ErrNotFound)
 	}
 	return m.Compile(ctx, declared)
 }

@@ -85,7 +85,7 @@ func addQueue(sum *model.Queue, s queue.Stats) {
 func (s *source) Objects(_ context.Context, controller string, q model.Query) (model.Page, error) {
 	r := s.manager.controllers.snapshot(controller)
 	if r == nil {
-		return model.Page{}, fmt.Errorf("controller %q: %w", controller, model.ErrNotFound)
+		return model.Page{}, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
 	}
 	var all []model.ManagedObject
 	if r.running != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -41,7 +42,7 @@ func TestInspect(t *testing.T) {
 	if page, err := s.Objects(t.Context(), "greeter", model.Query{}); err != nil || page.Total != 0 || page.Objects == nil {
 		t.Errorf("objects %+v, %v", page, err)
 	}
-	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, model.ErrNotFound) {
+	if _, err := s.Objects(t.Context(), "unknown", model.Query{}); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("objects of an unknown controller: %v", err)
 	}
 	shop := object.Ref{Kind: object.Kind{Group: "example.org", Kind: "Shop"}, Namespace: "town", Name: "a"}

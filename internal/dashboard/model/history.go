@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
@@ -151,7 +152,7 @@ func (b *History) Runs(ref object.Ref, limit int) []Run {
 func (b *History) Run(id uint64) (Run, error) {
 	found := b.find(id)
 	if found == nil {
-		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, ErrNotFound)
+		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
 	}
 	for i, step := range renderSteps(found.steps, found.resource, true) {
 		if step.Call != nil {

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -70,7 +71,7 @@ func TestHistoryKeepsRuns(t *testing.T) {
 	if left := b.Runs(rateRef("eur"), 0); len(left) != 1 || left[0].Controller != "b" {
 		t.Errorf("left are %+v", left)
 	}
-	if _, err := b.Run(runs[0].ID); !errors.Is(err, ErrNotFound) {
+	if _, err := b.Run(runs[0].ID); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("a run that is forgotten: %v", err)
 	}
 	if stats := b.Stats(); stats.Runs != 1 {

@@ -19,7 +19,7 @@ import (
 )
 
 // Source reads one process. Results are snapshots that belong to the caller. An error that
-// wraps ErrNotFound means that the controller, object or run is not known, or no longer
+// wraps failure.ErrNotFound means that the controller, object or run is not known, or no longer
 // kept.
 //
 // Results may contain objects that the user may not read: callers check permissions with

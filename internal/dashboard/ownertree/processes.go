@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -71,7 +72,7 @@ func (p *Processes) revisionKinds(kind object.Kind) (kinds []object.Kind) {
 func (p *Processes) states(ctx context.Context, ref object.Ref) (states []model.ObjectState) {
 	call := func(ctx context.Context, s model.Source) ([]model.ObjectState, error) { return s.States(ctx, ref) }
 	for _, a := range model.QueryAll(ctx, p.timeouts, p.managing(ref.Kind), call) {
-		if a.Err != nil && !errors.Is(a.Err, model.ErrNotFound) && ctx.Err() == nil {
+		if a.Err != nil && !errors.Is(a.Err, failure.ErrNotFound) && ctx.Err() == nil {
 			p.fail(a.Source, a.Err)
 		}
 		states = append(states, a.Value...)

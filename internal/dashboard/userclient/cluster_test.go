@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -143,7 +143,7 @@ func TestUnreachable(t *testing.T) {
 	_, verify := c.Verify(ctx, "token")
 	_, _, schema := client.Schema(ctx, guitars)
 	for what, err := range map[string]error{"kind": kind, "get": get, "table": table, "create": create, "verify": verify, "schema": schema} {
-		if !errors.Is(err, userclient.ErrUnreachable) || errors.Is(err, model.ErrNotFound) {
+		if !errors.Is(err, userclient.ErrUnreachable) || errors.Is(err, failure.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestInvalidPathSegments(t *testing.T) {
 		{object.Kind{Version: "v1", Plural: "pods/../secrets", Namespaced: true}, "shop", "a"},
 		{object.Kind{Group: "..", Version: "v1", Plural: "pods"}, "", "a"}, {object.Kind{}, "", ""},
 	} {
-		if _, err := client.Get(t.Context(), at.kind, at.namespace, at.name); !errors.Is(err, model.ErrNotFound) {
+		if _, err := client.Get(t.Context(), at.kind, at.namespace, at.name); !errors.Is(err, failure.ErrNotFound) {
 			t.Errorf("%+v: %v", at, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestWatchReconnects(t *testing.T) {
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
 	client = as(t, connect(t, &rest.Config{Host: nothing.URL}), userclient.User{OwnCredentials: true})
-	if err := client.Watch(t.Context(), guitars, "", "", func() {}); !errors.Is(err, model.ErrNotFound) {
+	if err := client.Watch(t.Context(), guitars, "", "", func() {}); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("a kind that is not served: %v", err)
 	}
 }
@@ -367,7 +367,7 @@ func TestMissingSchemas(t *testing.T) {
 		api.responses["/openapi/v3/guitars"] = `{"openapi":"3.0.0","components":{"schemas":{"a":null}}}`
 	})
 	c := as(t, connect(t, &rest.Config{Host: api.URL}), userclient.User{OwnCredentials: true})
-	if _, _, err := c.Schema(t.Context(), guitars); !errors.Is(err, model.ErrNotFound) {
+	if _, _, err := c.Schema(t.Context(), guitars); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("a schema that is null: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -64,7 +64,7 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 	}
 	_ = group.Wait() // None of them fails.
 	return slices.DeleteFunc(counts, func(t KindCount) bool {
-		return t.Count == 0 && (t.Err == nil || errors.Is(t.Err, model.ErrNotFound))
+		return t.Count == 0 && (t.Err == nil || errors.Is(t.Err, failure.ErrNotFound))
 	}), nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -49,7 +49,7 @@ const (
 // returned.
 func (c *Client) Dependents(ctx context.Context, ref object.Ref, kinds []object.Kind) ([]Dependent, error) {
 	if ref.UID == "" {
-		return nil, fmt.Errorf("find dependents of %s: unknown UID: %w", describe(ref.Kind, ref.Namespace, ref.Name), model.ErrNotFound)
+		return nil, fmt.Errorf("find dependents of %s: unknown UID: %w", describe(ref.Kind, ref.Namespace, ref.Name), failure.ErrNotFound)
 	}
 	d := &dependentWalk{OwnerIndex: c.NewOwnerIndex(maxFullReads), namespace: ref.Namespace, seen: map[string]bool{ref.UID: true}}
 	for _, kind := range slices.Concat(kinds, BuiltinChildKinds(ref.Kind)) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	discovery "k8s.io/api/apidiscovery/v2"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -48,7 +48,7 @@ func newKindCache(r requester) *kindCache { return &kindCache{requester: r} }
 // Kind returns a kind by a name that kubectl accepts: "pods", "deployments.apps",
 // "deployments.v1.apps", a singular, a kind or a short name. It prefers the version that the
 // API server prefers. If several groups serve the name, the error is an AmbiguousError; for an
-// unknown name it wraps model.ErrNotFound.
+// unknown name it wraps failure.ErrNotFound.
 func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
 	return c.cluster.kinds.find(ctx, name)
 }
@@ -78,7 +78,7 @@ func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) 
 			return object.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
 		}
 	}
-	return object.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, model.ErrNotFound)
+	return object.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, failure.ErrNotFound)
 }
 
 // list returns all kinds, at most limit old. If the API server is unreachable, it returns the
@@ -135,7 +135,7 @@ func kindsInGroup(group *discovery.APIGroupDiscovery) []servedKind {
 // checkReadable returns an error for kinds that are not stored, such as reviews.
 func (s *servedKind) checkReadable() error {
 	if !s.readable() {
-		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", s.Plural, strings.Join(s.verbs, ", "), model.ErrNotFound)
+		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", s.Plural, strings.Join(s.verbs, ", "), failure.ErrNotFound)
 	}
 	return nil
 }

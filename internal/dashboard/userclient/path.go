@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -26,7 +26,7 @@ func pathOf(kind object.Kind, namespace, name string) ([]string, error) {
 	}
 	for _, segment := range segments[1:] {
 		if problems := content.IsPathSegmentName(segment); segment == "" || len(problems) > 0 {
-			return nil, fmt.Errorf("%q is not a name: %s: %w", segment, strings.Join(problems, ", "), model.ErrNotFound)
+			return nil, fmt.Errorf("%q is not a name: %s: %w", segment, strings.Join(problems, ", "), failure.ErrNotFound)
 		}
 	}
 	return segments, nil

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // Timeouts of requests.
@@ -113,7 +113,7 @@ type classifiedError struct {
 func (r classifiedError) Error() string   { return r.err.Error() }
 func (r classifiedError) Unwrap() []error { return []error{r.class, r.err} }
 
-// classifyError adds ErrUnreachable or model.ErrNotFound to an error.
+// classifyError adds ErrUnreachable or failure.ErrNotFound to an error.
 func classifyError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	responded := errors.As(err, &status)
@@ -125,7 +125,7 @@ func classifyError(ctx context.Context, err error) error {
 	case !responded:
 		return classifiedError{ErrUnreachable, fmt.Errorf("%w: %w", ErrUnreachable, err)}
 	case apierrors.IsNotFound(err):
-		return classifiedError{model.ErrNotFound, err}
+		return classifiedError{failure.ErrNotFound, err}
 	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
 		return classifiedError{ErrUnreachable, err}
 	}

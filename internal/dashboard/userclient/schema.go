@@ -13,7 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -41,7 +41,7 @@ func newSchemaCache(r requester) *schemaCache {
 
 // Schema returns the schema of a kind and the definitions that it references, by the names
 // after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
-// without a schema wraps model.ErrNotFound.
+// without a schema wraps failure.ErrNotFound.
 func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
 	found, err := c.cluster.schemas.lookup(ctx, kind)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, ma
 	}
 	schema := found.byKind[kind.Kind]
 	if schema == nil {
-		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), model.ErrNotFound)
+		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), failure.ErrNotFound)
 	}
 	return schema, found.byName, nil
 }
@@ -75,7 +75,7 @@ func (s *schemaCache) lookup(ctx context.Context, kind object.Kind) (*definition
 	case err != nil:
 		return nil, err
 	case address == "":
-		return nil, fmt.Errorf("the API server has no schema of %s: %w", version, model.ErrNotFound)
+		return nil, fmt.Errorf("the API server has no schema of %s: %w", version, failure.ErrNotFound)
 	}
 	err = shareCall(ctx, &s.group, address, func(ctx context.Context) error { return s.fetch(ctx, kind, at, address) })
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -46,7 +46,7 @@ func TestSchemasDuringOutage(t *testing.T) {
 		return err
 	}
 	index.Store(`{"paths":{}}`)
-	if err := later(); !errors.Is(err, model.ErrNotFound) {
+	if err := later(); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("never described: %v", err)
 	}
 	for _, now := range []string{described, `{"paths":{}}`, described} {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -68,7 +68,7 @@ func (c *Client) watchRequest(kind object.Kind, namespace, name string) (func() 
 // isPermanent reports whether a retry cannot succeed.
 func isPermanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsMethodNotSupported(err) || errors.Is(err, model.ErrNotFound)
+		apierrors.IsMethodNotSupported(err) || errors.Is(err, failure.ErrNotFound)
 }
 
 // watchOnce watches until the connection ends. It notifies at the start, and on each change.

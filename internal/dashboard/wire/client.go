@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -213,7 +214,7 @@ func (c *client) responseError(status int, body []byte) error {
 	}
 	switch received.Reason {
 	case reasonNotFound:
-		return remoteError{received.Error, model.ErrNotFound}
+		return remoteError{received.Error, failure.ErrNotFound}
 	case reasonVersion:
 		return fmt.Errorf("the process %s has another version: %s", c.name, received.Error)
 	case reasonUnauthorized, reasonForbidden, reasonClosed:

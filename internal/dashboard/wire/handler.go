@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // statusError is an error with its HTTP status and reason.
@@ -128,7 +129,7 @@ func statusErrorOf(err error) statusError {
 	if r, ok := errors.AsType[statusError](err); ok {
 		return r
 	}
-	if errors.Is(err, model.ErrNotFound) {
+	if errors.Is(err, failure.ErrNotFound) {
 		return statusError{http.StatusNotFound, reasonNotFound, err}
 	}
 	return statusError{http.StatusInternalServerError, reasonFailed, err}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -158,13 +159,13 @@ func TestEveryMethodRoundTrips(t *testing.T) {
 }
 
 func TestErrorsRoundTrip(t *testing.T) {
-	for _, kind := range []error{model.ErrNotFound, errors.New("the book is wet")} {
+	for _, kind := range []error{failure.ErrNotFound, errors.New("the book is wet")} {
 		here := &fakeSource{err: fmt.Errorf("run 7 of shop/red: %w", kind)}
 		_, err := serve(t, here).Run(t.Context(), 7)
 		if err == nil || err.Error() != here.err.Error() {
 			t.Errorf("error %v, want %v", err, here.err)
 		}
-		if errors.Is(err, model.ErrNotFound) != errors.Is(here.err, model.ErrNotFound) {
+		if errors.Is(err, failure.ErrNotFound) != errors.Is(here.err, failure.ErrNotFound) {
 			t.Errorf("%v: whether it is ErrNotFound got lost", err)
 		}
 	}
