@@ -78,7 +78,7 @@ func (m *memory) dynamic(v reflect.Value) {
 	if v.IsNil() {
 		return
 	}
-	if err, is := v.Interface().(error); is {
+	if err, is := reflect.TypeAssert[error](v); is {
 		m.bytes += overhead + len(err.Error()) // Wrapped errors keep their texts too.
 	} else if v.NumMethod() == 0 {
 		m.bytes += overhead + int(v.Elem().Type().Size())
