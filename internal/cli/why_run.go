@@ -87,6 +87,8 @@ func (t printer) printSteps(r *runDetails) {
 		switch {
 		case step.Call != nil:
 			t.printCall(r, i)
+			t.document("request", step.Call.Request)
+			t.document("response", step.Call.Response)
 		case step.Plan != nil:
 			t.printPlan(r, step.Plan)
 		case step.Event != nil:
@@ -135,10 +137,6 @@ func (t printer) printCall(r *runDetails, i int) {
 	default:
 		t.printResponse(call, before, preciseDuration(step.Took))
 	}
-	if t.full {
-		t.document("request", call.Request)
-		t.document("response", call.Response)
-	}
 }
 
 // printReview prints a call of an admission webhook and its decision.
@@ -163,10 +161,6 @@ func (t printer) printReview(r *runDetails, step model.Step) {
 	for _, warning := range review.Warnings {
 		t.line(2, "warning: %s", warning)
 	}
-	if t.full {
-		t.document("request", call.Request)
-		t.document("response", call.Response)
-	}
 }
 
 // parenthesized returns a reason in parentheses; "" for none.
@@ -179,12 +173,7 @@ func parenthesized(reason string) string {
 
 // callText returns a call for a sentence.
 func callText(call *model.Call) string {
-	switch {
-	case call.Name == "sync":
-		return "called sync"
-	case call.Name == "finalize", call.Name == "customize":
-		return "called " + call.Name
-	case call.Reason != "":
+	if call.Reason != "" {
 		return "called the handler " + call.Name + ": " + reasonText(call.Reason)
 	}
 	return "called " + call.Name
@@ -341,16 +330,8 @@ func (t printer) printPlan(r *runDetails, p *model.Planned) {
 			t.line(1, "… and %s more planned", plural(len(left)-i, "write", "writes"))
 			return
 		}
-		t.line(1, "planned to %s %s%s, not executed in this run", action.Verb, nameOf(action.Object), actionReason(action))
+		t.line(1, "planned to %s %s%s, not executed in this run", action.Verb, nameOf(action.Object), parenthesized(action.Reason))
 	}
-}
-
-// actionReason returns the reason of an action in parentheses; "" for none.
-func actionReason(a model.Action) string {
-	if a.Reason == "" {
-		return ""
-	}
-	return " (" + a.Reason + ")"
 }
 
 // printWrite prints a write or its error, and the changes it made.
@@ -360,7 +341,7 @@ func (t printer) printWrite(step model.Step, decided model.Action) {
 	if w.Part != "" {
 		what = "the " + w.Part + " of " + what
 	}
-	what += actionReason(decided)
+	what += parenthesized(decided.Reason)
 	switch {
 	case w.Error != "":
 		t.styled(1, red, "could not %s %s: %s", w.Verb, what, w.Error)
@@ -381,14 +362,10 @@ func isRemoval(verb string, changes []model.Change) bool {
 
 // pastTense returns the past tense of a write's verb.
 func pastTense(verb string) string {
-	irregular := map[string]string{"apply": "applied"}
-	switch {
-	case irregular[verb] != "":
-		return irregular[verb]
-	case strings.HasSuffix(verb, "e"):
-		return verb + "d"
+	if stem, is := strings.CutSuffix(verb, "y"); is {
+		return stem + "ied"
 	}
-	return verb + "ed"
+	return strings.TrimSuffix(verb, "e") + "ed"
 }
 
 // printOutcome prints the outcome of a run and the time of the next one.
@@ -460,9 +437,9 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// document prints JSON as it was sent.
+// document prints JSON as it was sent, with --full.
 func (t printer) document(name string, text json.RawMessage) {
-	if len(text) == 0 {
+	if !t.full || len(text) == 0 {
 		return
 	}
 	var lines bytes.Buffer
