@@ -274,7 +274,7 @@ func (p *kindPage) joinStates(states []model.ObjectState) {
 	type key struct{ namespace, name string }
 	by := map[key]model.ObjectState{}
 	for _, state := range states {
-		if state.Kind.GroupKind() != p.GroupKind() {
+		if state.GroupKind() != p.GroupKind() {
 			continue
 		}
 		by[key{state.Namespace, state.Name}] = state
