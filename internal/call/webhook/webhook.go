@@ -2,7 +2,7 @@
 //
 // It manages the connections to one webhook, exchanges a request for a response, caches
 // responses with ETags, and describes network errors. Package hook defines the wire
-// form, credential reads Secrets, the engine handles errors, and compile creates the
+// form, credential reads Secrets, the loops handle errors, and compile creates the
 // webhooks.
 package webhook
 

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -27,10 +28,14 @@ const overhead = 16
 
 // The types that are not walked field by field.
 var (
-	rawType    = reflect.TypeFor[json.RawMessage]()
-	timeType   = reflect.TypeFor[time.Time]()
-	objectType = reflect.TypeFor[*object.Object]()
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	timeType     = reflect.TypeFor[time.Time]()
+	resourceType = reflect.TypeFor[object.Resource]()
+	objectType   = reflect.TypeFor[*object.Object]()
 )
+
+// references caches which fields of a struct type reference memory, by reflect.Type.
+var references sync.Map
 
 // add adds a value and everything that it references.
 func (m *memory) add(value any) {
@@ -87,18 +92,43 @@ func (m *memory) dynamic(v reflect.Value) {
 }
 
 func (m *memory) fields(v reflect.Value) {
-	if v.Type() == timeType {
-		return
-	}
-	if resource, is := reflect.TypeAssert[object.Resource](v); is {
+	if v.Type() == resourceType {
+		resource := v.Interface().(object.Resource) //nolint:forcetypeassert // Its type was compared.
 		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
-	for i := range v.NumField() {
-		if value := v.Field(i); value.Type() != rawType || v.Type().Field(i).Name != "Controller" {
-			m.walk(value)
+	for _, i := range referencesOf(v.Type()) {
+		m.walk(v.Field(i))
+	}
+}
+
+// referencesOf returns the fields of a struct type that reference memory. The controller of a request
+// is shared.
+func referencesOf(t reflect.Type) []int {
+	if known, ok := references.Load(t); ok {
+		return known.([]int) //nolint:forcetypeassert // Only this function stores.
+	}
+	var fields []int
+	for i := range t.NumField() {
+		field := t.Field(i)
+		shared := field.Type == rawType && field.Name == "Controller"
+		if !shared && hasReferences(field.Type) {
+			fields = append(fields, i)
 		}
 	}
+	references.Store(t, fields)
+	return fields
+}
+
+// hasReferences reports whether values of a type may reference memory.
+func hasReferences(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		return true
+	case reflect.Struct:
+		return t == resourceType || t != timeType && len(referencesOf(t)) > 0
+	}
+	return false
 }
 
 func (m *memory) elements(v reflect.Value) {
@@ -106,7 +136,7 @@ func (m *memory) elements(v reflect.Value) {
 	switch {
 	case v.Type() == rawType:
 		m.secret = m.secret || mayHaveSecret(v.Bytes())
-	case v.Type().Elem().Kind() != reflect.Uint8:
+	case hasReferences(v.Type().Elem()):
 		for i := range v.Len() {
 			m.walk(v.Index(i))
 		}
