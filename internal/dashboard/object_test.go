@@ -326,7 +326,7 @@ func TestObjectChanges(t *testing.T) {
 		t.Errorf("%+v", objectChanges)
 	}
 	html := renderPage(t, "object", objectPage{pageObject: s, Entries: entries})
-	wantTexts(t, html, `the object itself</span> changed <span class="by">field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
+	wantTexts(t, html, `the object itself</span> changed<span class="by">, field manager <strong dir="auto">kubectl-edit</strong>`, "<del dir=\"ltr\">a</del>", "Running")
 }
 
 // Fault U1: what the controller wrote after its call is not a trigger, but a deleted child is.

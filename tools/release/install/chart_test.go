@@ -67,7 +67,7 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"replicas: 3", []string{"replicas: 3"}, nil},
 		{"image: {repository: registry.example.com/setpoint, tag: v9}", []string{`image: "registry.example.com/setpoint:v9"`}, nil},
 		{"imagePullSecrets: [{name: registry}]", []string{`imagePullSecrets: [{"name":"registry"}]`}, nil},
-		{"podLabels: {team: a, app.kubernetes.io/name: replaced}", []string{`"team": "a"`}, []string{"replaced"}},
+		{"podLabels: {team: a, app.kubernetes.io/name: my-own-name}", []string{`"team": "a"`}, []string{"my-own-name"}},
 		{"extraArgs: [--workers=16]", []string{`- "--workers=16"`}, nil},
 		{"podDisruptionBudget: {enabled: false}", nil, []string{"PodDisruptionBudget"}},
 		{"networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/28}}]}", []string{`from: [{"ipBlock":{"cidr":"10.0.0.0/28"}}]`}, nil},
