@@ -3,7 +3,6 @@ package model
 import (
 	"encoding/json"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -33,9 +32,6 @@ var (
 	resourceType = reflect.TypeFor[object.Resource]()
 	objectType   = reflect.TypeFor[*object.Object]()
 )
-
-// references caches which fields of a struct type reference memory, by reflect.Type.
-var references sync.Map
 
 // add adds a value and everything that it references.
 func (m *memory) add(value any) {
@@ -97,36 +93,23 @@ func (m *memory) fields(v reflect.Value) {
 		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
-	for _, i := range referencesOf(v.Type()) {
-		m.walk(v.Field(i))
+	if v.Type() == timeType {
+		return
 	}
-}
-
-// referencesOf returns the fields of a struct type that reference memory. The controller of a request
-// is shared.
-func referencesOf(t reflect.Type) []int {
-	if known, ok := references.Load(t); ok {
-		return known.([]int) //nolint:forcetypeassert // Only this function stores.
-	}
-	var fields []int
-	for i := range t.NumField() {
-		field := t.Field(i)
-		shared := field.Type == rawType && field.Name == "Controller"
-		if !shared && hasReferences(field.Type) {
-			fields = append(fields, i)
+	for i := range v.NumField() {
+		value := v.Field(i)
+		if !hasReferences(value.Kind()) || value.Type() == rawType && v.Type().Field(i).Name == "Controller" {
+			continue
 		}
+		m.walk(value)
 	}
-	references.Store(t, fields)
-	return fields
 }
 
-// hasReferences reports whether values of a type may reference memory.
-func hasReferences(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+// hasReferences reports whether values of a kind may reference memory. Most fields do not.
+func hasReferences(k reflect.Kind) bool {
+	switch k {
+	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Struct:
 		return true
-	case reflect.Struct:
-		return t == resourceType || t != timeType && len(referencesOf(t)) > 0
 	}
 	return false
 }
@@ -136,7 +119,7 @@ func (m *memory) elements(v reflect.Value) {
 	switch {
 	case v.Type() == rawType:
 		m.secret = m.secret || mayHaveSecret(v.Bytes())
-	case hasReferences(v.Type().Elem()):
+	case hasReferences(v.Type().Elem().Kind()):
 		for i := range v.Len() {
 			m.walk(v.Index(i))
 		}
