@@ -170,9 +170,10 @@ func writeEntry(path string, content io.Reader, mode os.FileMode) error {
 // namespace for that.
 func runInside(t *testing.T, root string, config registry.Config, args ...string) string {
 	t.Helper()
-	for folder := root; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+	// The user of the image must reach the root, which is two folders below the test's own one.
+	for _, folder := range []string{root, filepath.Dir(root), filepath.Dir(filepath.Dir(root))} {
 		if err := os.Chmod(folder, 0o755); err != nil {
-			break // The folders above t.TempDir are readable.
+			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
