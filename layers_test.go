@@ -16,7 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/queue"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/request"},
-	{"internal/apply", "internal/admission/...", "internal/credential", "internal/related"},
+	{"internal/apply", "internal/identity", "internal/admission/...", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller"},
 	{"internal/controller/compose", "internal/controller/handle"},
@@ -98,7 +98,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
-		"internal/cache", "internal/apply", "internal/admission/...", "internal/request", "internal/manager/...",
+		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/request", "internal/manager/...",
 		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},

@@ -61,6 +61,8 @@ type AdmissionControllerSpec struct {
 	// change without a review.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	Identity `json:",inline"`
 }
 
 // AdmissionWebhook reviews the changes that match its rules.

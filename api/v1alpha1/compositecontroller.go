@@ -97,6 +97,8 @@ type CompositeControllerSpec struct {
 	// suspend stops the controller until it is false again. Setpoint calls no hook and writes nothing.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	Identity `json:",inline"`
 }
 
 // ResourceRule identifies a resource that the API server serves.

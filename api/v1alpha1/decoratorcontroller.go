@@ -95,6 +95,8 @@ type DecoratorControllerSpec struct {
 	// suspend stops the controller until it is false again. Setpoint calls no hook and writes nothing.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	Identity `json:",inline"`
 }
 
 // DecoratedResource selects objects of one kind. An object must match both selectors.

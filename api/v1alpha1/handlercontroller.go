@@ -90,6 +90,8 @@ type HandlerControllerSpec struct {
 	// handlers receive changes made meanwhile when the controller resumes.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	Identity `json:",inline"`
 }
 
 // HandledResource selects objects of one kind. An object must match all selectors.

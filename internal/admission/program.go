@@ -37,6 +37,8 @@ type Program struct {
 	Name string
 	// Object is the controller that hooks receive; nil for a Go program.
 	Object json.RawMessage
+	// User sends the events of responses; empty for Setpoint itself.
+	User string
 	// Configuration is the name of its webhook configurations.
 	Configuration string
 	// Owner is the owner of the configurations, or nil.
@@ -113,8 +115,8 @@ type Permission struct {
 type Observer interface {
 	// Reviewed receives each review, also those without a response.
 	Reviewed(ReviewRecord)
-	// EventAt receives the events of responses.
-	EventAt(event hook.ObjectEvent)
+	// EventAt receives the events of responses, with the User of the program.
+	EventAt(user string, event hook.ObjectEvent)
 }
 
 // ReviewRecord is one call of a webhook.

@@ -40,6 +40,8 @@ type Selection struct {
 	Metadata bool
 	// Managed keeps metadata.managedFields, which are dropped by default.
 	Managed bool
+	// User is impersonated by the requests; empty for the user of the client.
+	User string
 }
 
 // String returns such as "pods.v1 in default with app=web", for messages.

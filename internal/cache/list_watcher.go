@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,7 +223,11 @@ func stableError(err error) error {
 func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	options.LabelSelector = s.selection.Labels
 	options.FieldSelector = s.selection.fields()
-	return s.client.Get().
+	request := s.client.Get()
+	if s.selection.User != "" {
+		request = request.SetHeader(authentication.ImpersonateUserHeader, s.selection.User)
+	}
+	return request.
 		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).

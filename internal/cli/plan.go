@@ -105,7 +105,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
 	h, err := manager.New(manager.Options{
-		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version,
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
 	})
 	if err != nil {

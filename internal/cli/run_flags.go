@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -26,6 +27,7 @@ type runFlags struct {
 	apply         *flags.Choice
 	fieldManager  string
 	deletionGuard bool
+	account       string
 	eventsQPS     float32
 	eventsBurst   int
 	hooks         hookFlags
@@ -94,6 +96,7 @@ func (f *runFlags) registerControllers(c *cobra.Command) {
 	f.set.DurationVar(&f.resync, "resync-period", 0, "interval of resyncing all objects; 0 leaves it to the controllers")
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy of controllers of metacontroller.k8s.io")
 	f.set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "`name` of their field manager for server-side apply")
+	f.set.StringVar(&f.account, "default-service-account", "", "`[NAMESPACE/]NAME` of the ServiceAccount as which controllers act that name none; without a namespace, the one in the namespace of each object")
 	f.set.BoolVar(&f.deletionGuard, "deletion-guard", true, "hold sudden mass deletions by controllers of metacontroller.k8s.io")
 	f.set.Float32Var(&f.eventsQPS, "events-qps", 0.05, "maximum events per second for one object")
 	f.set.IntVar(&f.eventsBurst, "events-burst", 25, "maximum burst of events for one object")
@@ -106,6 +109,9 @@ func (f *runFlags) check() error {
 	}
 	if err := cmp.Or(f.Check(), f.hooks.check()); err != nil {
 		return err
+	}
+	if _, err := identity.Parse(f.account); err != nil {
+		return fmt.Errorf("--default-service-account: %w", err)
 	}
 	for _, negative := range []struct {
 		flag string
@@ -137,6 +143,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 		Dashboard: &f.dashboard,
 		Version:   readVersion().Version,
 	}
+	o.DefaultAccount, _ = identity.Parse(f.account) // check has parsed it.
 	o.Admission = f.Admission.WithClusterDefaults(cluster.InCluster, "setpoint")
 	o.LeaderElection.Enabled = f.Elects(cluster.InCluster)
 	return o

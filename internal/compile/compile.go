@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -92,6 +93,10 @@ type Environment struct {
 	Namespace string
 	// PodNamespace is the namespace of Setpoint's own pods; empty outside of a cluster.
 	PodNamespace string
+	// DefaultAccount is the ServiceAccount of controllers that name none. OwnRights means that all act with
+	// the rights of this process, such as a user's dry run.
+	DefaultAccount identity.Account
+	OwnRights      bool
 	// ApplyStrategy and FieldManager are those of metacontroller.k8s.io.
 	ApplyStrategy plan.ApplyStrategy
 	FieldManager  string
@@ -141,6 +146,8 @@ type Compiled struct {
 	AdmissionKinds []object.Resource
 	// HookAddresses are the hosts and ports of the hooks.
 	HookAddresses []string
+	// Account is the ServiceAccount of the programs; zero for Setpoint's own rights.
+	Account identity.Account
 	// Suspended means that the programs must not run.
 	Suspended bool
 	// StatusWarning says that a kind of parents has no status subresource; usually empty.
@@ -198,16 +205,22 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 	if err != nil {
 		return nil, err
 	}
+	for i := range programs {
+		if err := checkAccount(draft.Account, programs[i].Parent); err != nil {
+			return nil, err
+		}
+	}
 	if err := d.setConditions(ctx, env, programs); err != nil {
 		return nil, err
 	}
-	c := &connection{name: draft.Name, form: k.form(), childless: len(d.children) == 0, env: env}
+	c := &connection{name: draft.Name, account: draft.Account, form: k.form(), childless: len(d.children) == 0, env: env}
 	if err := c.connect(&d.hooks, programs); err != nil {
 		return nil, err
 	}
 	compiled := &Compiled{
 		Programs:      programs,
 		HookAddresses: d.hooks.all().addresses(),
+		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),
 		Notes:         d.notes,
@@ -245,7 +258,8 @@ func readSpec(o *object.Object, into any) error {
 	err := json.Unmarshal(o.JSON(), into)
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		// Embedded types are part of the path only in Go.
-		return invalid("%s: cannot be a JSON %s", strings.ReplaceAll(wrong.Field, "CompositeControllerSpec.", ""), wrong.Value)
+		field := strings.NewReplacer("CompositeControllerSpec.", "", "Identity.", "").Replace(wrong.Field)
+		return invalid("%s: cannot be a JSON %s", field, wrong.Value)
 	}
 	if err != nil {
 		return invalid("%w", err)

@@ -22,6 +22,7 @@ type declared struct {
 	// program has what the spec says about the programs of all parents, and the names on objects.
 	program   compose.Program
 	suspended bool
+	identity  api.Identity
 	// conditions means that parents get Setpoint's conditions.
 	conditions bool
 	notes      []string
@@ -87,6 +88,7 @@ func (k Kind) draft(o *object.Object, d *declared, env Environment) compose.Prog
 	p.Name, p.Object = k.Name+"/"+o.Name(), k.objectForHooks(o, p.FullObjects)
 	p.Finalizer, p.Manager = k.finalizer(o.Name()), k.manager(o.Name(), env)
 	p.Workers, p.Resync, p.Revisions.Namespace = env.Workers, compose.ShorterDelay(p.Resync, env.Resync), env.Namespace
+	p.Account = env.AccountOf(d.identity)
 	if k.isDecorator() {
 		p.Mark = plan.Mark{Key: k.conventions.mark, Value: o.Name()}
 	}

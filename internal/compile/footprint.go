@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -17,6 +18,8 @@ type Footprint struct {
 	Finalizes bool
 	// Parents are the resources of the parents.
 	Parents []ResourceName
+	// Identity is as which ServiceAccount it writes; see Environment.AccountOf.
+	Identity api.Identity
 }
 
 // ResourceName is a resource as named in a spec.
@@ -62,6 +65,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	type resource struct{ APIVersion, Resource string }
 	var declared struct {
 		Spec struct {
+			api.Identity
 			ParentResource, Resource resource
 			Resources                []resource
 			Hooks                    struct {
@@ -75,7 +79,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	}
 	_ = json.Unmarshal(o.JSON(), &declared) // A malformed spec was never applied.
 	spec := declared.Spec
-	f := Footprint{Finalizer: k.finalizer(o.Name()), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
+	f := Footprint{Identity: spec.Identity, Finalizer: k.finalizer(o.Name()), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
 	for _, h := range spec.Handlers {
 		f.Finalizes = f.Finalizes || !h.Optional && slices.Contains(h.Reasons, string(hook.ReasonDelete))
 	}

@@ -57,6 +57,7 @@ func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
 	d := &declared{
 		hooks:      hooks,
 		suspended:  spec.Suspend,
+		identity:   spec.Identity,
 		conditions: !k.isDecorator() && !spec.ParentResource.OmitConditions,
 		program: compose.Program{
 			GenerateSelector: spec.GenerateSelector,

@@ -43,7 +43,12 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 			Controller: new(true),
 		},
 	}
-	c := &connection{name: p.Name, env: env}
+	account := env.AccountOf(spec.Identity)
+	if account.PerNamespace() {
+		return nil, invalid("spec.serviceAccountNamespace: required: webhook configurations are cluster-scoped")
+	}
+	c := &connection{name: p.Name, account: account, env: env}
+	p.User = account.UserFor("")
 	opened, err := c.openAll(configs)
 	if err != nil {
 		return nil, err
@@ -55,6 +60,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	return &Compiled{
 		Admission:     p,
 		HookAddresses: configs.addresses(),
+		Account:       account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil

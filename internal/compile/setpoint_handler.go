@@ -37,8 +37,12 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Manager:           k.manager(o.Name(), env),
 		Workers:           env.Workers,
 		Namespace:         env.Namespace,
+		Account:           env.AccountOf(spec.Identity),
 	}
 	if err := resolveHandled(ctx, env, spec, &p); err != nil {
+		return nil, err
+	}
+	if err := checkAccount(p.Account, p.Resource); err != nil {
 		return nil, err
 	}
 	if err := setStatusFields(ctx, env, o.Name(), &p); err != nil {
@@ -47,7 +51,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err := checkPreviousState(handlers, p.Resource); err != nil {
 		return nil, err
 	}
-	c := &connection{name: p.Name, env: env}
+	c := &connection{name: p.Name, account: p.Account, env: env}
 	opened, err := c.openAll(configs)
 	if err != nil {
 		return nil, err
@@ -59,6 +63,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	return &Compiled{
 		Handlers:      []handle.Program{p},
 		HookAddresses: configs.addresses(),
+		Account:       p.Account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
 	}, nil

@@ -5,12 +5,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // connection creates the webhooks of one controller.
 type connection struct {
 	name string
-	form hook.ControllerType
+	// account reads the Secrets and ConfigMaps of connections.
+	account identity.Account
+	form    hook.ControllerType
 	// childless means that the controller has no children.
 	childless bool
 	env       Environment
@@ -67,8 +70,12 @@ func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
 		address := addressOf(h.URL)
 		config.Observe = func(e webhook.CallResult) { c.env.ObserveCall(c.name, address, e) }
 	}
+	if c.account.PerNamespace() && h.credentials.HasReferences() {
+		return nil, invalid("%s: refers to a Secret or ConfigMap, which needs spec.serviceAccountNamespace: "+
+			"without it, each namespace has a ServiceAccount %s of its own", h.field, c.account.Name)
+	}
 	if !h.credentials.IsZero() {
-		source := credential.Open(c.env.Store, h.credentials, c.credentialsRenewed)
+		source := credential.Open(c.env.Store, h.credentials, c.account.UserFor(""), c.credentialsRenewed)
 		config.Credentials = source.Current
 		c.closers = append(c.closers, source.Close)
 	}

@@ -37,7 +37,9 @@ type Source struct {
 // Open starts watching the objects of a valid spec, which need not exist yet. It calls
 // changed, which may be nil and must be fast, whenever the result of Current changes, so
 // that the caller can retry failed calls.
-func Open(s *cache.Cache, spec Spec, changed func()) *Source {
+//
+// The objects are read as a user, which is impersonated; empty for Setpoint itself.
+func Open(s *cache.Cache, spec Spec, user string, changed func()) *Source {
 	if changed == nil {
 		changed = func() {}
 	}
@@ -46,7 +48,7 @@ func Open(s *cache.Cache, spec Spec, changed func()) *Source {
 	defer source.mu.Unlock()
 	for _, h := range spec.objects() {
 		if source.views[h] == nil {
-			source.views[h] = s.Watch(selection(h), func(cache.Event) { source.objectChanged() })
+			source.views[h] = s.Watch(selection(h, user), func(cache.Event) { source.objectChanged() })
 		}
 	}
 	source.current.Store(spec.load(source, nil))
@@ -131,11 +133,11 @@ func configMapRef(at types.NamespacedName) object.Ref { return configMaps.Ref(at
 
 var configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
 
-// selection selects the object of a reference.
-func selection(ref object.Ref) cache.Selection {
+// selection selects the object of a reference, as a user.
+func selection(ref object.Ref, user string) cache.Selection {
 	resource := object.Secrets
 	if ref.Kind == object.KindOf(configMaps) {
 		resource = configMaps
 	}
-	return cache.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
+	return cache.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, User: user}
 }

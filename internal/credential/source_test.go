@@ -34,7 +34,7 @@ func open(t *testing.T, a *apiServer, spec credential.Spec) testSource {
 		t.Fatal(err)
 	}
 	changed := make(chan struct{}, 100)
-	s := credential.Open(a.store(), spec, func() { changed <- struct{}{} })
+	s := credential.Open(a.store(), spec, "", func() { changed <- struct{}{} })
 	t.Cleanup(s.Close)
 	return testSource{s, t, changed}
 }
@@ -232,7 +232,7 @@ func TestWaitEndsWithContext(t *testing.T) {
 	a.server.Config.Handler = nil
 	s := a.store()
 	s.Close() // No watch event arrives after this.
-	source := credential.Open(s, token("token"), nil)
+	source := credential.Open(s, token("token"), "", nil)
 	defer source.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -267,7 +267,7 @@ func TestOnlyReferencedObjectsAreWatched(t *testing.T) {
 }
 
 func TestEmptySpec(t *testing.T) {
-	source := credential.Open(nil, credential.Spec{}, nil)
+	source := credential.Open(nil, credential.Spec{}, "", nil)
 	defer source.Close()
 	c, err := source.Current(t.Context())
 	if err != nil || c.TLS != nil || c.Authorization != "" {

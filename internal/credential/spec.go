@@ -59,6 +59,9 @@ type KeyRef struct {
 // IsZero reports whether the spec refers to no objects and needs no Source.
 func (s Spec) IsZero() bool { return s == Spec{} }
 
+// HasReferences reports whether a valid spec refers to Secrets or ConfigMaps.
+func (s Spec) HasReferences() bool { return len(s.objects()) > 0 }
+
 // Validate returns an error if the spec is invalid regardless of what the Secrets
 // contain. The error starts with a field path, such as "caBundle.secretRef.name".
 func (s Spec) Validate() error {

@@ -63,7 +63,7 @@ func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*r
 			}
 			program.Namespaces = []string{namespace}
 		}
-		one := handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Observer: observer{}, Log: r.Log})
+		one := handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Access: r.Access, Observer: observer{}, Log: r.Log})
 		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil

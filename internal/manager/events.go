@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	authentication "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,27 +35,40 @@ func (e *eventWriter) close() { e.broadcaster.Shutdown() }
 // maxEventMessage is the longest message the API server accepts.
 const maxEventMessage = 1024
 
-// Event records an event on a parent.
-func (e *eventWriter) Event(parent *object.Object, event hook.Event) {
-	e.record(&corev1.ObjectReference{
+// Event records an event on an object.
+func (e *eventWriter) Event(o *object.Object, event hook.Event) { e.eventAs("", o, event) }
+
+// eventAs records an event as a user; empty for Setpoint itself.
+func (e *eventWriter) eventAs(user string, parent *object.Object, event hook.Event) {
+	e.record(user, &corev1.ObjectReference{
 		APIVersion: parent.APIVersion(), Kind: parent.Kind(), Namespace: parent.Namespace(), Name: parent.Name(),
 		UID: types.UID(parent.UID()), ResourceVersion: parent.ResourceVersion(),
 	}, event)
 }
 
 // EventAt records an event on an object that is known by name only.
-func (e *eventWriter) EventAt(event hook.ObjectEvent) {
-	e.record(&corev1.ObjectReference{
+func (e *eventWriter) EventAt(event hook.ObjectEvent) { e.eventAtAs("", event) }
+
+// eventAtAs is EventAt as a user.
+func (e *eventWriter) eventAtAs(user string, event hook.ObjectEvent) {
+	e.record(user, &corev1.ObjectReference{
 		APIVersion: event.APIVersion, Kind: event.Kind, Namespace: event.Namespace, Name: event.Name, UID: types.UID(event.UID),
 	}, event.Event)
 }
 
-func (e *eventWriter) record(at *corev1.ObjectReference, event hook.Event) {
+// userAnnotation has the user of an event between the recorder and the sink. It is not stored.
+const userAnnotation = "setpoint.dev/as"
+
+func (e *eventWriter) record(user string, at *corev1.ObjectReference, event hook.Event) {
 	message := event.Message
 	if len(message) > maxEventMessage {
 		message = message[:maxEventMessage-len("…")-3] + "…"
 	}
-	e.recorder.Event(at, event.Type, event.Reason, message)
+	var annotations map[string]string
+	if user != "" {
+		annotations = map[string]string{userAnnotation: user}
+	}
+	e.recorder.AnnotatedEventf(at, annotations, event.Type, event.Reason, "%s", message)
 }
 
 // eventSink writes events through the shared client, with the reporting instance.
@@ -76,15 +90,21 @@ func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
 
 func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
 	req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
-	return s.store(req.Body(patch))
+	return s.store(req.Body(patch), e)
 }
 
 func (s eventSink) send(req *rest.Request, e *corev1.Event) (*corev1.Event, error) {
-	e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
-	return s.store(req.Body(e))
+	sent := e.DeepCopy()
+	sent.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	delete(sent.Annotations, userAnnotation)
+	return s.store(req.Body(sent), e)
 }
 
-func (s eventSink) store(req *rest.Request) (*corev1.Event, error) {
+// store sends a request as the user of an event.
+func (s eventSink) store(req *rest.Request, e *corev1.Event) (*corev1.Event, error) {
+	if user := e.Annotations[userAnnotation]; user != "" {
+		req = req.SetHeader(authentication.ImpersonateUserHeader, user)
+	}
 	var stored corev1.Event
 	return &stored, req.Do(context.Background()).Into(&stored)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -32,10 +34,16 @@ const (
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// removeFinalizer removes a finalizer from all objects of a kind, in whichever version it
-// is served.
-func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName, finalizer string) error {
-	err := m.removeFinalizerFrom(ctx, resourceOf(name), finalizer)
+// finalizerRemoval removes a finalizer from objects, as the ServiceAccount of the controller that set it.
+type finalizerRemoval struct {
+	*Manager
+	finalizer string
+	account   identity.Account
+}
+
+// removeFrom removes the finalizer from all objects of a kind, in whichever version it is served.
+func (m *finalizerRemoval) removeFrom(ctx context.Context, name compile.ResourceName) error {
+	err := m.removeFromResource(ctx, resourceOf(name))
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -43,7 +51,7 @@ func (m *Manager) removeFinalizer(ctx context.Context, name compile.ResourceName
 	if err != nil || version == "" {
 		return err
 	}
-	return m.removeFinalizerFrom(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}), finalizer)
+	return m.removeFromResource(ctx, resourceOf(compile.ResourceName{APIVersion: version, Plural: name.Plural}))
 }
 
 // resourceOf returns the resource of a name, as far as its path needs it.
@@ -80,9 +88,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// removeFinalizerFrom removes the finalizer page by page. A failed write does not stop
-// the writes of the same page.
-func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resource, finalizer string) error {
+// removeFromResource removes the finalizer page by page. A failed write does not stop the writes of the
+// same page. Setpoint itself lists: it watches these objects too.
+func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource object.Resource) error {
 	for next := ""; ; {
 		var page metav1.PartialObjectMetadataList
 		err := m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next).
@@ -93,7 +101,7 @@ func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 		var group errgroup.Group
 		group.SetLimit(releaseConcurrency)
 		for i := range page.Items {
-			group.Go(func() error { return m.removeFinalizerOf(ctx, resource, &page.Items[i], finalizer) })
+			group.Go(func() error { return m.removeFromObject(ctx, resource, &page.Items[i]) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -104,13 +112,13 @@ func (m *Manager) removeFinalizerFrom(ctx context.Context, resource object.Resou
 	}
 }
 
-// removeFinalizerOf removes a finalizer from one object, and retries on conflicts.
-func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata, finalizer string) error {
+// removeFromObject removes the finalizer from one object, and retries on conflicts.
+func (m *finalizerRemoval) removeFromObject(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) error {
 	uid, path := o.UID, resource.Path(o.Namespace, o.Name)
 	// A failed test operation in the patch is reported as Invalid.
 	moved := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
 	err := retry.OnError(wait.Backoff{Steps: maxReleaseAttempts, Duration: 10 * time.Millisecond}, moved, func() error {
-		i := slices.Index(o.Finalizers, finalizer)
+		i := slices.Index(o.Finalizers, m.finalizer)
 		if i < 0 || o.UID != uid {
 			return nil
 		}
@@ -128,7 +136,7 @@ func (m *Manager) removeFinalizerOf(ctx context.Context, resource object.Resourc
 }
 
 // patchFinalizer removes the finalizer at an index, if it is unchanged.
-func (m *Manager) patchFinalizer(ctx context.Context, path string, o *metav1.PartialObjectMetadata, index int) error {
+func (m *finalizerRemoval) patchFinalizer(ctx context.Context, path string, o *metav1.PartialObjectMetadata, index int) error {
 	field := fmt.Sprintf("/metadata/finalizers/%d", index)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.UID},
@@ -138,6 +146,10 @@ func (m *Manager) patchFinalizer(ctx context.Context, path string, o *metav1.Par
 	if err != nil {
 		return err
 	}
-	return m.client.Patch(types.JSONPatchType).AbsPath(path).
+	request := m.client.Patch(types.JSONPatchType)
+	if user := m.account.UserFor(o.Namespace); user != "" {
+		request = request.SetHeader(authentication.ImpersonateUserHeader, user)
+	}
+	return request.AbsPath(path).
 		Param("fieldManager", programName).SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Error()
 }

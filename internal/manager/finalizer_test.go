@@ -130,7 +130,7 @@ func TestRemoveFinalizer(t *testing.T) {
 		},
 	}
 	// The version is no longer served.
-	err := managerAt(t, s).removeFinalizer(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"}, testFinalizer)
+	err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v1", Plural: "shops"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestKindThatIsNotServedHasNoFinalizers(t *testing.T) {
 	for _, name := range []compile.ResourceName{
 		{APIVersion: "example.org/v1", Plural: "gone"}, {APIVersion: "gone.example.org/v1", Plural: "shops"}, {APIVersion: "v1", Plural: "gone"},
 	} {
-		if err := managerAt(t, s).removeFinalizer(t.Context(), name, testFinalizer); err != nil {
+		if err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestFailedReleaseIsReported(t *testing.T) {
 		s.beforePatch["a"] = stubborn
 	}
 	s.beforePatch["a"] = stubborn
-	err := managerAt(t, s).removeFinalizer(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"}, testFinalizer)
+	err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
 	if err == nil || !strings.Contains(err.Error(), "/a: ") || s.patches != maxReleaseAttempts {
 		t.Errorf("%d patches, error %v", s.patches, err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -43,6 +44,7 @@ type Manager struct {
 	client          rest.Interface
 	crds            *crds.Installer
 	store           *cache.Cache
+	access          *identity.Reviewer
 	metrics         *serving.Metrics
 	events          *eventWriter
 	controllers     *controllerSet
@@ -82,6 +84,7 @@ func New(o Options) (*Manager, error) {
 		}
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
+	m.access = identity.NewReviewer(client)
 	m.metrics = serving.NewMetrics()
 	m.events = newEventWriter(client, o)
 	if m.crds, err = newInstaller(m); err != nil {
@@ -180,23 +183,29 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		PodNamespace:  reach.PodNamespace(),
 		ApplyStrategy: plan.ApplyStrategy(m.options.ApplyStrategy), DisableDeletionGuard: m.options.NoDeletionGuard,
 		FieldManager:       m.options.FieldManager,
+		DefaultAccount:     m.options.DefaultAccount,
+		OwnRights:          m.options.OwnRights,
 		Store:              m.store,
 		CredentialsRenewed: m.controllers.credentialsRenewed,
 		ObserveCall:        m.called,
 	}
 }
 
-// handlerTools returns the dependencies of handler programs.
-func (m *Manager) handlerTools() handle.Tools {
-	return handle.Tools{Store: m.store, Writer: m.writer(), Observer: m.observer(), Unrecorded: m.options.History.Off, Log: m.log}
+// handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
+func (m *Manager) handlerTools(account identity.Account) handle.Tools {
+	return handle.Tools{
+		Store: m.store, Writer: m.writer(), Access: m.access,
+		Observer: m.observer(account), Unrecorded: m.options.History.Off, Log: m.log,
+	}
 }
 
-// composeTools returns the dependencies of programs of hooks.
-func (m *Manager) composeTools() compose.Tools {
+// composeTools returns the dependencies of programs of hooks that act as a ServiceAccount.
+func (m *Manager) composeTools(account identity.Account) compose.Tools {
 	return compose.Tools{
 		Store:    m.store,
 		Writer:   m.writer(),
-		Observer: m.observer(), Unrecorded: m.options.History.Off,
+		Access:   m.access,
+		Observer: m.observer(account), Unrecorded: m.options.History.Off,
 		Log:     m.log,
 		Resolve: m.resolve,
 	}

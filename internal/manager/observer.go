@@ -4,21 +4,37 @@ import (
 	"strconv"
 	"time"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // observer passes what controllers report to metrics, events and the history.
 type observer struct {
 	*serving.Metrics
-	*eventWriter
+	events  *eventWriter
+	account identity.Account
 	history *model.History
 }
 
-func (m *Manager) observer() observer { return observer{m.metrics, m.events, m.history} }
+// observer returns what observes controllers that act as a ServiceAccount.
+func (m *Manager) observer(account identity.Account) observer {
+	return observer{m.metrics, m.events, account, m.history}
+}
+
+// Event sends an event as the ServiceAccount. Setpoint itself reports what the ServiceAccount may not do.
+func (o observer) Event(at *object.Object, event hook.Event) {
+	user := o.account.UserFor(at.Namespace())
+	if event.Reason == setpoint.ReasonForbidden {
+		user = ""
+	}
+	o.events.eventAs(user, at, event)
+}
 
 // Ran records a run.
 func (o observer) Ran(run record.Run) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -67,6 +68,10 @@ type Options struct {
 	// Resync is the longest interval between reconciles of an object, for all controllers;
 	// zero leaves it to each controller.
 	Resync time.Duration
+	// DefaultAccount is the ServiceAccount of controllers that name none; zero for Setpoint's own rights.
+	// OwnRights ignores all ServiceAccounts: a dry run has the rights of its user.
+	DefaultAccount identity.Account
+	OwnRights      bool
 	// ApplyStrategy is how controllers of metacontroller.k8s.io apply children: "Merge",
 	// the default, or "ServerSide". Those of setpoint.dev have a field for it.
 	ApplyStrategy string

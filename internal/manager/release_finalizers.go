@@ -52,13 +52,14 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 	if o == nil || !hasReleaseFinalizer(o) {
 		return nil
 	}
-	foot := kind.Footprint(o)
+	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
+	removal := finalizerRemoval{cs.manager, foot.Finalizer, env.AccountOf(foot.Identity)}
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
 		if cs.finalizes(key, resource) {
 			return nil
 		}
-		if err := cs.manager.removeFinalizer(ctx, resource, foot.Finalizer); err != nil {
+		if err := removal.removeFrom(ctx, resource); err != nil {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
 		}
 	}

@@ -56,12 +56,12 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 		r.allowDeletions(declared)
 	}
 	for _, program := range compiled.Programs {
-		tools := cs.manager.composeTools()
+		tools := cs.manager.composeTools(compiled.Account)
 		tools.DeletionGuard = r.deletions
 		r.workers = append(r.workers, compose.New(cs.manager.inFlight.wrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
-		r.workers = append(r.workers, handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools()))
+		r.workers = append(r.workers, handle.New(cs.manager.inFlight.wrapHandlers(program), cs.manager.handlerTools(compiled.Account)))
 	}
 	if p := compiled.Admission; p != nil {
 		r.workers = append(r.workers, admissionWorker{cs.manager.webhooks, p.Name})

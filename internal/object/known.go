@@ -7,4 +7,6 @@ var (
 	Namespaces = Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	Pods       = Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	Secrets    = Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	// ServiceAccounts are what controllers may act as.
+	ServiceAccounts = Resource{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
 )

@@ -161,4 +161,4 @@ func TestClientCertificates(t *testing.T) {
 type recordedReviews struct{ records []admission.ReviewRecord }
 
 func (o *recordedReviews) Reviewed(one admission.ReviewRecord) { o.records = append(o.records, one) }
-func (*recordedReviews) EventAt(hook.ObjectEvent)              {}
+func (*recordedReviews) EventAt(string, hook.ObjectEvent)      {}

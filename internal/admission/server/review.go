@@ -37,7 +37,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 		return
 	}
 	for _, event := range responseEvents(record.Request, record.Response) {
-		s.options.Observer.EventAt(event)
+		s.options.Observer.EventAt(to.program.User, event)
 	}
 }
 

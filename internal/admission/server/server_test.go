@@ -50,7 +50,7 @@ func (s *recordingObserver) Reviewed(o admission.ReviewRecord) {
 	}
 }
 
-func (s *recordingObserver) EventAt(event hook.ObjectEvent) {
+func (s *recordingObserver) EventAt(_ string, event hook.ObjectEvent) {
 	s.Lock()
 	defer s.Unlock()
 	s.events = append(s.events, event)

@@ -166,7 +166,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 
 // readExisting reads the object that has the name of one to create.
 func (r *run) readExisting(ctx context.Context, action plan.Action) (*object.Object, error) {
-	live, err := r.tools.Writer.Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
+	live, err := r.writer().Get(ctx, action.Resource, action.Ref.Namespace, action.Ref.Name)
 	if apply.NotFound(err) {
 		return nil, controller.ErrConflict
 	}
@@ -210,7 +210,7 @@ func (r *run) relabel(ctx context.Context, resource object.Resource, o *object.O
 // update updates an object without its status, and puts the result into the cache.
 func (r *run) update(ctx context.Context, resource object.Resource, what string, before, edited *object.Object) (*object.Object, error) {
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.Update(ctx, resource, edited)
+	stored, err := r.writer().Update(ctx, resource, edited)
 	r.Record.Wrote(began, record.Write{Resource: resource, Part: "metadata", Before: before, After: stored, Err: err})
 	if err != nil {
 		return nil, updateError(what, before, err)

@@ -71,7 +71,7 @@ func (r *run) orphans(kind childKind) []*object.Object {
 // applyClaims adopts and releases. It first checks that the parent is not deleted: the garbage
 // collector would delete adopted children with it.
 func (r *run) applyClaims(ctx context.Context, changes []plan.Action) error {
-	live, err := r.tools.Writer.Get(ctx, r.program.Parent, r.Stored.Namespace(), r.Stored.Name())
+	live, err := r.writer().Get(ctx, r.program.Parent, r.Stored.Namespace(), r.Stored.Name())
 	if apply.NotFound(err) {
 		return controller.ErrConflict
 	}

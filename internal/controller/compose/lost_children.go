@@ -65,7 +65,7 @@ func (r *run) recoverLostChildren(ctx context.Context) error {
 }
 
 func (r *run) recoverLostChild(ctx context.Context, one lostChild) error {
-	live, err := r.tools.Writer.Get(ctx, one.resource, one.namespace, one.name)
+	live, err := r.writer().Get(ctx, one.resource, one.namespace, one.name)
 	if apply.NotFound(err) {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/related"
@@ -89,6 +90,9 @@ type Program struct {
 	Revisions Revisions
 	// DeletionLimit is the limit above which deletions are held; nil for none.
 	DeletionLimit *plan.DeletionLimit
+	// Account is as which ServiceAccount the controller writes, and what hooks may read; zero for Setpoint's
+	// own rights.
+	Account identity.Account
 	// Workers is the maximum of concurrent reconciles; 32 if zero.
 	Workers int
 }
@@ -130,8 +134,10 @@ type Revisions struct {
 type Tools struct {
 	Store *cache.Cache
 	// Resolve finds the resource that a customize hook names.
-	Resolve  func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	Writer   *apply.Writer
+	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+	Writer  *apply.Writer
+	// Access reviews what Accounts may read; not used without an Account.
+	Access   *identity.Reviewer
 	Observer controller.Observer
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *DeletionGuard

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -76,6 +77,9 @@ func (r *run) attempt(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, identity.ErrForbidden) {
+		return err // The ServiceAccount cannot be expected to write the status.
+	}
 	statusErr := r.Recover(func() error { return r.storeFailure(ctx, err) })
 	if statusErr == nil {
 		return err
@@ -85,6 +89,9 @@ func (r *run) attempt(ctx context.Context) error {
 
 // reconcileParent does what the phase of the parent requires.
 func (r *run) reconcileParent(ctx context.Context) error {
+	if err := r.checkParentRead(ctx); err != nil {
+		return err
+	}
 	if r.Phase == controller.PhaseReleasing {
 		if err := r.removeFinalizer(ctx); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (r *run) form() hook.ControllerType {
 
 func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {
 	began := r.Record.Now()
-	results := r.tools.Writer.ApplyPlan(ctx, todo)
+	results := r.writer().ApplyPlan(ctx, todo)
 	r.Record.Applied(began, results)
 	return results
 }

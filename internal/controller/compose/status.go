@@ -22,7 +22,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 		return nil
 	}
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.UpdateStatus(ctx, r.program.Parent, r.parent)
+	stored, err := r.writer().UpdateStatus(ctx, r.program.Parent, r.parent)
 	r.Record.Wrote(began, record.Write{Resource: r.program.Parent, Part: "status", Before: r.Stored, After: stored, Err: err})
 	if err != nil {
 		return r.dropRejected(updateError("store the status of", r.Stored, err))

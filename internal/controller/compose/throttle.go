@@ -34,7 +34,7 @@ func (r *run) detectFlapping(ctx context.Context, action plan.Action) {
 	if !r.memory.flapping.RecordWrite(action, r.tools.Now()) {
 		return
 	}
-	if manager, err := r.tools.Writer.LastManager(ctx, action); err == nil {
+	if manager, err := r.writer().LastManager(ctx, action); err == nil {
 		r.memory.flapping.SetManager(action, manager)
 	}
 	for _, flapping := range r.memory.flapping.Children(r.tools.Now()) {

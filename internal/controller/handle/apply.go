@@ -60,7 +60,7 @@ func (r *run) newWrite(resource object.Resource, desired *object.Object) record.
 // already has it: a POST costs the API server less than an apply, and fails if another owner
 // has the name.
 func (r *run) createOrApply(ctx context.Context, resource object.Resource, desired *object.Object) (*object.Object, error) {
-	writer, manager := r.tools.Writer, r.program.Manager
+	writer, manager := r.writer(), r.program.Manager
 	known, watched := r.watchedObject(resource, desired)
 	if !watched || !r.isOwned(desired) || known != nil && r.isOwned(known) {
 		return writer.Apply(ctx, resource, desired, manager)
@@ -80,7 +80,7 @@ func (r *run) createOrApply(ctx context.Context, resource object.Resource, desir
 // owner reference. Without this check, deleting the handled object would delete objects of
 // others.
 func (r *run) checkOwnership(ctx context.Context, resource object.Resource, desired *object.Object) error {
-	existing, err := r.tools.Writer.Ownership(ctx, resource, desired.Namespace(), desired.Name())
+	existing, err := r.writer().Ownership(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil {
 		return fmt.Errorf("it already exists; read its owner: %w", err)
 	}

@@ -71,7 +71,7 @@ func (r *run) readTargets(ctx context.Context, p permission, d hook.Deletion, na
 	if d.Name == "" {
 		return r.listTargets(ctx, p, d, namespace)
 	}
-	o, err := r.tools.Writer.Get(ctx, p.Resource, namespace, d.Name)
+	o, err := r.writer().Get(ctx, p.Resource, namespace, d.Name)
 	switch {
 	case apply.NotFound(err):
 		return nil, nil
@@ -95,7 +95,7 @@ func (r *run) listTargets(ctx context.Context, p permission, d hook.Deletion, na
 		if p.Labels != "" {
 			selector += "," + p.Labels
 		}
-		found, err := r.tools.Writer.List(ctx, p.Resource, namespace, selector)
+		found, err := r.writer().List(ctx, p.Resource, namespace, selector)
 		if err != nil {
 			return nil, fmt.Errorf("list %s with %s before deleting them: %w", p.Resource, selector, err)
 		}
@@ -148,7 +148,7 @@ func (r *run) delete(ctx context.Context, t target) error {
 		return r.evict(ctx, t)
 	}
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.Delete(ctx, t.resource, t.object)
+	stored, err := r.writer().Delete(ctx, t.resource, t.object)
 	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
 	switch {
 	case apply.Conflict(err):
@@ -166,7 +166,7 @@ func (r *run) delete(ctx context.Context, t target) error {
 
 func (r *run) evict(ctx context.Context, t target) error {
 	began := r.Record.Now()
-	err := r.tools.Writer.Evict(ctx, t.resource, t.object)
+	err := r.writer().Evict(ctx, t.resource, t.object)
 	r.Record.Wrote(began, record.Write{Verb: record.Evict, Resource: t.resource, Ref: t.object.Ref(), Err: err})
 	switch {
 	case apply.TooManyRequests(err):

@@ -35,7 +35,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		return false
 	}
 	for range controller.MaxConflicts {
-		existing, err := c.tools.Writer.Get(ctx, c.program.Resource, o.Namespace(), o.Name())
+		existing, err := c.writerFor(o.Namespace()).Get(ctx, c.program.Resource, o.Namespace(), o.Name())
 		if err != nil || existing.UID() != o.UID() {
 			return false
 		}
@@ -44,7 +44,7 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		}
 		body, err := json.Marshal(c.program.finalizerRemoval(existing))
 		if err == nil {
-			_, err = c.tools.Writer.Patch(ctx, c.program.Resource, existing, body)
+			_, err = c.writerFor(o.Namespace()).Patch(ctx, c.program.Resource, existing, body)
 		}
 		if err == nil {
 			return true
@@ -73,9 +73,14 @@ func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
 func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
-	n.Owned = c.program.ownedGroups(c.ownedBy(o))
 	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
-	response, err := c.invoke(ctx, r.Record, n, h)
+	r.owned = c.ownedBy(o)
+	n.Owned = c.program.ownedGroups(r.owned)
+	var response *hook.HandlerResponse
+	err := r.checkReads(ctx)
+	if err == nil {
+		response, err = c.invoke(ctx, r.Record, n, h)
+	}
 	if err == nil {
 		err = r.applyResponse(ctx, &pendingResponse{response: response})
 	}

@@ -122,6 +122,9 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 
 // dryRun takes the steps of a run, except those that write.
 func (r *run) dryRun(ctx context.Context, into *DryRunResult, makeCalls bool) error {
+	if err := r.checkReads(ctx); err != nil {
+		return err
+	}
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
 	}

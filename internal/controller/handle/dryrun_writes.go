@@ -66,7 +66,7 @@ func (r *run) dryRunApply(ctx context.Context, a hook.AppliedObject) (plan.Actio
 	if err != nil {
 		return plan.Action{}, err
 	}
-	before, err := r.tools.Writer.Get(ctx, resource, desired.Namespace(), desired.Name())
+	before, err := r.writer().Get(ctx, resource, desired.Namespace(), desired.Name())
 	if err != nil && !apply.NotFound(err) {
 		return plan.Action{}, fmt.Errorf("read %s before applying it: %w", desired.Ref(), err)
 	}

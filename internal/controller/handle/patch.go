@@ -81,9 +81,9 @@ const statusPart = "status"
 // sendPatch sends a patch of the object, or of a part of it. With checkVersion, the write fails
 // if another client has written the object.
 func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, checkVersion bool) error {
-	send, what := r.tools.Writer.Patch, "patch"
+	send, what := r.writer().Patch, "patch"
 	if part == statusPart {
-		send, what = r.tools.Writer.PatchStatus, "store the status of"
+		send, what = r.writer().PatchStatus, "store the status of"
 	}
 	body, err := json.Marshal(object.CombinePatches(patch, map[string]any{"metadata": precondition(r.Stored, checkVersion)}))
 	if err != nil {

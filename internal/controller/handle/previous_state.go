@@ -57,7 +57,7 @@ func (r *run) listRevisions(ctx context.Context) error {
 		return nil
 	}
 	selector := fmt.Sprintf("%s=%s,%s=%s", objectLabel, r.Stored.UID(), annotationLabel, r.program.annotationName())
-	found, err := r.tools.Writer.List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.Stored), selector)
+	found, err := r.writer().List(ctx, plan.ControllerRevisions, r.program.revisionNamespace(r.Stored), selector)
 	if err != nil {
 		return fmt.Errorf("list the revisions of %s: %w", r.Stored.Ref(), err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -58,6 +59,9 @@ type Program struct {
 	Manager string
 	// Namespace has the revisions of cluster-scoped objects.
 	Namespace string
+	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
+	// own rights.
+	Account identity.Account
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
 }
@@ -133,8 +137,10 @@ type Daemon func(ctx context.Context, n *hook.HandlerRequest, existing *Live) er
 
 // Tools are the dependencies of a controller.
 type Tools struct {
-	Store    *cache.Cache
-	Writer   *apply.Writer
+	Store  *cache.Cache
+	Writer *apply.Writer
+	// Access reviews what Accounts may read; not used without an Account.
+	Access   *identity.Reviewer
 	Observer Observer
 	// Unrecorded means that no history is kept: the Observer gets only the cause, the duration
 	// and the outcome of runs.

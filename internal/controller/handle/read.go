@@ -9,7 +9,11 @@ import (
 )
 
 // reader lists objects for handlers, limited to what the program declares.
-type reader struct{ controller *Controller }
+type reader struct {
+	controller *Controller
+	// namespace is that of the handled object.
+	namespace string
+}
 
 // List calls the API server: rare reads are not worth a watch.
 func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector string) (hook.Group, error) {
@@ -22,7 +26,7 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		if !matchesKind(resource, apiVersion, kind) {
 			continue
 		}
-		found, err := r.controller.tools.Writer.List(ctx, resource, namespace, selector)
+		found, err := r.controller.writerFor(r.namespace).List(ctx, resource, namespace, selector)
 		if err != nil {
 			return group, fmt.Errorf("list %s: %w", resource, err)
 		}

@@ -88,6 +88,9 @@ func (r *run) reconcileObject(ctx context.Context) error {
 
 // prepare takes the steps before the calls.
 func (r *run) prepare(ctx context.Context) error {
+	if err := r.checkReads(ctx); err != nil {
+		return err
+	}
 	if err := r.setFinalizer(ctx); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (r *run) withPendingResponses(o *object.Object) *object.Object {
 // newRequest returns a request with only the object.
 func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
-		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c},
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c, o.Namespace()},
 	}
 }
 

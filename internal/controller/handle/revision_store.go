@@ -92,7 +92,7 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 		return errTooLarge
 	}
 	began := r.Record.Now()
-	stored, err := r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
+	stored, err := r.writer().Create(ctx, plan.ControllerRevisions, revision)
 	if apply.AlreadyExists(err) {
 		stored, err = r.reuseRevision(ctx, revision, seen)
 	}
@@ -107,7 +107,7 @@ func (r *run) storeRevision(ctx context.Context, seen string, part map[string]an
 // reuseRevision uses an existing revision of the same name, which a record that was never
 // written left behind. It deletes an invalid one.
 func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen string) (*object.Object, error) {
-	existing, err := r.tools.Writer.Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
+	existing, err := r.writer().Get(ctx, plan.ControllerRevisions, revision.Namespace(), revision.Name())
 	if err != nil && !apply.NotFound(err) {
 		return nil, err
 	}
@@ -116,11 +116,11 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() && existing.Labels().Get(annotationLabel) == r.program.annotationName() {
 			return existing, nil
 		}
-		if _, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, existing); err != nil {
+		if _, err := r.writer().Delete(ctx, plan.ControllerRevisions, existing); err != nil {
 			return nil, err
 		}
 	}
-	return r.tools.Writer.Create(ctx, plan.ControllerRevisions, revision)
+	return r.writer().Create(ctx, plan.ControllerRevisions, revision)
 }
 
 // pruneRevisions deletes the revisions that no entry names any more. A failed deletion is
@@ -141,7 +141,7 @@ func (r *run) pruneRevisions(ctx context.Context) {
 			return false
 		}
 		began := r.Record.Now()
-		_, err := r.tools.Writer.Delete(ctx, plan.ControllerRevisions, revision)
+		_, err := r.writer().Delete(ctx, plan.ControllerRevisions, revision)
 		r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
 			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))

@@ -44,7 +44,9 @@ func (w *Webhooks) Reviewed(o admission.ReviewRecord) {
 }
 
 // EventAt records an event on an object that a review names.
-func (w *Webhooks) EventAt(event hook.ObjectEvent) { w.options.Observer.EventAt(event) }
+func (w *Webhooks) EventAt(user string, event hook.ObjectEvent) {
+	w.options.Observer.EventAt(user, event)
+}
 
 // controllerOf returns the controller of a program. The caller holds the lock.
 func (w *Webhooks) controllerOf(program string) (key queue.Key, known bool) {

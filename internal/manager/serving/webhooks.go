@@ -56,7 +56,7 @@ type ReviewObserver interface {
 	// block.
 	Reviewed(o admission.ReviewRecord, controller queue.Key, exists bool)
 	// EventAt records an event on an object that a review names.
-	EventAt(event hook.ObjectEvent)
+	EventAt(user string, event hook.ObjectEvent)
 }
 
 // Webhooks serves admission webhooks. It starts with the first controller that has webhooks

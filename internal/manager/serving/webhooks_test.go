@@ -21,7 +21,7 @@ import (
 type noObserver struct{}
 
 func (noObserver) Reviewed(admission.ReviewRecord, queue.Key, bool) {}
-func (noObserver) EventAt(hook.ObjectEvent)                         {}
+func (noObserver) EventAt(string, hook.ObjectEvent)                 {}
 
 // denyAllProgram denies all requests.
 func denyAllProgram(name string) *admission.Program {

@@ -1,0 +1,37 @@
+package handle
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+)
+
+// userFor is the user of the ServiceAccount for an object in a namespace; empty for Setpoint itself.
+func (c *Controller) userFor(namespace string) string { return c.program.Account.UserFor(namespace) }
+
+// writerFor writes, and reads from the API server, as the controller's ServiceAccount.
+func (c *Controller) writerFor(namespace string) *apply.Writer {
+	return c.tools.Writer.As(c.userFor(namespace))
+}
+
+func (r *run) writer() *apply.Writer { return r.writerFor(r.Stored.Namespace()) }
+
+// checkReads returns an error unless the ServiceAccount may read the object and what it owns: the caches
+// have what Setpoint itself may read.
+func (r *run) checkReads(ctx context.Context) error {
+	user := r.userFor(r.Stored.Namespace())
+	if user == "" {
+		return nil
+	}
+	if err := r.tools.Access.CheckRead(ctx, user, r.program.Resource, r.Stored.Namespace(), r.Stored.Name()); err != nil {
+		return err
+	}
+	for i, objects := range r.owned {
+		for _, o := range objects {
+			if err := r.tools.Access.CheckRead(ctx, user, r.program.Owns[i], o.Namespace(), o.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

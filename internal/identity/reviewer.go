@@ -1,0 +1,158 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/rest"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const (
+	// AllowedTTL is how long a right counts after it was revoked, at most; DeniedTTL, how long it is
+	// missed after it was granted.
+	AllowedTTL = 30 * time.Second
+	DeniedTTL  = 5 * time.Second
+	// maxDecisions limits the memory for decisions; the least recently used are dropped.
+	maxDecisions = 16384
+)
+
+// Reviewer decides what ServiceAccounts may read, by SubjectAccessReviews. It caches the decisions and is
+// safe for concurrent use.
+type Reviewer struct {
+	client    rest.Interface
+	decisions *cache.LRUExpireCache
+	flights   singleflight.Group
+}
+
+// NewReviewer returns a Reviewer. Its client needs create on subjectaccessreviews, and get on the
+// ServiceAccounts.
+func NewReviewer(client rest.Interface) *Reviewer {
+	return &Reviewer{client: client, decisions: cache.NewLRUExpireCache(maxDecisions)}
+}
+
+// ErrForbidden is wrapped by errors about what a ServiceAccount may not do.
+var ErrForbidden = errors.New("forbidden")
+
+// CheckRead returns an error that wraps ErrForbidden unless a user may read an object: it may list the kind
+// in all namespaces or in that of the object, or get the object. The ServiceAccount of the user has to
+// exist: its role bindings outlive it. The empty user, Setpoint itself, may read what it has read.
+func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.Resource, namespace, name string) error {
+	if user == "" {
+		return nil
+	}
+	if err := r.checkExists(ctx, user); err != nil {
+		return err
+	}
+	// The widest right first: one decision then serves many namespaces.
+	attempts := []question{{user: user, verb: "list", resource: resource}, {user: user, verb: "get", resource: resource, namespace: namespace, name: name}}
+	if namespace != "" {
+		attempts = append(attempts[:1], question{user: user, verb: "list", resource: resource, namespace: namespace}, attempts[1])
+	}
+	for _, one := range attempts {
+		if allowed, err := r.decide(ctx, one, r.review); allowed || err != nil {
+			return err
+		}
+	}
+	in := ""
+	if namespace != "" {
+		in = " in the namespace " + namespace
+	}
+	return forbidden("%s %q%s is %w: the ServiceAccount %s may neither list nor get it", resource.Kind, name, in, ErrForbidden, ofUser(user))
+}
+
+// forbidden returns an error with the reason of events.
+func forbidden(format string, args ...any) error {
+	return failure.WithReason(setpoint.ReasonForbidden, fmt.Errorf(format, args...))
+}
+
+// question is one thing to decide, and a key of the cache.
+type question struct {
+	user, verb      string
+	resource        object.Resource
+	namespace, name string
+}
+
+func (r *Reviewer) checkExists(ctx context.Context, user string) error {
+	account := ofUser(user)
+	exists, err := r.decide(ctx, question{user: user, verb: "exist"}, func(ctx context.Context, _ question) (bool, error) {
+		err := r.client.Get().AbsPath(object.ServiceAccounts.Path(account.Namespace, account.Name)).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read the ServiceAccount %s: %w", account, err)
+		}
+		return true, nil
+	})
+	if err == nil && !exists {
+		return forbidden("%w: the ServiceAccount %s does not exist", ErrForbidden, account)
+	}
+	return err
+}
+
+// decide returns the cached decision, or makes one request for all that wait for it.
+func (r *Reviewer) decide(ctx context.Context, of question, request func(context.Context, question) (bool, error)) (bool, error) {
+	if known, found := r.decisions.Get(of); found {
+		return known == true, nil
+	}
+	decided := r.flights.DoChan(fmt.Sprint(of), func() (any, error) {
+		// Others may wait for the decision when this caller's context ends.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
+		allowed, err := request(limited, of)
+		if err != nil {
+			return false, err
+		}
+		ttl := DeniedTTL
+		if allowed {
+			ttl = AllowedTTL
+		}
+		r.decisions.Add(of, allowed, ttl)
+		return allowed, nil
+	})
+	select {
+	case result := <-decided:
+		return result.Val == true, result.Err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// reviewTimeout limits one request.
+const reviewTimeout = 10 * time.Second
+
+func (r *Reviewer) review(ctx context.Context, of question) (bool, error) {
+	review := authorization.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
+		Spec: authorization.SubjectAccessReviewSpec{
+			User:   of.user,
+			Groups: Groups(of.user),
+			ResourceAttributes: &authorization.ResourceAttributes{
+				Group: of.resource.Group, Version: of.resource.Version, Resource: of.resource.Plural,
+				Verb: of.verb, Namespace: of.namespace, Name: of.name,
+			},
+		},
+	}
+	err := r.client.Post().AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").Body(&review).Do(ctx).Into(&review)
+	if err != nil {
+		return false, fmt.Errorf("review the access of the ServiceAccount %s: %w", ofUser(of.user), err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// Groups returns the groups that the API server adds to the user of a ServiceAccount.
+func Groups(user string) []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + ofUser(user).Namespace, "system:authenticated"}
+}
