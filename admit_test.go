@@ -262,11 +262,11 @@ func TestPermissionsOfReviews(t *testing.T) {
 		want, never []string
 	}{
 		"by a Service": {Options{Namespace: "home"}, []string{
-			"kind: ServiceAccount", "- mutatingwebhookconfigurations", "- validatingwebhookconfigurations",
-			"resourceNames:\n  - guard-admission\n", "kind: Role\n", "- things.example.com", "- events",
-		}, []string{"- pods", "- things\n"}},
-		"by another Service": {Options{Namespace: "home", Admission: Admission{Service: "web"}}, []string{"- web-admission"}, []string{"guard-admission"}},
-		"by a URL":           {Options{Namespace: "home", Admission: Admission{URL: "https://x"}}, []string{"- leases"}, []string{"- secrets"}},
+			"kind: ServiceAccount", "[mutatingwebhookconfigurations, validatingwebhookconfigurations]",
+			"resourceNames: [guard-admission]", "kind: Role\n", "things.example.com]", "[events]",
+		}, []string{"pods", "[things]"}},
+		"by another Service": {Options{Namespace: "home", Admission: Admission{Service: "web"}}, []string{"[web-admission]"}, []string{"guard-admission"}},
+		"by a URL":           {Options{Namespace: "home", Admission: Admission{URL: "https://x"}}, []string{"[leases]"}, []string{"[secrets]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := app.RBAC(t.Context(), "me", c.o)

@@ -87,6 +87,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},
 	{"go.opentelemetry.io", []string{"internal/manager"}},
+	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac"}},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/dev/...", "internal/cli", "controlplane/..."}},

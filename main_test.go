@@ -98,30 +98,12 @@ metadata:
   name: app
   namespace: a
 rules:
-- apiGroups:
-  - ""
-  resources:
-  - configmaps
-  verbs:
-  - get
-  - list
-  - watch
-  - patch
-- apiGroups:
-  - ""
-  resources:
-  - events
-  verbs:
-  - create
-  - patch
-- apiGroups:
-  - ""
-  resources:
-  - pods
-  verbs:
-  - get
-  - list
-  - watch
+  # app/configmap: handled objects
+  - {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, patch]}
+  # app/configmap: events
+  - {apiGroups: [""], resources: [events], verbs: [create, patch]}
+  # app/configmap: writes of handlers; app/pod: handled objects
+  - {apiGroups: [""], resources: [pods], verbs: [get, list, watch, delete]}
 `
 	if !strings.Contains(string(text), want) {
 		t.Errorf("got\n%s\nwant in it\n%s", text, want)

@@ -49,13 +49,17 @@ func addRules(grants []rbac.NamespaceRules, namespace string, rules []rbacv1.Pol
 	if len(rules) == 0 {
 		return grants
 	}
+	var declared []rbac.Rule
+	for _, rule := range rules {
+		declared = append(declared, rbac.Rule{PolicyRule: rule, Comment: "declared by the program"})
+	}
 	for i := range grants {
 		if grants[i].Namespace == namespace {
-			grants[i].Rules = append(slices.Clip(grants[i].Rules), rules...)
+			grants[i].Rules = append(slices.Clip(grants[i].Rules), declared...)
 			return grants
 		}
 	}
-	grants = append(grants, rbac.NamespaceRules{Namespace: namespace, Rules: rules})
+	grants = append(grants, rbac.NamespaceRules{Namespace: namespace, Rules: declared})
 	slices.SortStableFunc(grants, func(a, b rbac.NamespaceRules) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return grants
 }

@@ -13,7 +13,7 @@ import (
 // rbac says where it was not.
 func TestPermissionsBeyondDeclarations(t *testing.T) {
 	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
-	const bind = "- apiGroups:\n  - rbac.authorization.k8s.io\n  resourceNames:\n  - view\n  - edit\n  resources:\n  - clusterroles\n  verbs:\n  - bind\n"
+	const bind = "  # declared by the program\n  - {apiGroups: [rbac.authorization.k8s.io], resourceNames: [view, edit], resources: [clusterroles], verbs: [bind]}\n"
 	const caveat = `# name them with app.Binds("ClusterRole", "view")`
 	for name, c := range map[string]struct {
 		owns        any
@@ -21,16 +21,16 @@ func TestPermissionsBeyondDeclarations(t *testing.T) {
 		namespaces  []string
 		want, never string
 	}{
-		"nothing said":   {&rbacv1.RoleBinding{}, func(*App) {}, nil, caveat, "- bind\n"},
-		"no bindings":    {&corev1.Secret{}, func(*App) {}, nil, "- secrets\n", "# "},
+		"nothing said":   {&rbacv1.RoleBinding{}, func(*App) {}, nil, caveat, "verbs: [bind]"},
+		"no bindings":    {&corev1.Secret{}, func(*App) {}, nil, "resources: [secrets]", "app."},
 		"roles":          {&rbacv1.Role{}, func(*App) {}, nil, "# add them with app.Requires.", "app.Binds"},
-		"rules of roles": {&rbacv1.Role{}, func(a *App) { a.Requires(secrets) }, nil, "- secrets\n  verbs:\n  - get\n", "# "},
+		"rules of roles": {&rbacv1.Role{}, func(a *App) { a.Requires(secrets) }, nil, "resources: [secrets], verbs: [get]", "app."},
 		"bound": {&rbacv1.RoleBinding{}, func(a *App) { a.Binds("ClusterRole", "view", "edit") }, nil,
-			"kind: ClusterRole\n*" + bind, "# "},
+			"kind: ClusterRole\n*" + bind, "app."},
 		"bound in a namespace": {&rbacv1.RoleBinding{}, func(a *App) { a.Binds("ClusterRole", "view", "edit") }, []string{"a"},
-			"namespace: a\nrules:\n*" + bind, "# "},
+			"namespace: a\nrules:\n*" + bind, "app."},
 		"bound everywhere": {&rbacv1.ClusterRoleBinding{}, func(a *App) { a.Binds("ClusterRole", "view", "edit") }, []string{"a"},
-			"kind: ClusterRole\n*" + bind + "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding", "# "},
+			"kind: ClusterRole\n*" + bind + "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding", "app."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := New("app")

@@ -86,7 +86,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 		text = slices.Concat(text, []byte("---\n"), empty)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
-	roles, err := rbac.Manifests(a.name, subject, a.addRequired(required.RulesByNamespace(), o.Namespaces))
+	roles, err := rbac.YAML(rbac.Roles(a.name, subject, a.addRequired(required.RulesByNamespace(), o.Namespaces)))
 	if len(roles) > 0 {
 		text = slices.Concat(text, []byte("---\n"), roles)
 	}

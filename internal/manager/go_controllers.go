@@ -97,7 +97,7 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 		compiled.Release = func() {}
 	}
 	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
-		err = cs.manager.checkAccess(ctx, key.Name, object.Resource{}, compiled)
+		err = cs.manager.checkAccess(ctx, object.Resource{}, compiled)
 	}
 	if err != nil {
 		compiled.Release()

@@ -308,12 +308,7 @@ kind: ClusterRole
 metadata:
   name: setpoint-grant-keeper
 rules:
-- apiGroups:
-  - example.org
-  resources:
-  - shops
-  verbs:
-  - list
+  - {apiGroups: [example.org], resources: [shops], verbs: [list]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -324,9 +319,7 @@ roleRef:
   kind: ClusterRole
   name: setpoint-grant-keeper
 subjects:
-- kind: ServiceAccount
-  name: keeper
-  namespace: shops`
+  - {kind: ServiceAccount, name: keeper, namespace: shops}`
 	eventually(t, "the missing access", func() bool { return readyz(m) == want })
 	if got := m.controllers.gauges(); got["keeper"].Ready {
 		t.Error(got)

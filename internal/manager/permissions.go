@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
@@ -45,6 +46,6 @@ func InspectSecret(o Options) *corev1.Secret {
 
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
 // one.
-func (m *Manager) checkAccess(ctx context.Context, controller string, kind object.Resource, compiled *compile.Compiled) error {
-	return rbac.Check(ctx, m.client, controller, m.options.process().ForController(kind, compiled))
+func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
+	return m.options.process().Check(ctx, m.client, kind, compiled, types.NamespacedName{})
 }

@@ -77,7 +77,7 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return cs.manager.checkAccess(ctx, key.Name, kind.Resource, compiled)
+	return cs.manager.checkAccess(ctx, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.

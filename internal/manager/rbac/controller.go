@@ -3,6 +3,8 @@ package rbac
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -12,51 +14,58 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// ForController returns the permissions without which a controller cannot run. One that
-// finalizes sets a finalizer on its own object, of this kind, if it has one.
-func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permissions {
+// ForController returns the permissions without which a controller cannot run, those of its
+// process and those of its identity. One that finalizes sets a finalizer on its own object, of
+// this kind, if it has one.
+func (o *Process) ForController(kind object.Resource, c *compile.Compiled, identity types.NamespacedName) Permissions {
 	var all Permissions
 	finalized := c.Finalizes() && kind != (object.Resource{})
-	if finalized {
-		all = on(kind, "patch")
-	}
 	for i := range c.Programs {
 		p := &c.Programs[i]
 		all = append(all, programPermissions(p).in(p.Namespace)...)
 		if finalized {
-			all = append(all, on(p.Parent, "patch")...)
+			all = append(all, on(p.Parent, "patch").to("finalizer")...)
 		}
 	}
 	for i := range c.Handlers {
 		all = append(all, handlerPermissions(&c.Handlers[i])...)
 	}
-	if c.Admission != nil {
-		all = append(all, ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret), register.Permissions(o.Namespace)))...)
+	all = append(o.processPermissions(c), all.split(identity)...)
+	if finalized {
+		all = append(on(kind, "patch").to("finalizer"), all...)
 	}
-	return all.unique()
+	return all.by(c.Name()).unique()
+}
+
+// processPermissions returns those that a process needs for a controller, whatever its identity.
+func (o *Process) processPermissions(c *compile.Compiled) Permissions {
+	if c.Admission == nil {
+		return nil
+	}
+	return ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret), register.Permissions(o.Namespace))).to("webhooks")
 }
 
 // programPermissions returns the permissions of one program. Children need update with every
 // strategy: to adopt, release and label them.
 func programPermissions(p *compose.Program) Permissions {
-	all := on(p.Parent, "get", "list", "watch")
+	all := on(p.Parent, "get", "list", "watch").to("parents")
 	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
-		all = append(all, on(p.Parent, "update")...)
+		all = append(all, on(p.Parent, "update").to("parents")...)
 	}
 	if p.Parent.Status {
-		all = append(all, onPart(p.Parent, "status", "update")...)
+		all = append(all, onPart(p.Parent, "status", "update").to("status of parents")...)
 	}
 	for _, rule := range p.Children {
-		all = append(all, on(rule.Resource, "get", "list", "watch", "create", "update", "delete")...)
+		all = append(all, on(rule.Resource, "get", "list", "watch", "create", "update", "delete").to("children")...)
 		if rule.Strategy == plan.ServerSide {
-			all = append(all, on(rule.Resource, "patch")...)
+			all = append(all, on(rule.Resource, "patch").to("children")...)
 		}
 	}
 	if p.Children.Rolling() {
-		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete")...)
+		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete").to("rolling updates")...)
 	}
 	for _, resource := range p.Reads {
-		all = append(all, on(resource, "get", "list", "watch")...)
+		all = append(all, on(resource, "get", "list", "watch").to("related objects")...)
 	}
 	return all
 }
@@ -74,32 +83,32 @@ func handlerPermissions(p *handle.Program) Permissions {
 	namespaces := handlerNamespaces(p)
 	all := handledObjectPermissions(p).in(namespaces...)
 	for _, read := range p.Reads {
-		all = append(all, on(read, "list").in(namespaces...)...)
+		all = append(all, on(read, "list").in(namespaces...).to("reads of handlers")...)
 	}
 	for _, w := range p.Writes {
-		all = append(all, writePermissions(w).in(w.Namespace)...)
+		all = append(all, writePermissions(w).in(w.Namespace).to("writes of handlers")...)
 	}
 	if p.KeepsPreviousState() {
 		if !p.Resource.Namespaced {
 			namespaces = []string{p.Namespace}
 		}
-		all = append(all, on(plan.ControllerRevisions, "get", "list", "create", "delete").in(namespaces...)...)
+		all = append(all, on(plan.ControllerRevisions, "get", "list", "create", "delete").in(namespaces...).to("previous states")...)
 	}
 	return all
 }
 
 // handledObjectPermissions returns the permissions for handled objects and their children.
 func handledObjectPermissions(p *handle.Program) Permissions {
-	all := on(p.Resource, "get", "list", "watch")
+	all := on(p.Resource, "get", "list", "watch").to("handled objects")
 	if len(p.Handlers) == 0 {
 		return all // The objects are only watched.
 	}
-	all = append(all, on(p.Resource, "patch")...)
+	all = append(all, on(p.Resource, "patch").to("handled objects")...)
 	if p.Resource.Status {
-		all = append(all, onPart(p.Resource, "status", "patch")...)
+		all = append(all, onPart(p.Resource, "status", "patch").to("status of handled objects")...)
 	}
 	for _, owned := range p.Owns {
-		all = append(all, on(owned, "get", "list", "watch", "create", "patch", "delete")...)
+		all = append(all, on(owned, "get", "list", "watch", "create", "patch", "delete").to("owned objects")...)
 	}
 	return all
 }
@@ -120,59 +129,6 @@ func writePermissions(w handle.WritePermission) Permissions {
 	}
 	if evicts {
 		all = append(all, onPart(w.Resource, "eviction", "create")...)
-	}
-	return all
-}
-
-// optionalPermissions returns permissions without which a controller runs all the same: for
-// events, owner references, CRDs, and the owner of webhook configurations.
-func (o *Process) optionalPermissions(c *compile.Compiled) Permissions {
-	all := append(eventPermissions(c), ownerReferencePermissions(c)...)
-	if c.Admission != nil && o.PodNamespace != "" {
-		all = append(all, on(object.Namespaces, "get").named(o.PodNamespace)...)
-	}
-	managed, written, read := c.Resources()
-	for _, resource := range slices.Concat(c.AdmissionKinds, managed, written, read) {
-		if resource.Custom {
-			all = append(all, crdPermissions(resource)...)
-		}
-	}
-	return all
-}
-
-// ownerReferencePermissions returns the permissions for owner references with
-// blockOwnerDeletion. They are needed only with the admission plugin
-// OwnerReferencesPermissionEnforcement, so no controller is refused without them.
-func ownerReferencePermissions(c *compile.Compiled) Permissions {
-	var all Permissions
-	for i := range c.Programs {
-		if p := &c.Programs[i]; len(p.Children) > 0 {
-			all = append(all, onPart(p.Parent, "finalizers", "update").in(p.Namespace)...)
-		}
-	}
-	for i := range c.Handlers {
-		p := &c.Handlers[i]
-		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w handle.WritePermission) bool { return w.Apply }) {
-			all = append(all, onPart(p.Resource, "finalizers", "update").in(handlerNamespaces(p)...)...)
-		}
-	}
-	return all
-}
-
-// eventPermissions returns the permissions for events on the objects of a controller.
-func eventPermissions(c *compile.Compiled) Permissions {
-	var all Permissions
-	if c.Admission != nil {
-		// A review may record events on any object.
-		all = on(object.Events, "create", "patch")
-	}
-	for i := range c.Programs {
-		all = append(all, eventsOn(c.Programs[i].Parent, c.Programs[i].Namespace)...)
-	}
-	for i := range c.Handlers {
-		if p := &c.Handlers[i]; len(p.Handlers) > 0 {
-			all = append(all, eventsOn(p.Resource, handlerNamespaces(p)...)...)
-		}
 	}
 	return all
 }

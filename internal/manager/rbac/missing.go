@@ -1,85 +1,96 @@
 package rbac
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// missingError names missing permissions in its first line. The roles that grant them follow,
-// so that all but the first line can be piped to kubectl.
-func missingError(controller, user string, missing Permissions) error {
-	as := ""
-	if user != "" {
-		as = " as " + user
+// maxManifest limits the roles in a message: a user has to read it, and a condition has 32 KiB.
+const maxManifest = 8 << 10
+
+// refused is a controller without some of its permissions.
+type refused struct {
+	controller string
+	// command prints all roles of the controller.
+	command string
+	// user is Setpoint's own; "" if unknown.
+	user     string
+	identity types.NamespacedName
+}
+
+// err names missing permissions in its first line. The roles that grant them follow, so that
+// all but the first line can be piped to kubectl.
+func (l *refused) err(missing Permissions) error {
+	var who []string
+	if own := missing.Of(Own); len(own) > 0 {
+		as := ""
+		if l.user != "" {
+			as = " as " + l.user
+		}
+		who = append(who, "Setpoint"+as+" may not "+summary(own))
 	}
-	roles, err := Manifests("setpoint-grant-"+controller, subjectOf(user), missing.RulesByNamespace())
+	if others := missing.Of(Identity); len(others) > 0 {
+		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.identity, summary(others)))
+	}
+	text, err := l.roles(missing)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("Setpoint%s may not %s; the controller starts when this is granted\n"+
-		"# To grant it: kubectl apply -f -\n%s", as, summary(missing), bytes.TrimSpace(roles))
+	command := "kubectl apply -f -"
+	if len(text) > maxManifest {
+		command, text = l.command+" | kubectl apply -f -", nil
+	}
+	message := fmt.Sprintf("%s; the controller starts when this is granted\n# To grant it: %s\n%s", strings.Join(who, "; "), command, text)
+	return errors.New(strings.TrimSpace(message))
 }
+
+// roles returns the roles that grant what is missing.
+func (l *refused) roles(missing Permissions) ([]byte, error) {
+	_, name, found := strings.Cut(l.controller, "/")
+	if !found {
+		name = l.controller
+	}
+	// The controller and what it needs are in the message; comments would repeat them.
+	missing = missing.grants()
+	own := Roles("setpoint-grant-"+name, subjectOf(l.user), missing.Of(Own).RulesByNamespace())
+	others := Roles("setpoint-identity-"+name, subjectOf(accountPrefix+l.identity.Namespace+":"+l.identity.Name), missing.Of(Identity).RulesByNamespace())
+	return YAML(slices.Concat(own, others))
+}
+
+// maxSummary is the number of resources that the first line names.
+const maxSummary = 50
 
 // summary lists the verbs by resource.
 func summary(missing Permissions) string {
-	verbsOf := map[string][]string{}
+	targets := map[string]Permissions{}
 	for _, n := range missing {
-		verbsOf[n.target()] = append(verbsOf[n.target()], n.verb)
+		targets[n.target()] = append(targets[n.target()], n)
 	}
 	var parts []string
-	for target, verbs := range verbsOf {
-		parts = append(parts, strings.Join(sortVerbs(verbs), ", ")+" "+target)
+	for target, all := range targets {
+		parts = append(parts, strings.Join(all.verbs(), ", ")+" "+target)
 	}
-	return strings.Join(slices.Sorted(slices.Values(parts)), "; ")
+	slices.Sort(parts)
+	if more := len(parts) - maxSummary; more > 0 {
+		parts = append(parts[:maxSummary], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
 }
+
+// accountPrefix is how the API server names the users of ServiceAccounts.
+const accountPrefix = "system:serviceaccount:"
 
 // subjectOf returns the subject of a role binding, with a placeholder for an unknown user.
 func subjectOf(user string) rbac.Subject {
-	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+	if account, ok := strings.CutPrefix(user, accountPrefix); ok {
 		namespace, name, _ := strings.Cut(account, ":")
 		return rbac.Subject{Kind: rbac.ServiceAccountKind, Name: name, Namespace: namespace}
 	}
 	return rbac.Subject{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: cmp.Or(user, "USER")}
-}
-
-// Manifests returns roles and their bindings as YAML documents: a Role in each namespace, a
-// ClusterRole for all namespaces.
-func Manifests(name string, subject rbac.Subject, namespaceRules []NamespaceRules) ([]byte, error) {
-	var texts [][]byte
-	for _, namespaceRule := range namespaceRules {
-		for _, manifest := range roleManifests(name, subject, namespaceRule) {
-			text, err := yaml.Marshal(manifest)
-			if err != nil {
-				return nil, err
-			}
-			texts = append(texts, text)
-		}
-	}
-	return bytes.Join(texts, []byte("---\n")), nil
-}
-
-func roleManifests(name string, subject rbac.Subject, namespaceRule NamespaceRules) []any {
-	role, binding := "Role", "RoleBinding"
-	if namespaceRule.Namespace == "" {
-		role, binding = "ClusterRole", "ClusterRoleBinding"
-	}
-	typed := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbac.SchemeGroupVersion.String(), Kind: kind}
-	}
-	meta := metav1.ObjectMeta{Name: name, Namespace: namespaceRule.Namespace}
-	// Roles and ClusterRoles have the same fields.
-	return []any{
-		rbac.Role{TypeMeta: typed(role), ObjectMeta: meta, Rules: namespaceRule.Rules},
-		rbac.RoleBinding{
-			TypeMeta: typed(binding), ObjectMeta: meta, Subjects: []rbac.Subject{subject},
-			RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: role, Name: name},
-		},
-	}
 }

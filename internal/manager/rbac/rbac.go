@@ -1,7 +1,8 @@
 // Package rbac knows which permissions controllers and their process need. It asks the API
 // server which of them are missing, and writes the roles that grant them.
 //
-// Package manager calls it before a controller starts, and the SDK for the command rbac.
+// Package manager calls it before a controller starts, the command line for `setpoint rbac`,
+// and the SDK for the command rbac.
 package rbac
 
 import (
@@ -29,6 +30,17 @@ type Process struct {
 	CRDs []crds.Manifest
 }
 
+// Account is whose permission it is.
+type Account int
+
+// The accounts. Without an identity a controller needs everything as Own.
+const (
+	// Own is the ServiceAccount of the process.
+	Own Account = iota
+	// Identity is the ServiceAccount that a controller acts as (compile.Identity).
+	Identity
+)
+
 // permission is one verb on one resource.
 type permission struct {
 	resource    object.Resource
@@ -36,6 +48,18 @@ type permission struct {
 	verb        string
 	// namespace is empty for all namespaces, name for all objects.
 	namespace, name string
+	account         Account
+	// use is what the permission is needed for, to explain it.
+	use use
+}
+
+// use is a controller, and what it needs a permission for.
+type use struct{ controller, purpose string }
+
+// grant is what has to be granted for a permission.
+func (n permission) grant() permission {
+	n.use = use{}
+	return n
 }
 
 func (n permission) String() string { return n.verb + " " + n.target() }
@@ -94,11 +118,48 @@ func (p Permissions) named(name string) Permissions {
 	return p
 }
 
+// to says what permissions are needed for, unless that is known.
+func (p Permissions) to(purpose string) Permissions {
+	for i := range p {
+		if p[i].use.purpose == "" {
+			p[i].use.purpose = purpose
+		}
+	}
+	return p
+}
+
+// by says which controller needs permissions.
+func (p Permissions) by(controller string) Permissions {
+	for i := range p {
+		p[i].use.controller = controller
+	}
+	return p
+}
+
+// Of returns the permissions of one account.
+func (p Permissions) Of(account Account) Permissions {
+	return slices.DeleteFunc(slices.Clone(p), func(n permission) bool { return n.account != account })
+}
+
+// grants returns what has to be granted, without duplicates.
+func (p Permissions) grants() Permissions {
+	some, seen := Permissions{}, map[permission]bool{}
+	for _, n := range p {
+		if n = n.grant(); !seen[n] {
+			seen[n] = true
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
 // unique removes duplicates.
 func (p Permissions) unique() Permissions {
 	var some Permissions
+	seen := map[permission]bool{}
 	for _, n := range p {
-		if !slices.Contains(some, n) {
+		if !seen[n] {
+			seen[n] = true
 			some = append(some, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -18,7 +19,14 @@ import (
 // cluster-scoped resources if Namespace is empty.
 type NamespaceRules struct {
 	Namespace string
-	Rules     []rbac.PolicyRule
+	Rules     []Rule
+}
+
+// Rule is a rule of a role, and what it is for: "teams: children; shops: parents".
+type Rule struct {
+	rbac.PolicyRule
+
+	Comment string
 }
 
 // Required returns the permissions that a Go program needs to run these controllers. It omits
@@ -26,19 +34,20 @@ type NamespaceRules struct {
 // customize hook that are not among the Reads.
 func (o *Process) Required(all []*compile.Compiled) Permissions {
 	var required Permissions
+	var none types.NamespacedName
 	for _, c := range all {
-		required = append(append(required, o.ForController(object.Resource{}, c)...), o.optionalPermissions(c)...)
+		required = append(append(required, o.ForController(object.Resource{}, c, none)...), o.Optional(c, none)...)
 	}
 	for _, name := range crds.Names(o.CRDs) {
-		required = append(required, on(crds.Resource, "get", "list", "watch", "create", "patch").named(name)...)
+		required = append(required, on(crds.Resource, "get", "list", "watch", "create", "patch").named(name).to("CRDs")...)
 	}
 	if o.InspectSecret != "" {
 		// Without create, which could not be limited to one name.
-		required = append(required, on(object.Secrets, "get", "update").in(o.Namespace).named(o.InspectSecret)...)
+		required = append(required, on(object.Secrets, "get", "update").in(o.Namespace).named(o.InspectSecret).to("token of the inspect endpoint")...)
 	}
 	if e := o.LeaderElection; e.Enabled {
-		required = append(required, on(object.Leases, "create").in(e.Namespace)...)
-		required = append(required, on(object.Leases, "get", "update").in(e.Namespace).named(e.Name)...)
+		required = append(required, on(object.Leases, "create").in(e.Namespace).to("leader election")...)
+		required = append(required, on(object.Leases, "get", "update").in(e.Namespace).named(e.Name).to("leader election")...)
 	}
 	return required.unique()
 }
@@ -57,28 +66,32 @@ func crdPermissions(resource object.Resource) Permissions {
 	return on(crds.Resource, "get", "list", "watch").named(crds.NameOf(resource))
 }
 
-// RulesByNamespace groups permissions by namespace, sorted.
+// RulesByNamespace groups permissions by namespace, sorted. It ignores whose they are.
 func (p Permissions) RulesByNamespace() []NamespaceRules {
-	everywhere := slices.DeleteFunc(slices.Clone(p), func(n permission) bool { return n.namespace != "" })
-	byNamespace := map[string]Permissions{"": everywhere}
+	everywhere := map[permission]bool{}
+	byNamespace := map[string]Permissions{}
+	for _, n := range p {
+		if n.namespace == "" {
+			everywhere[n.grant()] = true
+			byNamespace[""] = append(byNamespace[""], n)
+		}
+	}
 	for _, n := range p {
 		// Omit what is allowed in all namespaces.
-		spread := n
+		spread := n.grant()
 		spread.namespace = ""
-		if n.namespace != "" && !slices.Contains(everywhere, spread) {
+		if n.namespace != "" && !everywhere[spread] {
 			byNamespace[n.namespace] = append(byNamespace[n.namespace], n)
 		}
 	}
 	var all []NamespaceRules
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		if rules := policyRules(byNamespace[namespace]); len(rules) > 0 {
-			all = append(all, NamespaceRules{namespace, rules})
-		}
+		all = append(all, NamespaceRules{namespace, policyRules(byNamespace[namespace])})
 	}
 	return all
 }
 
-// ruleKey groups verbs into a PolicyRule.
+// ruleKey groups permissions into a rule.
 type ruleKey struct {
 	group, resource string
 	// names are resource names, one per line; "" for all.
@@ -86,22 +99,52 @@ type ruleKey struct {
 }
 
 // policyRules returns the fewest equivalent rules, sorted. It ignores namespaces.
-func policyRules(required Permissions) []rbac.PolicyRule {
-	verbsOf := map[ruleKey][]string{}
+func policyRules(required Permissions) []Rule {
+	grouped := map[ruleKey]Permissions{}
 	for _, n := range required {
 		one := ruleKey{group: n.resource.Group, resource: n.resource.Plural, names: resourceNames(n, required)}
 		if n.subresource != "" {
 			one.resource += "/" + n.subresource
 		}
-		if !slices.Contains(verbsOf[one], n.verb) {
-			verbsOf[one] = append(verbsOf[one], n.verb)
-		}
+		grouped[one] = append(grouped[one], n)
 	}
-	var rules []rbac.PolicyRule
-	for _, one := range slices.SortedFunc(maps.Keys(verbsOf), compareRules) {
-		rules = mergeRule(rules, one, sortVerbs(verbsOf[one]))
+	var rules []Rule
+	merged := map[string]int{}
+	var uses []Permissions
+	for _, one := range slices.SortedFunc(maps.Keys(grouped), compareRules) {
+		verbs := grouped[one].verbs()
+		like := strings.Join([]string{one.group, one.names, strings.Join(verbs, ",")}, "\x00")
+		i, known := merged[like]
+		if !known {
+			i, merged[like] = len(rules), len(rules)
+			rules, uses = append(rules, newRule(one, verbs)), append(uses, nil)
+		}
+		rules[i].Resources = append(rules[i].Resources, one.resource)
+		uses[i] = append(uses[i], grouped[one]...)
+	}
+	for i := range rules {
+		rules[i].Comment = uses[i].comment()
 	}
 	return rules
+}
+
+func newRule(one ruleKey, verbs []string) Rule {
+	rule := Rule{PolicyRule: rbac.PolicyRule{APIGroups: []string{one.group}, Verbs: verbs}}
+	if one.names != "" {
+		rule.ResourceNames = strings.Split(one.names, "\n")
+	}
+	return rule
+}
+
+// verbs returns the verbs in the usual order.
+func (p Permissions) verbs() []string {
+	var all []string
+	for _, n := range p {
+		if !slices.Contains(all, n.verb) {
+			all = append(all, n.verb)
+		}
+	}
+	return sortVerbs(all)
 }
 
 // resourceNames returns the names of the objects that a permission is needed for; "" if it is
@@ -125,25 +168,11 @@ func compareRules(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
 }
 
-// sortVerbs sorts verbs in the usual order.
+// sortVerbs sorts verbs in the usual order, others after them.
 func sortVerbs(some []string) []string {
-	order := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	slices.SortFunc(some, func(a, b string) int { return cmp.Compare(slices.Index(order, a), slices.Index(order, b)) })
-	return some
-}
-
-// mergeRule appends a rule, or adds its resource to a rule with the same verbs and names.
-func mergeRule(rules []rbac.PolicyRule, one ruleKey, verbs []string) []rbac.PolicyRule {
-	next := rbac.PolicyRule{APIGroups: []string{one.group}, Resources: []string{one.resource}, Verbs: verbs}
-	if one.names != "" {
-		next.ResourceNames = strings.Split(one.names, "\n")
-	}
-	i := slices.IndexFunc(rules, func(r rbac.PolicyRule) bool {
-		return r.APIGroups[0] == one.group && slices.Equal(r.Verbs, verbs) && slices.Equal(r.ResourceNames, next.ResourceNames)
+	usual := []string{"delete", "patch", "update", "create", "watch", "list", "get"}
+	slices.SortFunc(some, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(usual, b), slices.Index(usual, a)), cmp.Compare(a, b))
 	})
-	if i < 0 {
-		return append(rules, next)
-	}
-	rules[i].Resources = append(rules[i].Resources, one.resource)
-	return rules
+	return some
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbac "k8s.io/api/rbac/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -19,7 +18,7 @@ import (
 )
 
 // rulesText describes rules, with a dash for the core group.
-func rulesText(rules []rbac.PolicyRule) string {
+func rulesText(rules []Rule) string {
 	var lines []string
 	for _, r := range rules {
 		group := strings.Join(r.APIGroups, ",")

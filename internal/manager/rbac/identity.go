@@ -1,0 +1,64 @@
+package rbac
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Resources of impersonation. The API server knows no kind for them.
+var (
+	subjectAccessReviews = object.Resource{Group: "authorization.k8s.io", Version: "v1", Plural: "subjectaccessreviews"}
+	// constrainedAccounts is the resource of constrained impersonation (KEP 5284).
+	constrainedAccounts = object.Resource{Group: "authentication.k8s.io", Version: "v1", Plural: "serviceaccounts", Namespaced: true}
+)
+
+// split gives the permissions of a controller to its identity. The process itself needs only to
+// fill the shared cache; the zero identity is the process.
+//
+// A list without a watch is no watch of the cache: it is sent as the identity.
+func (p Permissions) split(identity types.NamespacedName) Permissions {
+	if identity.Name == "" {
+		return p
+	}
+	var all Permissions
+	for _, n := range p {
+		if n.verb == "watch" || n.verb == "list" && p.has("watch", n) {
+			all = append(all, n)
+		}
+		n.account = Identity
+		all = append(all, n)
+	}
+	return all
+}
+
+// has reports whether there is another verb on the objects of a permission.
+func (p Permissions) has(verb string, like permission) bool {
+	like.verb = verb
+	return slices.ContainsFunc(p, func(n permission) bool { return n.grant() == like.grant() })
+}
+
+// Impersonation returns the permissions of a process to act as an identity, which is in the
+// namespace of each object if its own is "". With constrained, a feature of Kubernetes 1.36,
+// they are limited to what the controller does; without, the process can do all that the
+// identity may do.
+func (p Permissions) Impersonation(identity types.NamespacedName, constrained bool) Permissions {
+	if identity.Name == "" {
+		return nil
+	}
+	as := func(resource object.Resource, verbs ...string) Permissions {
+		return on(resource, verbs...).in(identity.Namespace).named(identity.Name)
+	}
+	all := append(as(object.ServiceAccounts, "get"), on(subjectAccessReviews, "create")...)
+	if !constrained {
+		return append(all, as(object.ServiceAccounts, "impersonate")...).to("identity")
+	}
+	all = append(all, as(constrainedAccounts, "impersonate:serviceaccount")...)
+	for _, n := range p.Of(Identity) {
+		n.verb, n.account = "impersonate-on:serviceaccount:"+n.verb, Own
+		all = append(all, n)
+	}
+	return all.to("identity")
+}

@@ -1,0 +1,95 @@
+package rbac
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// A process needs to fill the cache and to act as the identity; the identity needs the rest.
+func TestIdentityPermissions(t *testing.T) {
+	shops := object.Resource{Group: "example.org", Version: "v1", Plural: "shops", Namespaced: true, Status: true}
+	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
+	controllers := object.Resource{Group: "setpoint.dev", Version: "v1", Plural: "controllers"}
+	for name, c := range map[string]struct {
+		compiled    *compile.Compiled
+		identity    types.NamespacedName
+		constrained bool
+		want        string
+	}{
+		"of one namespace": {
+			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}}},
+			identity: types.NamespacedName{Namespace: "team", Name: "shops"},
+			want: `own in ""
+- configmaps: list watch
+authorization.k8s.io subjectaccessreviews: create
+example.org shops: list watch
+own in "team"
+- serviceaccounts: get impersonate of shops
+identity in ""
+- configmaps: get list watch create update delete
+example.org shops: get list watch
+example.org shops/status: update
+`,
+		},
+		"of each parent's namespace, and a finalizer of the controller": {
+			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Finalize: hook.Func(nil)}}},
+			identity: types.NamespacedName{Name: "shops"},
+			want: `own in ""
+- serviceaccounts: get impersonate of shops
+authorization.k8s.io subjectaccessreviews: create
+example.org shops: list watch
+setpoint.dev controllers: patch
+identity in ""
+example.org shops: get list watch update patch
+example.org shops/status: update
+`,
+		},
+		// What a handler may delete is listed once, as the identity, and not watched.
+		"handlers, constrained": {
+			compiled: &compile.Compiled{Handlers: []handle.Program{{
+				Resource: maps, Handlers: []handle.Handler{{}}, Writes: []handle.WritePermission{{Resource: shops, Delete: true, Namespace: "b"}},
+			}}},
+			identity:    types.NamespacedName{Namespace: "team", Name: "shops"},
+			constrained: true,
+			want: `own in ""
+- configmaps: list watch impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list impersonate-on:serviceaccount:patch impersonate-on:serviceaccount:watch
+authorization.k8s.io subjectaccessreviews: create
+own in "b"
+example.org shops: impersonate-on:serviceaccount:delete impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list
+own in "team"
+- serviceaccounts: get of shops
+authentication.k8s.io serviceaccounts: impersonate:serviceaccount of shops
+identity in ""
+- configmaps: get list watch patch
+identity in "b"
+example.org shops: get list delete
+`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := (&Process{}).ForController(controllers, c.compiled, c.identity)
+			got := describeRules("own", append(all.Of(Own), all.Impersonation(c.identity, c.constrained)...)) + describeRules("identity", all.Of(Identity))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func describeRules(of string, all Permissions) string {
+	text := ""
+	for _, g := range all.RulesByNamespace() {
+		text += fmt.Sprintf("%s in %q\n%s\n", of, g.Namespace, rulesText(g.Rules))
+	}
+	return text
+}

@@ -1,0 +1,64 @@
+package rbac
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Optional returns permissions without which a controller runs all the same: for events, owner
+// references, CRDs, and the owner of webhook configurations.
+func (o *Process) Optional(c *compile.Compiled, identity types.NamespacedName) Permissions {
+	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(identity)
+	if c.Admission != nil && o.PodNamespace != "" {
+		all = append(all, on(object.Namespaces, "get").named(o.PodNamespace).to("webhooks")...)
+	}
+	managed, written, read := c.Resources()
+	for _, resource := range slices.Concat(c.AdmissionKinds, managed, written, read) {
+		if resource.Custom {
+			all = append(all, crdPermissions(resource).to("CRDs")...)
+		}
+	}
+	return all.by(c.Name())
+}
+
+// ownerReferencePermissions returns the permissions for owner references with
+// blockOwnerDeletion. They are needed only with the admission plugin
+// OwnerReferencesPermissionEnforcement, so no controller is refused without them.
+func ownerReferencePermissions(c *compile.Compiled) Permissions {
+	var all Permissions
+	for i := range c.Programs {
+		if p := &c.Programs[i]; len(p.Children) > 0 {
+			all = append(all, onPart(p.Parent, "finalizers", "update").in(p.Namespace)...)
+		}
+	}
+	for i := range c.Handlers {
+		p := &c.Handlers[i]
+		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w handle.WritePermission) bool { return w.Apply }) {
+			all = append(all, onPart(p.Resource, "finalizers", "update").in(handlerNamespaces(p)...)...)
+		}
+	}
+	return all
+}
+
+// eventPermissions returns the permissions for events on the objects of a controller.
+func eventPermissions(c *compile.Compiled) Permissions {
+	var all Permissions
+	if c.Admission != nil {
+		// A review may record events on any object.
+		all = on(object.Events, "create", "patch")
+	}
+	for i := range c.Programs {
+		all = append(all, eventsOn(c.Programs[i].Parent, c.Programs[i].Namespace)...)
+	}
+	for i := range c.Handlers {
+		if p := &c.Handlers[i]; len(p.Handlers) > 0 {
+			all = append(all, eventsOn(p.Resource, handlerNamespaces(p)...)...)
+		}
+	}
+	return all
+}
