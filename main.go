@@ -27,7 +27,7 @@ const (
 // $GOMEMLIMIT is set.
 //
 // The flags are those of `setpoint run`, and those of Flags. The command rbac prints the
-// permissions of the app as manifests, uninstall removes its webhook configurations, and
+// permissions of the app as manifests, uninstall removes what it left in the cluster, and
 // --help describes all.
 func (a *App) Main() {
 	a.Parse()

@@ -51,8 +51,9 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 
 // RBAC returns the permissions that the app needs with these options as YAML manifests: a
 // ServiceAccount in Options.Namespace, roles, and bindings. Permissions in
-// Options.Namespaces are Roles, all others a ClusterRole. With Options.InspectAddress it
-// includes the empty Secret of the inspect token, which the program fills. It assumes
+// Options.Namespaces are Roles, all others a ClusterRole. It includes the Secrets that the
+// program fills, empty: that of the inspect token, with Options.InspectAddress, and that of
+// the webhook certificates. It assumes
 // that the program runs in the cluster, and does not connect to it: the plural of kinds
 // that are neither built in nor CRDs of the app is guessed.
 func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byte, error) {
@@ -78,7 +79,7 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if secret := manager.InspectSecret(managerOpts); secret != nil {
+	for _, secret := range manager.EmptySecrets(all, managerOpts) {
 		empty, err := yaml.Marshal(secret)
 		if err != nil {
 			return nil, err

@@ -11,6 +11,8 @@ import (
 
 func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
+	var namespaces string
+	var dryRun bool
 	set := flag.NewFlagSet(a.name+" uninstall", flag.ContinueOnError)
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
 	set.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig to use")
@@ -18,27 +20,37 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server came")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of its lease")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	set.StringVar(&namespaces, "namespaces", "", "`names` of the namespaces whose objects it handled, with commas between; all if empty")
+	set.BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
 	err := a.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations and the certificate Secret.\n"+
+		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations, the finalizers of its controllers,\n"+
+			"the Secrets that it generated and its lease.\n"+
 			"Stop the program first.\n\nFlags:\n", program())
 		set.PrintDefaults()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, _, _ io.Writer) error { return a.Uninstall(ctx, o) }, nil
+	o.Namespaces = splitList(namespaces)
+	return func(ctx context.Context, stdout, _ io.Writer) error {
+		return a.uninstall(ctx, o, manager.UninstallOptions{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
+	}, nil
 }
 
-// Uninstall removes the webhook configurations and the certificate Secret of an app that
-// ran in a cluster with these options. The app must not be running, because it would
-// create them again. An app that runs outside the cluster without replicas removes them
-// when it stops.
+// Uninstall removes the webhook configurations, finalizers, generated Secrets and Leases of an
+// app that ran in a cluster with these options. It returns an error while the app runs, which
+// would create them again. An app that runs outside the cluster without replicas removes its
+// webhook configurations when it stops.
 func (a *App) Uninstall(ctx context.Context, o Options) error {
+	return a.uninstall(ctx, o, manager.UninstallOptions{})
+}
+
+func (a *App) uninstall(ctx context.Context, o Options, u manager.UninstallOptions) error {
 	cluster, err := findCluster(o)
 	if err != nil {
 		return err
 	}
 	managerOpts := a.managerOptions(o, true)
 	managerOpts.Config = cluster.Config
-	return manager.Uninstall(ctx, managerOpts)
+	return manager.Uninstall(ctx, managerOpts, u)
 }

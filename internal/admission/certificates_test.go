@@ -240,7 +240,7 @@ func TestCertificateManagerForbidden(t *testing.T) {
 	for _, c := range []struct {
 		method, want string
 	}{
-		{http.MethodPost, "write Secret ops/setpoint-admission: secrets is forbidden: no access"},
+		{http.MethodPost, "create Secret ops/setpoint-admission (or create it empty: kubectl create secret generic setpoint-admission -n ops): secrets is forbidden: no access"},
 		{http.MethodGet, "read Secret ops/setpoint-admission: watch secrets.v1 in ops named setpoint-admission"},
 	} {
 		t.Run(c.method, func(t *testing.T) {

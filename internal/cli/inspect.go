@@ -76,7 +76,7 @@ func (f *readFlags) registerDiscovery(c *cobra.Command) {
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
 	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
-	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
+	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", installNamespace, "`namespace` of the Leases, if you cannot list those of all namespaces")
 	completeNamespaces(c, &f.cluster, "namespace", "setpoint-namespace")
 }
 

@@ -104,10 +104,7 @@ func (f *runFlags) registerControllers(c *cobra.Command) {
 
 // check validates the flags. Its errors name the flag.
 func (f *runFlags) check() error {
-	if _, err := labels.Parse(f.selector); err != nil {
-		return fmt.Errorf("--selector: %w", err)
-	}
-	if err := cmp.Or(f.Check(), f.hooks.check()); err != nil {
+	if err := cmp.Or(checkSelector(f.selector), f.Check(), f.hooks.check()); err != nil {
 		return err
 	}
 	if _, err := identity.Parse(f.account); err != nil {
@@ -125,6 +122,14 @@ func (f *runFlags) check() error {
 		if negative.is {
 			return fmt.Errorf("--%s must not be negative", negative.flag)
 		}
+	}
+	return nil
+}
+
+// checkSelector validates --selector.
+func checkSelector(selector string) error {
+	if _, err := labels.Parse(selector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
 	}
 	return nil
 }

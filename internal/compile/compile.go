@@ -175,6 +175,22 @@ func (c *Compiled) Finalizes() bool {
 		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return blocksDeletion(&p) })
 }
 
+// Finalizers returns the finalizers that the programs add, by the kind of the objects.
+func (c *Compiled) Finalizers() map[ResourceName]string {
+	all := map[ResourceName]string{}
+	for i := range c.Programs {
+		if p := &c.Programs[i]; p.Finalize != nil {
+			all[ResourceName{p.Parent.APIVersion(), p.Parent.Plural}] = p.Finalizer
+		}
+	}
+	for i := range c.Handlers {
+		if p := &c.Handlers[i]; blocksDeletion(p) {
+			all[ResourceName{p.Resource.APIVersion(), p.Resource.Plural}] = p.Finalizer
+		}
+	}
+	return all
+}
+
 // blocksDeletion reports whether the deletion of an object waits for a handler.
 func blocksDeletion(p *handle.Program) bool {
 	return slices.ContainsFunc(p.Handlers, func(h handle.Handler) bool {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,11 @@ type finalizerRemoval struct {
 	*Manager
 	finalizer string
 	account   identity.Account
+
+	// dryRun only counts. removed is the number of objects that had the finalizer; deleting,
+	// of those among them that are being deleted.
+	dryRun            bool
+	removed, deleting atomic.Int64
 }
 
 // removeFrom removes the finalizer from all objects of a kind, in whichever version it is served.
@@ -101,7 +107,9 @@ func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource obje
 		var group errgroup.Group
 		group.SetLimit(releaseConcurrency)
 		for i := range page.Items {
-			group.Go(func() error { return m.removeFromObject(ctx, resource, &page.Items[i]) })
+			if o := &page.Items[i]; slices.Contains(o.Finalizers, m.finalizer) && m.handles(o.Namespace) {
+				group.Go(func() error { return m.removeAndCount(ctx, resource, o) })
+			}
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -110,6 +118,26 @@ func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource obje
 			return nil
 		}
 	}
+}
+
+// handles reports whether this Manager handles objects of a namespace; "" is that of
+// cluster-scoped ones.
+func (m *finalizerRemoval) handles(namespace string) bool {
+	watched := m.options.WatchNamespaces
+	return len(watched) == 0 || namespace == "" || slices.Contains(watched, namespace)
+}
+
+func (m *finalizerRemoval) removeAndCount(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) error {
+	if !m.dryRun {
+		if err := m.removeFromObject(ctx, resource, o); err != nil {
+			return err
+		}
+	}
+	m.removed.Add(1)
+	if o.DeletionTimestamp != nil {
+		m.deleting.Add(1)
+	}
+	return nil
 }
 
 // removeFromObject removes the finalizer from one object, and retries on conflicts.

@@ -2,10 +2,12 @@ package manager
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -34,14 +36,19 @@ func (o *Options) process() *rbac.Process {
 	}
 }
 
-// InspectSecret returns the empty Secret to create before a Manager runs; nil if it needs
-// none.
-func InspectSecret(o Options) *corev1.Secret {
-	inspect := o.inspect()
-	if inspect.Secret().Name == "" {
-		return nil
+// EmptySecrets returns the Secrets to create before a Manager runs these controllers. It
+// fills them: the right to create Secrets could not be limited to their names.
+func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
+	o = o.withDefaults()
+	var secrets []*corev1.Secret
+	if inspect := o.inspect(); inspect.Secret().Name != "" {
+		secrets = append(secrets, token.NewSecret(o.Namespace))
 	}
-	return token.NewSecret(o.withDefaults().Namespace)
+	reviews := slices.ContainsFunc(all, func(c *compile.Compiled) bool { return c.Admission != nil })
+	if reach := o.reach(); reviews && reach.CertificateSecret().Name != "" {
+		secrets = append(secrets, certs.NewSecret(reach.CertificateSecret()))
+	}
+	return secrets
 }
 
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has

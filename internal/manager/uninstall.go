@@ -4,25 +4,220 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
-// Uninstall removes the webhook configurations of a Manager with these options, and the
-// Secret of their certificates. No such Manager may run any more: it would create them again.
-func Uninstall(ctx context.Context, o Options) error {
-	o = o.withDefaults()
-	client, err := newClient(o)
+// UninstallOptions configure Uninstall.
+type UninstallOptions struct {
+	// DryRun reports what would be removed.
+	DryRun bool
+	// CRDs deletes Setpoint's CRDs too, and with them all controller objects.
+	CRDs bool
+	// Report is called with a line for each removed thing; nil for none.
+	Report func(line string)
+}
+
+// Uninstall removes what a Manager with these options has left in the cluster: webhook
+// configurations, finalizers, generated Secrets and Leases. The objects stay. No such Manager
+// may run any more: it would create all of it again.
+func Uninstall(ctx context.Context, o Options, u UninstallOptions) error {
+	m, err := New(o)
 	if err != nil {
-		return fmt.Errorf("create a client for the cluster: %w", err)
+		return err
 	}
-	reach := o.reach()
-	err = register.Unregister(ctx, client, reach.RegistrationGroup())
+	if u.Report == nil {
+		u.Report = func(string) {}
+	}
+	r := &uninstaller{Manager: m, UninstallOptions: u, declared: map[string]int{}}
+	if err := r.checkStopped(ctx); err != nil {
+		return err
+	}
+	// The webhooks go first: without their server they refuse the other writes.
+	err = errors.Join(r.deleteWebhooks(ctx), r.releaseAll(ctx), r.deleteSecrets(ctx), r.deleteLeases(ctx))
+	if err != nil || !u.CRDs {
+		return err
+	}
+	return r.deleteCRDs(ctx)
+}
+
+// uninstaller is one run of Uninstall.
+type uninstaller struct {
+	*Manager
+	UninstallOptions
+
+	// declared is the number of controller objects by kind.
+	declared map[string]int
+}
+
+// checkStopped returns an error while the Manager runs. One that handles controller objects
+// may do so from any namespace.
+func (r *uninstaller) checkStopped(ctx context.Context) error {
+	e := &r.options.LeaderElection
+	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.WatchNamespaces)} {
+		lease := types.NamespacedName{Namespace: e.Namespace, Name: name}
+		if !r.isProgram() {
+			lease.Namespace = ""
+		}
+		err := leader.CheckStopped(ctx, r.options.config(), lease, func(holder string, most time.Duration) {
+			r.log.Info("waiting to see whether a process still runs", "process", holder, "lease", name, "most", most.String())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isProgram reports whether a Go program is uninstalled, which has no controller objects.
+func (r *uninstaller) isProgram() bool { return r.options.Name != "" }
+
+// report reports what was removed.
+func (r *uninstaller) report(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if r.DryRun {
+		line += " (dry run)"
+	}
+	r.Report(line)
+}
+
+// delete deletes an object, unless it was replaced, and reports it as kubectl does.
+func (r *uninstaller) delete(ctx context.Context, resource object.Resource, o *object.Object, note string) error {
+	name := crdStyleName(resource) + "/" + o.Name()
+	if !r.DryRun {
+		uid := types.UID(o.UID())
+		err := request.Delete(ctx, r.client, resource, o, metav1.Preconditions{UID: &uid})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", name, err)
+		}
+	}
+	r.report("%s deleted%s", name, note)
+	return nil
+}
+
+// crdStyleName returns a kind as kubectl prints it, such as "lease.coordination.k8s.io".
+func crdStyleName(resource object.Resource) string {
+	return strings.TrimSuffix(strings.ToLower(resource.Kind)+"."+resource.Group, ".")
+}
+
+func (r *uninstaller) deleteWebhooks(ctx context.Context) error {
+	reach := r.options.reach()
+	for _, resource := range register.Resources() {
+		stored, err := r.writer().List(ctx, resource, "", register.GroupSelector(reach.RegistrationGroup()))
+		if err != nil {
+			return fmt.Errorf("list %s: %w", resource.Plural, err)
+		}
+		for _, o := range stored {
+			if err := r.delete(ctx, resource, o, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteSecrets deletes the Secrets that Setpoint generated.
+func (r *uninstaller) deleteSecrets(ctx context.Context) error {
+	reach := r.options.reach()
+	var err error
 	if secret := reach.CertificateSecret(); secret != (types.NamespacedName{}) {
-		err = errors.Join(err, certs.DeleteSecret(ctx, client, secret))
+		var stored *object.Object
+		if stored, err = certs.StoredSecret(ctx, r.client, secret); stored != nil {
+			err = r.delete(ctx, object.Secrets, stored, "")
+		}
 	}
-	return err
+	return errors.Join(err, r.deleteInspectSecret(ctx))
+}
+
+// deleteInspectSecret deletes the token of the inspect endpoint, unless a program shares it.
+func (r *uninstaller) deleteInspectSecret(ctx context.Context) error {
+	stored, err := r.get(ctx, object.Secrets, token.SecretName)
+	if stored == nil || err != nil {
+		return err
+	}
+	leases, err := r.writer().List(ctx, object.Leases, r.options.Namespace, "")
+	if err != nil {
+		return fmt.Errorf("list leases: %w", err)
+	}
+	for _, lease := range leases {
+		if lease.Name() != r.options.LeaderElection.Name && plan.Annotation(lease, discovery.LeaseAnnotation) != "" {
+			r.report("secret/%s kept: the program with the Lease %s uses it", token.SecretName, lease.Name())
+			return nil
+		}
+	}
+	return r.delete(ctx, object.Secrets, stored, "")
+}
+
+// get returns an object in the namespace of Setpoint; nil if there is none.
+func (r *uninstaller) get(ctx context.Context, resource object.Resource, name string) (*object.Object, error) {
+	path := resource.Path(r.options.Namespace, name)
+	o, err := request.Object(request.Do(ctx, r.client.Get().AbsPath(path)))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+func (r *uninstaller) deleteLeases(ctx context.Context) error {
+	e := &r.options.LeaderElection
+	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.WatchNamespaces)} {
+		response, err := request.Do(ctx, r.client.Get().AbsPath(object.Leases.Path(e.Namespace, name)))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		stored, err := request.Object(response, err)
+		if err == nil {
+			err = r.delete(ctx, object.Leases, stored, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteCRDs deletes the CRDs of all kinds of controllers. Those that a Metacontroller uses
+// stay.
+func (r *uninstaller) deleteCRDs(ctx context.Context) error {
+	others, err := r.metacontrollers.Found(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range compile.Kinds() {
+		name := crds.NameOf(kind.Resource)
+		response, err := request.Do(ctx, r.client.Get().AbsPath(crds.Resource.Path("", name)))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		stored, err := request.Object(response, err)
+		if err != nil {
+			return err
+		}
+		if kind.Metacontroller() && len(others) > 0 {
+			r.report("%s/%s kept: a Metacontroller runs in this cluster (%s)", crdStyleName(crds.Resource), name, others[0])
+			continue
+		}
+		if err := r.delete(ctx, crds.Resource, stored, ", with "+countObjects(r.declared[kind.Name])); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,13 +21,13 @@ import (
 func secretName(name types.NamespacedName) string { return "Secret " + name.String() }
 
 // Permissions are those to store certificates in a Secret; the zero name is for
-// certificates in memory.
+// certificates in memory. There is no create, which could not be limited to one name: the
+// manifests of a program include the Secret, empty.
 func Permissions(secret types.NamespacedName) []admission.Permission {
 	if secret == (types.NamespacedName{}) {
 		return nil
 	}
 	return []admission.Permission{
-		{Resource: object.Secrets, Namespace: secret.Namespace, Verbs: []string{"create"}},
 		{Resource: object.Secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: []string{"get", "list", "watch", "update"}},
 	}
 }
@@ -117,12 +117,27 @@ func (k *Manager) loadSecret(reservation *keyring) (loadedSecret, error) {
 	return found, nil
 }
 
+// secretLabel marks a Secret as Setpoint's. The label managed-by does not: Helm sets it to its
+// own name on all objects of a chart. Secrets of older versions have only that one.
+const secretLabel = "setpoint.dev/webhook-certificates"
+
 // checkLabel returns why a Secret is not Setpoint's.
 func checkLabel(o *object.Object) error {
-	if o.Labels().Get(admission.ManagedByLabel) == admission.ManagerName {
+	if o.Labels().Has(secretLabel) || o.Labels().Get(admission.ManagedByLabel) == admission.ManagerName {
 		return nil
 	}
-	return fmt.Errorf("does not belong to Setpoint, because it has no label %s=%s", admission.ManagedByLabel, admission.ManagerName)
+	return fmt.Errorf("does not belong to Setpoint, because it has no label %s", secretLabel)
+}
+
+// NewSecret returns the Secret without certificates, to be created before a program runs.
+func NewSecret(name types.NamespacedName) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{
+			admission.ManagedByLabel: admission.ManagerName, secretLabel: "true",
+		}},
+		Type: corev1.SecretTypeOpaque,
+	}
 }
 
 // secretDataOf returns the values that are not empty.
@@ -140,23 +155,24 @@ func secretDataOf(o *object.Object) (secretData, error) {
 // writeSecret stores the data, if the Secret has not changed since it was read.
 func (k *Manager) writeSecret(ctx context.Context, found *object.Object, packed secretData) error {
 	name, client := k.options.Secret, k.options.Client
-	o := corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
-		Type:       corev1.SecretTypeTLS,
-	}
+	o := NewSecret(name)
+	o.Type = corev1.SecretTypeTLS
 	write := client.Post().AbsPath(object.Secrets.Path(name.Namespace, ""))
 	if found != nil {
 		// What other clients added stays, such as annotations.
-		if err := json.Unmarshal(found.JSON(), &o); err != nil {
+		o = &corev1.Secret{}
+		if err := json.Unmarshal(found.JSON(), o); err != nil {
 			return fmt.Errorf("write %s: %w", secretName(name), err)
 		}
 		write = client.Put().AbsPath(object.Secrets.Path(name.Namespace, name.Name))
 	}
 	o.Data = packed
-	metav1.SetMetaDataLabel(&o.ObjectMeta, admission.ManagedByLabel, admission.ManagerName)
+	metav1.SetMetaDataLabel(&o.ObjectMeta, secretLabel, "true")
 	stored, err := request.Object(request.DoJSON(ctx, write.Param("fieldManager", admission.ManagerName), o))
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err) && found == nil:
+		return fmt.Errorf("create %s (or create it empty: kubectl create secret generic %s -n %s): %w", secretName(name), name.Name, name.Namespace, err)
+	case err != nil:
 		return fmt.Errorf("write %s: %w", secretName(name), err)
 	}
 	k.currentView().ObserveWrite(stored)
@@ -171,21 +187,20 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// DeleteSecret deletes the Secret of a program that no longer runs. It refuses a Secret
-// that is not Setpoint's.
-func DeleteSecret(ctx context.Context, client rest.Interface, name types.NamespacedName) error {
+// StoredSecret returns the Secret of a program that no longer runs; nil if there is none. A
+// Secret that is not Setpoint's is an error.
+func StoredSecret(ctx context.Context, client rest.Interface, name types.NamespacedName) (*object.Object, error) {
 	o, err := request.Object(request.Do(ctx, client.Get().AbsPath(object.Secrets.Path(name.Namespace, name.Name))))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
 	if err == nil {
 		if err = checkLabel(o); err != nil {
 			err = fmt.Errorf("it %w", err)
 		}
 	}
-	if err == nil {
-		uid := types.UID(o.UID())
-		err = request.Delete(ctx, client, object.Secrets, o, metav1.Preconditions{UID: &uid})
+	if err != nil {
+		return nil, fmt.Errorf("delete %s: %w", secretName(name), err)
 	}
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return fmt.Errorf("delete %s: %w", secretName(name), err)
+	return o, nil
 }

@@ -27,7 +27,8 @@ var (
 	validatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration"}
 )
 
-func configurationResources() []object.Resource {
+// Resources are the resources of webhook configurations.
+func Resources() []object.Resource {
 	return []object.Resource{mutatingResource, validatingResource}
 }
 

@@ -239,10 +239,13 @@ func (t *syncLoop) reportPropagation(all map[configurationKey]bool) {
 	t.options.Certificates.Propagated(t.bundle, since)
 }
 
+// GroupSelector selects all configurations of a group.
+func GroupSelector(group string) string { return groupLabel + "=" + group }
+
 // Unregister removes all configurations of a group, for a program that no longer runs.
 func Unregister(ctx context.Context, client rest.Interface, group string) error {
-	for _, resource := range configurationResources() {
-		response, err := request.Do(ctx, client.Get().AbsPath(resource.Path("", "")).Param("labelSelector", groupLabel+"="+group))
+	for _, resource := range Resources() {
+		response, err := request.Do(ctx, client.Get().AbsPath(resource.Path("", "")).Param("labelSelector", GroupSelector(group)))
 		var list struct{ Items []json.RawMessage }
 		if err == nil {
 			err = json.Unmarshal(response, &list)

@@ -31,7 +31,7 @@ type views map[object.Resource]*cache.View
 
 func watchConfigurations(store *cache.Cache, labels string, changed signal) views {
 	all := views{}
-	for _, resource := range configurationResources() {
+	for _, resource := range Resources() {
 		all[resource] = store.Watch(cache.Selection{Resource: resource, Labels: labels}, func(cache.Event) { changed.send() })
 	}
 	return all

@@ -88,6 +88,19 @@ func (d *Detector) Check(ctx context.Context, declared *object.Object) (note str
 			"or, if it ignores this object, set the annotation %s: \"true\"", found[i].name, setpoint.AnnotationIgnoreMetacontroller)}
 }
 
+// Found returns the names of the Metacontrollers.
+func (d *Detector) Found(ctx context.Context) ([]string, error) {
+	found, err := d.get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("detect Metacontroller in this cluster: %w", err)
+	}
+	names := make([]string, len(found))
+	for i := range found {
+		names[i] = found[i].name
+	}
+	return names, nil
+}
+
 // IsDue reports whether the result is outdated.
 func (d *Detector) IsDue() bool {
 	d.mu.Lock()

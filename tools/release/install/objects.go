@@ -1,5 +1,7 @@
 package install
 
+import "maps"
+
 // Names of what is installed. The namespace is that of the docs and of the flags of setpoint get.
 const (
 	name      = "setpoint"
@@ -39,7 +41,8 @@ func manifests() []manifest {
 		{"rolebinding", nil, binding("RoleBinding", "Role", name)},
 		{"clusterrole-view", nil, clusterRole(name+"-view", tree{aggregateTo("view"): "true"}, userRules("get", "list", "watch"))},
 		{"clusterrole-admin", nil, clusterRole(name+"-admin", nil, userRules("*"))},
-		{"secret-inspect", nil, object("v1", "Secret", name+"-inspect", nil)},
+		{"secret-admission", nil, secret("admission", tree{"setpoint.dev/webhook-certificates": "true"})},
+		{"secret-inspect", nil, secret("inspect", nil)},
 		{"service", nil, service()},
 		{"deployment", nil, deployment()},
 		{"poddisruptionbudget", pdb, disruptionBudget()},
@@ -75,6 +78,14 @@ func commonLabels() tree {
 func serviceAccount() tree {
 	o := object("v1", "ServiceAccount", name, nil)
 	o["metadata"].(tree)["annotations"] = accountAnnotations
+	return o
+}
+
+// secret is one that Setpoint fills: the right to create Secrets could not be limited to its name.
+// It has no data, so that an upgrade does not empty it.
+func secret(purpose string, labels tree) tree {
+	o := object("v1", "Secret", name+"-"+purpose, nil)
+	maps.Copy(o["metadata"].(tree)["labels"].(tree), labels)
 	return o
 }
 

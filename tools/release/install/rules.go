@@ -28,7 +28,6 @@ func runtimeRules() list {
 func namespaceRules() list {
 	return list{
 		rule("coordination.k8s.io", list{"leases"}, list{"create", "update"}),
-		rule("", list{"secrets"}, list{"create"}),
 		named(rule("", list{"secrets"}, list{"get", "list", "watch", "update"}), name+"-admission"),
 		named(rule("", list{"secrets"}, list{"get", "update"}), name+"-inspect"),
 	}
