@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
@@ -80,7 +77,7 @@ func (h *Handlers[T]) admissionProgram(of object.Resource, env *compile.Environm
 		if !one.systemNamespaces {
 			w.ExemptNamespaces = env.ExemptNamespaces()
 		}
-		if h.c.limitedTo(w.ExemptNamespaces) {
+		if compile.OnlyExempt(h.c.runNamespaces, w.ExemptNamespaces) {
 			return nil, &compile.Refusal{Reason: api.ReasonInvalidSpec, Err: fmt.Errorf(
 				"%s %q: limited to the namespaces %s, which admission webhooks exclude; use setpoint.IncludeSystemNamespaces",
 				one.verb, one.name, strings.Join(h.c.runNamespaces, ", "))}
@@ -98,18 +95,4 @@ func reviewOrder(w admission.Webhook) int {
 		return 0
 	}
 	return 1
-}
-
-// limitedTo reports whether the app is limited to namespaces that are all in a list.
-func (c *controller) limitedTo(some []string) bool {
-	return len(c.runNamespaces) > 0 && !slices.ContainsFunc(c.runNamespaces, func(one string) bool { return !slices.Contains(some, one) })
-}
-
-// namespaceRequirements selects the namespaces of a limited app. Cluster-scoped objects
-// have none.
-func (c *controller) namespaceRequirements(of object.Resource) []metav1.LabelSelectorRequirement {
-	if len(c.runNamespaces) == 0 || !of.Namespaced {
-		return nil
-	}
-	return []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: c.runNamespaces}}
 }

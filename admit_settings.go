@@ -13,6 +13,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -66,7 +67,10 @@ func (s *reviewSettings) webhook(c *controller, of object.Resource) admission.We
 	// What is wrong with them has been said.
 	objects, _ := requirements(append(slices.Clip(s.labels), c.labels))
 	namespaces, _ := requirements(s.namespaceLabels)
-	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(append(namespaces, c.namespaceRequirements(of)...))
+	w.Objects, w.Namespaces = selectorOf(objects), selectorOf(namespaces)
+	if some := c.namespacesFor(of); len(some) > 0 {
+		w.Namespaces = compile.InNamespaces(w.Namespaces, some)
+	}
 	return w
 }
 

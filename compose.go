@@ -192,22 +192,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		rule.Resource = resource
 		p.Children = append(p.Children, rule)
 	}
-	return &compile.Compiled{Programs: c.c.perNamespace(p)}, nil
-}
-
-// perNamespace returns a copy of a program for each namespace of a limited app. They
-// share the workers.
-func (c *controller) perNamespace(p compose.Program) []compose.Program {
-	if len(c.runNamespaces) == 0 || !p.Parent.Namespaced {
-		return []compose.Program{p}
-	}
-	p.Scope.Namespaces = c.runNamespaces
-	p.Workers = (p.Workers + len(c.runNamespaces) - 1) / len(c.runNamespaces)
-	var all []compose.Program
-	for _, p.Namespace = range c.runNamespaces {
-		all = append(all, p)
-	}
-	return all
+	return &compile.Compiled{Programs: compile.PerNamespace(p, c.c.namespacesFor(found.resource))}, nil
 }
 
 // appliedFields is the annotation of children with the last applied fields.

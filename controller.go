@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // controller is what For and Compose have in common.
@@ -193,6 +194,15 @@ func (c *controller) limitNamespaces(namespaces []string) error {
 		return fmt.Errorf("%s: limited to the namespaces %v, and the app to %v", c.name(), c.namespaces, namespaces)
 	}
 	return nil
+}
+
+// namespacesFor returns the namespaces of a limited app for objects of a kind and what is
+// written for them; none mean all, as for cluster-scoped objects.
+func (c *controller) namespacesFor(handled object.Resource) []string {
+	if !handled.Namespaced {
+		return nil
+	}
+	return c.runNamespaces
 }
 
 func distinct(names []string) []string {

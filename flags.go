@@ -12,8 +12,7 @@ import (
 // runFlags are the flags of run. Those that `setpoint run` has too are declared once.
 type runFlags struct {
 	flags.Flags
-	o          Options
-	namespaces string
+	o Options
 }
 
 func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
@@ -29,7 +28,6 @@ func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
 func (f *runFlags) register(a *App, set *flag.FlagSet) {
 	o := &f.o
 	f.Register(set, flags.Defaults{Program: "the program", LeaseName: a.name, ServiceName: a.name})
-	set.StringVar(&f.namespaces, "namespaces", "", "comma-separated `namespaces` whose objects are handled (default: all)")
 	set.BoolVar(&o.AllowBreakingCRDs, "allow-breaking-crds", false, "upgrade CRDs even if that can break stored objects or clients")
 	set.BoolVar(&o.RecreateCRDs, "recreate-crds", false, "recreate CRDs that are deleted while the program runs")
 	set.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long handlers and daemons have to return at shutdown")
@@ -47,7 +45,7 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	if o.ShutdownTimeout <= 0 {
 		return o, newUsageError(fmt.Errorf("--shutdown-timeout must be greater than zero, not %s", o.ShutdownTimeout))
 	}
-	o.Kubeconfig, o.Context, o.Namespace, o.Namespaces = f.Kubeconfig, f.Context, f.Namespace, splitList(f.namespaces)
+	o.Kubeconfig, o.Context, o.Namespace, o.Namespaces = f.Kubeconfig, f.Context, f.Namespace, f.Namespaces
 	o.Workers, o.ClientQPS, o.ClientBurst = f.Workers, float32(f.QPS), f.Burst
 	o.Address, o.HealthAddress, o.InspectAddress, o.Profiling = f.Address, f.HealthAddress, f.InspectAddress, f.Profiling
 	o.Admission, o.LeaderElection = Admission(f.Admission), LeaderElection(f.LeaderElection)

@@ -147,14 +147,3 @@ func runsInCluster(o Options) bool {
 	found, err := manager.FindCluster(o.Kubeconfig, o.Context)
 	return err == nil && found.InCluster
 }
-
-// splitList splits a comma-separated flag.
-func splitList(text string) []string {
-	var all []string
-	for one := range strings.SplitSeq(text, ",") {
-		if one = strings.TrimSpace(one); one != "" {
-			all = append(all, one)
-		}
-	}
-	return all
-}

@@ -46,7 +46,7 @@ func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResourc
 	}
 	program := handle.Program{
 		Name: h.c.name(), Resource: found.resource, Labels: h.c.labels, Fields: h.c.fields,
-		Namespaces: h.c.runNamespaces, Owns: found.owns, Writes: found.writes, Reads: found.reads,
+		Namespaces: h.c.namespacesFor(found.resource), Owns: found.owns, Writes: found.writes, Reads: found.reads,
 		HandledAnnotation: h.c.recordAnnotation(), Finalizer: h.c.finalizer(), Manager: h.c.fieldManager(), Workers: h.c.workers,
 		Conditions: known.statusHas(h.c.kind, "conditions"), Namespace: env.Namespace,
 	}
@@ -96,21 +96,9 @@ func (c *controller) resolveResources(ctx context.Context, env compile.Environme
 		if one.Resource, err = resolve(ctx, env, one.kind); err != nil {
 			return f, err
 		}
-		f.writes = append(f.writes, c.perNamespaceWrites(resource, one.WritePermission)...)
+		f.writes = append(f.writes, one.WritePermission)
 	}
 	return f, nil
-}
-
-// perNamespaceWrites limits a permission to the namespaces of a limited app.
-func (c *controller) perNamespaceWrites(handled object.Resource, w handle.WritePermission) []handle.WritePermission {
-	if len(c.runNamespaces) == 0 || !handled.Namespaced || !w.Resource.Namespaced {
-		return []handle.WritePermission{w}
-	}
-	var all []handle.WritePermission
-	for _, w.Namespace = range c.runNamespaces {
-		all = append(all, w)
-	}
-	return all
 }
 
 func resolveAll(ctx context.Context, env compile.Environment, kinds []kind) ([]object.Resource, error) {

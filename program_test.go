@@ -74,7 +74,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 		Name: "app/configmap", Resource: core("configmaps", "ConfigMap"), Labels: "app=web", Fields: "metadata.name=a",
 		Namespaces: []string{"b"}, Namespace: "home", Workers: 3,
 		Owns:              []object.Resource{core("secrets", "Secret")},
-		Writes:            []handle.WritePermission{{Resource: pods, Apply: true, Evict: true, Namespace: "b"}, {Resource: services, Apply: true, Delete: true, Namespace: "b"}},
+		Writes:            []handle.WritePermission{{Resource: pods, Apply: true, Evict: true}, {Resource: services, Apply: true, Delete: true}},
 		HandledAnnotation: "setpoint.dev/handled-by-app", Finalizer: "setpoint.dev/app", Manager: "setpoint-app-configmap",
 		Handlers: []handle.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 )
@@ -20,11 +21,10 @@ import (
 // rbacCommand prints the permissions of the app.
 func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
-	var namespaces string
 	set := flag.NewFlagSet(a.name+" rbac", flag.ContinueOnError)
 	account := set.String("service-account", a.name, "`name` of the ServiceAccount")
 	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program runs in")
-	set.StringVar(&namespaces, "namespaces", "", "`names` of the namespaces whose objects are handled, with commas between; all if empty")
+	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces", "comma-separated `namespaces` in which the program handles objects (default: all)")
 	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
@@ -38,7 +38,6 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Namespaces = splitList(namespaces)
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		manifests, err := a.RBAC(ctx, *account, o)
 		if err != nil {

@@ -166,7 +166,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 	managerOpts := manager.Options{
 		Name: a.name, Version: cmp.Or(o.Version, buildVersion()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		CRDs: a.crds.texts, AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
-		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, WatchNamespaces: o.Namespaces, Workers: o.Workers,
+		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, Namespaces: o.Namespaces, Workers: o.Workers,
 		Dashboard:       a.dashboard,
 		Admission:       serving.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
 func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error) {
 	var o Options
-	var namespaces string
+	var namespaces flags.Namespaces
 	var dryRun bool
 	set := flag.NewFlagSet(a.name+" uninstall", flag.ContinueOnError)
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
@@ -20,7 +21,7 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server came")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of its lease")
 	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	set.StringVar(&namespaces, "namespaces", "", "`names` of the namespaces whose objects it handled, with commas between; all if empty")
+	set.Var(&namespaces, "namespaces", "comma-separated `namespaces` in which the program handled objects, if it ran with some")
 	set.BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
 	err := a.parseFlags(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s uninstall [flags] removes the webhook configurations, the finalizers of its controllers,\n"+
@@ -31,7 +32,7 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	if err != nil {
 		return nil, err
 	}
-	o.Namespaces = splitList(namespaces)
+	o.Namespaces = namespaces
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		return a.uninstall(ctx, o, manager.UninstallOptions{DryRun: dryRun, Report: func(line string) { fmt.Fprintln(stdout, line) }})
 	}, nil

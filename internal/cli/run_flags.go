@@ -139,7 +139,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 	o := manager.Options{
 		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
 		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip", RecreateCRDs: f.crds.Value == "recreate",
-		LeaderElection: f.LeaderElection, ProcessLease: true,
+		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
 		Workers: f.Workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, NoDeletionGuard: !f.deletionGuard,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.Address, HealthAddress: f.HealthAddress, Profiling: f.Profiling,

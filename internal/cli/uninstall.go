@@ -19,9 +19,11 @@ type uninstallFlags struct {
 	cluster   clusterFlags
 	namespace string
 	selector  string
-	service   string
-	crds      bool
-	dryRun    bool
+	// namespaces are those that Setpoint was limited to.
+	namespaces flags.Namespaces
+	service    string
+	crds       bool
+	dryRun     bool
 }
 
 func (p *program) uninstallCommand() *cobra.Command {
@@ -54,6 +56,7 @@ func (f *uninstallFlags) register(c *cobra.Command) {
 	f.cluster.register(c)
 	set.StringVarP(&f.namespace, "namespace", "n", installNamespace, "`namespace` that Setpoint ran in")
 	set.StringVarP(&f.selector, "selector", "l", "", "label `selector` of the controllers, if Setpoint ran with one")
+	set.Var(&f.namespaces, "namespaces", "comma-separated namespaces in which Setpoint handled objects, if it ran with some")
 	set.StringVar(&f.service, "admission-service", "setpoint", "`name` of the Service of the webhook server")
 	set.BoolVar(&f.crds, "crds", false, "delete the CRDs of controllers too, and with them all controllers")
 	set.BoolVar(&f.dryRun, "dry-run", false, "only print what would be removed")
@@ -69,7 +72,7 @@ func (p *program) uninstall(ctx context.Context, f *uninstallFlags) error {
 	}
 	removed := 0
 	err = manager.Uninstall(ctx, manager.Options{
-		Config: cluster.Config, Namespace: f.namespace, Selector: f.selector,
+		Config: cluster.Config, Namespace: f.namespace, Namespaces: f.namespaces, Selector: f.selector,
 		Admission: serving.AdmissionOptions{Service: f.service},
 		Version:   readVersion().Version, Log: flags.NewLog(p.stderr, flags.Brief, "info"),
 	}, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {

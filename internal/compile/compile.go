@@ -89,6 +89,9 @@ type Environment struct {
 	Workers int
 	// Resync is the longest resync period of all controllers; 0 for none.
 	Resync time.Duration
+	// Namespaces are those in which the controllers of objects watch and write namespaced kinds; none
+	// mean all.
+	Namespaces []string
 	// Namespace is where namespaced objects of cluster-scoped parents are stored.
 	Namespace string
 	// PodNamespace is the namespace of Setpoint's own pods; empty outside of a cluster.
@@ -234,7 +237,7 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		return nil, err
 	}
 	compiled := &Compiled{
-		Programs:      programs,
+		Programs:      env.perNamespace(programs),
 		HookAddresses: d.hooks.all().addresses(),
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),

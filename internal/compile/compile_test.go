@@ -61,7 +61,8 @@ func statusOf(_ context.Context, resource object.Resource) (Status, error) {
 	return Status{Conditions: shops, Records: shops}, nil
 }
 
-// TestCompile reads controller.yaml and compares the program, or the error, with program.txt.
+// TestCompile reads controller.yaml and compares the program, or the error, with program.txt. A
+// comment before the files is the flag of `setpoint run`.
 func TestCompile(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -74,7 +75,7 @@ func TestCompile(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := &archive.Files[len(archive.Files)-1]
-			got := compiled(t, archive.Files[0].Data)
+			got := compiled(t, archive)
 			if got == string(last.Data) {
 				return
 			}
@@ -89,11 +90,13 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-func compileText(t *testing.T, manifest []byte) (Kind, *object.Object, *Compiled, error) {
+func compileText(t *testing.T, manifest []byte, namespaces ...string) (Kind, *object.Object, *Compiled, error) {
 	t.Helper()
 	o := parsed(t, manifest)
 	kind := kindNamed(t, o)
-	c, err := kind.Compile(t.Context(), o, environment(t))
+	env := environment(t)
+	env.Namespaces = namespaces
+	c, err := kind.Compile(t.Context(), o, env)
 	return kind, o, c, err
 }
 
@@ -111,9 +114,13 @@ func parsed(t *testing.T, manifest []byte) *object.Object {
 }
 
 // compiled returns the program of a manifest as text.
-func compiled(t *testing.T, manifest []byte) string {
+func compiled(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
-	kind, o, c, err := compileText(t, manifest)
+	var namespaces []string
+	if list, limited := strings.CutPrefix(string(archive.Comment), "--namespaces="); limited {
+		namespaces = strings.Split(strings.TrimSpace(list), ",")
+	}
+	kind, o, c, err := compileText(t, archive.Files[0].Data, namespaces...)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -201,6 +208,9 @@ func describeParent(p compose.Program) string {
 	for _, selection := range p.Selections {
 		text += fmt.Sprintf(" [%v]", selection)
 	}
+	if p.Namespace != "" {
+		text += " in " + p.Namespace
+	}
 	if p.SyncOnStatusChange {
 		text += ", status wakes"
 	}
@@ -209,6 +219,9 @@ func describeParent(p compose.Program) string {
 	}
 	if p.Customize != nil {
 		text += fmt.Sprintf(", related in %s, namespaced %v", p.Scope.Version, p.Scope.Namespaced)
+	}
+	if p.Scope.Namespaces != nil {
+		text += fmt.Sprintf(", limited to %v", p.Scope.Namespaces)
 	}
 	return text
 }

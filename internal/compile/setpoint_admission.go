@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -88,12 +89,16 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	if err := checkSelectors(field, declared); err != nil {
 		return w, nil, err
 	}
+	namespaced := false
 	for i, rule := range declared.Rules {
-		read, err := readRule(ctx, env, index(field+".rules", i), rule)
+		read, resource, err := readRule(ctx, env, index(field+".rules", i), rule)
 		if err != nil {
 			return w, nil, err
 		}
-		w.Rules = append(w.Rules, read)
+		w.Rules, namespaced = append(w.Rules, read), namespaced || resource.Namespaced
+	}
+	if err := limitReview(env, field, &w, namespaced); err != nil {
+		return w, nil, err
 	}
 	if declared.Webhook == nil {
 		return w, nil, invalid("%s.webhook: required", field)
@@ -101,6 +106,20 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	config := readSetpointWebhook(field+".webhook", declared.Webhook)
 	config.Timeout = min(config.Timeout, w.Timeout)
 	return w, config, nil
+}
+
+// limitReview limits a webhook of namespaced kinds to the namespaces of the environment. The API
+// server ignores the selector for cluster-scoped kinds, except for Namespaces themselves.
+func limitReview(env Environment, field string, w *admission.Webhook, namespaced bool) error {
+	if len(env.Namespaces) == 0 || !namespaced {
+		return nil
+	}
+	if OnlyExempt(env.Namespaces, w.ExemptNamespaces) {
+		return invalid("%s.systemNamespaces: Setpoint runs with --namespaces=%s, which are system namespaces; set it to %s",
+			field, strings.Join(env.Namespaces, ","), api.SystemNamespacesInclude)
+	}
+	w.Namespaces = InNamespaces(w.Namespaces, env.Namespaces)
+	return nil
 }
 
 // ExemptNamespaces returns the namespaces that a cluster needs to work, and Setpoint's own.
@@ -124,10 +143,10 @@ func checkSelectors(field string, declared *api.AdmissionWebhook) error {
 	return nil
 }
 
-func readRule(ctx context.Context, env Environment, field string, declared api.AdmissionRule) (admission.Rule, error) {
+func readRule(ctx context.Context, env Environment, field string, declared api.AdmissionRule) (admission.Rule, object.Resource, error) {
 	resource, err := resolveResource(ctx, env, resourceRef{field, declared.APIVersion, declared.Resource})
 	if err != nil {
-		return admission.Rule{}, err
+		return admission.Rule{}, resource, err
 	}
 	rule := admission.Rule{Group: resource.Group, Version: resource.Version}
 	subresources := declared.Subresources
@@ -144,5 +163,5 @@ func readRule(ctx context.Context, env Environment, field string, declared api.A
 	for _, operation := range declared.Operations {
 		rule.Operations = append(rule.Operations, hook.Operation(operation))
 	}
-	return rule, nil
+	return rule, resource, nil
 }

@@ -65,6 +65,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		HookAddresses: configs.addresses(),
 		Account:       p.Account,
 		Suspended:     spec.Suspend || isPaused(o),
+		Notes:         env.excludedNotes(spec),
 		Release:       c.release,
 	}, nil
 }
@@ -81,6 +82,9 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 		return invalid("%s.namespaces: %s are cluster-scoped; leave it out", field, resource)
 	}
 	p.Resource, p.Namespaces = resource, handled.Namespaces
+	if err := env.limitHandled(field+".namespaces", p); err != nil {
+		return err
+	}
 	if p.Labels, err = labelSelectorText(field, handled.LabelSelector); err != nil {
 		return err
 	}

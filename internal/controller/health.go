@@ -11,7 +11,7 @@ import (
 type Health struct {
 	// Synced means that all watches have delivered what exists.
 	Synced bool
-	// WatchErrors are the watches that do not work at present, by resource.
+	// WatchErrors are the watches that do not work at present, by resource and namespace.
 	WatchErrors map[string]error
 	// Parents counts the managed objects, Children the objects that they own.
 	Parents, Children int
@@ -67,7 +67,7 @@ func (b *Base) Health() Health {
 	h := Health{Synced: b.Synced(), WatchErrors: map[string]error{}, Parents: b.Len(), Queue: b.Queue.Stats()}
 	for _, w := range b.watches {
 		if err := w.View.Err(); err != nil {
-			h.WatchErrors[w.Resource.String()] = err
+			h.WatchErrors[w.String()] = err
 		}
 	}
 	b.Memories.addTo(&h)

@@ -19,6 +19,14 @@ type Watch struct {
 	View      *cache.View
 }
 
+// String returns the resource, and the namespace if it is limited to one.
+func (w *Watch) String() string {
+	if w.Namespace == "" {
+		return w.Resource.String()
+	}
+	return w.Resource.String() + " in " + w.Namespace
+}
+
 // Covers reports whether the watch delivers an object.
 func (w *Watch) Covers(resource object.Resource, o *object.Object) bool {
 	return w.Resource == resource && (w.Namespace == "" || w.Namespace == o.Namespace())

@@ -195,7 +195,7 @@ func TestProgramOf(t *testing.T) {
 		{two, "deployments", 0, "the controller does not manage that kind, only configmaps, deployments.apps"},
 		{two, "configmaps", 0, ""},
 	} {
-		got, err := programOf(c.of, c.kind)
+		got, err := programOf(c.of, c.kind, "shop")
 		if got != c.want || err != nil && err.Error() != c.err || err == nil && c.err != "" {
 			t.Errorf("%q: %d, %v, want %d, %s", c.kind, got, err, c.want, c.err)
 		}

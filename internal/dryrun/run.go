@@ -1,7 +1,6 @@
 package dryrun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,23 +49,55 @@ func (observer) Event(*object.Object, hook.Event)                          {}
 func start(m *manager.Manager, compiled *manager.Compiled, namespace string) (*run, error) {
 	r := &run{Compiled: compiled, Tools: m.DryRunTools()}
 	r.Observer = observer{}
+	if err := r.limit(namespace); err != nil {
+		r.Close()
+		return nil, err
+	}
 	for _, program := range r.Programs {
-		program.Namespace = cmp.Or(namespace, program.Namespace)
 		one := compose.New(program, r.Tools)
 		r.composers, r.loops = append(r.composers, one), append(r.loops, one)
 	}
 	for _, program := range r.Handlers {
-		if namespace != "" && program.Resource.Namespaced {
-			if limits := program.Namespaces; len(limits) > 0 && !slices.Contains(limits, namespace) {
-				r.Close()
-				return nil, fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n", namespace, strings.Join(limits, ", "))
-			}
-			program.Namespaces = []string{namespace}
-		}
 		one := handle.New(program, handle.Tools{Store: r.Store, Writer: r.Writer, Access: r.Access, Observer: observer{}, Log: r.Log})
 		r.handlers, r.loops = append(r.handlers, one), append(r.loops, one)
 	}
 	return r, nil
+}
+
+// limit limits the programs of namespaced objects to one namespace, unless it is empty. It drops
+// those of other namespaces.
+func (r *run) limit(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	var limits []string
+	r.Programs = slices.DeleteFunc(slices.Clone(r.Programs), func(p compose.Program) bool {
+		drop := p.Parent.Namespaced && p.Namespace != "" && p.Namespace != namespace
+		if drop {
+			limits = p.Scope.Namespaces
+		}
+		return drop
+	})
+	for i := range r.Programs {
+		if p := &r.Programs[i]; p.Parent.Namespaced {
+			p.Namespace = namespace
+		}
+	}
+	r.Handlers = slices.Clone(r.Handlers)
+	for i := range r.Handlers {
+		p := &r.Handlers[i]
+		switch {
+		case !p.Resource.Namespaced:
+		case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace):
+			limits = p.Namespaces
+		default:
+			p.Namespaces = []string{namespace}
+		}
+	}
+	if len(limits) > 0 && !slices.Contains(limits, namespace) {
+		return fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n", namespace, strings.Join(limits, ", "))
+	}
+	return nil
 }
 
 // Close ends the dry run.
@@ -128,16 +159,19 @@ func (r *run) objects() []*object.Object {
 }
 
 // isHandler reports whether program i is one of handlers.
-func (r *run) isHandler(i int) bool { return i >= len(r.composers) }
+func (r *run) isHandler(i int) bool { return i >= len(r.Programs) }
 
 // includesNamespace reports whether program i includes objects of a namespace.
 func (r *run) includesNamespace(i int, namespace string) bool {
+	if namespace == "" || !r.kinds()[i].Namespaced {
+		return true
+	}
 	if !r.isHandler(i) {
 		only := r.Programs[i].Namespace
-		return namespace == "" || only == "" || only == namespace
+		return only == "" || only == namespace
 	}
-	limits := r.Handlers[i-len(r.composers)].Namespaces
-	return namespace == "" || len(limits) == 0 || slices.Contains(limits, namespace)
+	limits := r.Handlers[i-len(r.Programs)].Namespaces
+	return len(limits) == 0 || slices.Contains(limits, namespace)
 }
 
 // kinds returns the kind of the objects of each program.

@@ -48,7 +48,7 @@ func (n ObjectName) String() string {
 func (o Options) targets(ctx context.Context, r *run) ([]target, error) {
 	var all []target
 	for _, name := range o.Selection.Names {
-		i, err := programOf(r, name.Kind)
+		i, err := programOf(r, name.Kind, o.Selection.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -63,7 +63,7 @@ func (o Options) targets(ctx context.Context, r *run) ([]target, error) {
 		return dedupe(all), nil
 	}
 	for _, parent := range r.objects() {
-		i := slices.IndexFunc(r.kinds(), func(k object.Resource) bool { return k.GroupKind() == parent.GroupKind() })
+		i := programFor(r, parent.Ref())
 		if i < 0 {
 			return nil, fmt.Errorf("%s: the controller does not manage that kind", parent.Ref())
 		}
@@ -95,12 +95,23 @@ func dedupe(all []target) []target {
 
 // fromManifest returns an object in a file as it would be stored.
 func (o Options) fromManifest(ctx context.Context, r *run, one *object.Object) (target, bool) {
+	namespace := cmp.Or(one.Namespace(), o.Selection.Namespace)
+	excluded := target{program: -1}
 	for i, resource := range r.kinds() {
-		if resource.GroupKind() == one.GroupKind() {
+		switch {
+		case resource.GroupKind() != one.GroupKind():
+		case r.includesNamespace(i, namespace):
 			return o.complete(ctx, i, resource, one), true
+		default:
+			excluded = target{program: i, key: objectKey(resource, namespace, one.Name()), err: notHandled(namespace)}
 		}
 	}
-	return target{}, false
+	return excluded, excluded.program >= 0
+}
+
+// notHandled is the error of an object in a namespace that the controller is not limited to.
+func notHandled(namespace string) error {
+	return fmt.Errorf("the controller does not handle objects in namespace %s", namespace)
 }
 
 func (o Options) complete(ctx context.Context, i int, resource object.Resource, one *object.Object) target {
@@ -125,18 +136,28 @@ func objectKey(resource object.Resource, namespace, name string) queue.Key {
 	return queue.Key{Namespace: namespace, Name: name}
 }
 
-// programOf returns the program for a kind, such as "deployments.apps".
-func programOf(r *run, kind string) (int, error) {
+// programOf returns the program for a kind, such as "deployments.apps", and the namespace of the
+// object if the kind is namespaced.
+func programOf(r *run, kind, namespace string) (int, error) {
 	var kinds []string
+	only := 0
 	for i, resource := range r.kinds() {
 		name := strings.TrimSuffix(resource.Plural+"."+resource.Group, ".")
+		if !r.includesNamespace(i, namespace) {
+			continue
+		}
 		if name == kind {
 			return i, nil
 		}
-		kinds = append(kinds, name)
+		if !slices.Contains(kinds, name) {
+			kinds, only = append(kinds, name), i
+		}
 	}
 	if kind == "" && len(kinds) == 1 {
-		return 0, nil
+		return only, nil
+	}
+	if len(kinds) == 0 {
+		return 0, notHandled(namespace)
 	}
 	if kind == "" {
 		return 0, fmt.Errorf("the controller manages several kinds; write KIND/NAME, the kind being one of %s", strings.Join(kinds, ", "))

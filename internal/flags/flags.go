@@ -19,6 +19,7 @@ import (
 type Flags struct {
 	Kubeconfig, Context string
 	Namespace           string
+	Namespaces          Namespaces
 	Workers             int
 	QPS                 float64
 	Burst               int
@@ -52,6 +53,7 @@ func (f *Flags) Register(set *flag.FlagSet, d Defaults) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the cluster to use (default: $KUBECONFIG, the in-cluster config, or ~/.kube/config)")
 	set.StringVar(&f.Context, "context", "", "`name` of the kubeconfig context to use")
 	set.StringVar(&f.Namespace, "namespace", "", "`namespace` of "+d.Program+", for its Lease and Secrets (default: $POD_NAMESPACE, that of the pod, or default)")
+	set.Var(&f.Namespaces, "namespaces", "comma-separated `namespaces` in which "+d.Program+" handles objects (default: all)")
 	set.IntVar(&f.Workers, "workers", 32, "maximum concurrent reconciles of each controller")
 	set.Float64Var(&f.QPS, "kube-api-qps", 0, "maximum requests per second to the API server; 0 leaves the limit to the server")
 	set.IntVar(&f.Burst, "kube-api-burst", 0, "maximum burst of requests to the API server; 0 means twice --kube-api-qps")

@@ -51,6 +51,7 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 				"%s is the older controller of %s and stores their status; the status in responses of this one is ignored", p.StatusOwners[0].Name, p.Parent))
 		}
 	}
+	compiled.Notes = slices.Compact(compiled.Notes) // One for each kind, not for each namespace.
 }
 
 // statusOwners returns the older controllers that store the status of a program's parents.
@@ -70,7 +71,7 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Pro
 func (cs *controllerSet) activeStatusOwners(p *compose.Program) []compose.StatusOwner {
 	for _, r := range cs.runningControllers() {
 		for _, working := range r.Programs {
-			if working.Name == p.Name && working.Parent == p.Parent {
+			if working.Name == p.Name && working.Parent == p.Parent && working.Namespace == p.Namespace {
 				return working.StatusOwners
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -94,12 +95,43 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// removeFromResource removes the finalizer page by page. A failed write does not stop the writes of the
-// same page. Setpoint itself lists: it watches these objects too.
+// removeFromResource removes the finalizer from the objects of a resource, in the namespaces that
+// Setpoint is limited to. Objects in others keep it.
 func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource object.Resource) error {
+	namespaces, err := m.namespacesOf(ctx, resource)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range namespaces {
+		if err := m.removeIn(ctx, resource, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespacesOf returns the namespaces with objects of a resource, "" for all. The error is NotFound
+// if the resource is not served.
+func (m *finalizerRemoval) namespacesOf(ctx context.Context, resource object.Resource) ([]string, error) {
+	if len(m.options.Namespaces) == 0 {
+		return []string{""}, nil
+	}
+	found, err := m.resolve(ctx, resource.APIVersion(), resource.Plural)
+	switch {
+	case errors.Is(err, compile.ErrNotServed):
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Plural}, "")
+	case err == nil && found.Namespaced:
+		return m.options.Namespaces, nil
+	}
+	return []string{""}, err
+}
+
+// removeIn removes the finalizer page by page. A failed write does not stop the writes of the same
+// page. Setpoint itself lists: it watches these objects too.
+func (m *finalizerRemoval) removeIn(ctx context.Context, resource object.Resource, namespace string) error {
 	for next := ""; ; {
 		var page metav1.PartialObjectMetadataList
-		err := m.client.Get().AbsPath(resource.Path("", "")).Param("limit", listPageSize).Param("continue", next).
+		err := m.client.Get().AbsPath(resource.Path(namespace, "")).Param("limit", listPageSize).Param("continue", next).
 			SetHeader("Accept", metadataList).Do(ctx).Into(&page)
 		if err != nil {
 			return err
@@ -107,7 +139,7 @@ func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource obje
 		var group errgroup.Group
 		group.SetLimit(releaseConcurrency)
 		for i := range page.Items {
-			if o := &page.Items[i]; slices.Contains(o.Finalizers, m.finalizer) && m.handles(o.Namespace) {
+			if o := &page.Items[i]; slices.Contains(o.Finalizers, m.finalizer) {
 				group.Go(func() error { return m.removeAndCount(ctx, resource, o) })
 			}
 		}
@@ -118,13 +150,6 @@ func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource obje
 			return nil
 		}
 	}
-}
-
-// handles reports whether this Manager handles objects of a namespace; "" is that of
-// cluster-scoped ones.
-func (m *finalizerRemoval) handles(namespace string) bool {
-	watched := m.options.WatchNamespaces
-	return len(watched) == 0 || namespace == "" || slices.Contains(watched, namespace)
 }
 
 func (m *finalizerRemoval) removeAndCount(ctx context.Context, resource object.Resource, o *metav1.PartialObjectMetadata) error {

@@ -79,7 +79,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	if o.ProcessLease && !o.LeaderElection.Enabled {
-		if m.processLease, err = leader.NewProcessLease(o.LeaderElection, o.WatchNamespaces, o.config(), o.Log); err != nil {
+		if m.processLease, err = leader.NewProcessLease(o.LeaderElection, o.Namespaces, o.config(), o.Log); err != nil {
 			return nil, err
 		}
 	}
@@ -180,6 +180,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		Workers:       m.options.Workers,
 		Resync:        m.options.Resync,
 		Namespace:     m.options.Namespace,
+		Namespaces:    m.options.Namespaces,
 		PodNamespace:  reach.PodNamespace(),
 		ApplyStrategy: plan.ApplyStrategy(m.options.ApplyStrategy), DisableDeletionGuard: m.options.NoDeletionGuard,
 		FieldManager:       m.options.FieldManager,

@@ -57,10 +57,12 @@ type Options struct {
 	// LeaderElection is disabled by default.
 	LeaderElection leader.Election
 	// ProcessLease detects other processes that handle the same objects without leader
-	// election, by a Lease, and logs a warning. Objects are the same for one Selector, or
-	// for one set of WatchNamespaces, the namespaces that a Go program is limited to.
-	ProcessLease    bool
-	WatchNamespaces []string
+	// election, by a Lease, and logs a warning. Objects are the same for one Selector and
+	// one set of Namespaces.
+	ProcessLease bool
+	// Namespaces limit the namespaced objects that controllers watch and write; none mean
+	// all. A Go program limits its controllers itself.
+	Namespaces []string
 	// Workers is the maximum concurrent reconciles of a controller; 32 if zero.
 	Workers int
 	// HookLimits limit the responses of hooks; the zero value has defaults.

@@ -13,7 +13,7 @@ func (m *Manager) ownObjects() register.ExemptObjects {
 	o := &m.options
 	own := register.ExemptObjects{Leases: []types.NamespacedName{
 		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.Name},
-		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.ProcessLeaseName(o.WatchNamespaces)},
+		{Namespace: o.LeaderElection.Namespace, Name: o.LeaderElection.ProcessLeaseName(o.Namespaces)},
 	}}
 	reach, inspect := o.reach(), o.inspect()
 	for _, secret := range []types.NamespacedName{reach.CertificateSecret(), inspect.Secret()} {

@@ -198,9 +198,9 @@ func allKinds(c *compile.Compiled) []object.Resource {
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 	return slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
-			return a.Parent == b.Parent && reflect.DeepEqual(a.Children, b.Children) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
+			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) && reflect.DeepEqual(a.Children, b.Children) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handle.Program) bool {
-			return a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey
+			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey
 		})
 }

@@ -69,7 +69,7 @@ type uninstaller struct {
 // may do so from any namespace.
 func (r *uninstaller) checkStopped(ctx context.Context) error {
 	e := &r.options.LeaderElection
-	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.WatchNamespaces)} {
+	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.Namespaces)} {
 		lease := types.NamespacedName{Namespace: e.Namespace, Name: name}
 		if !r.isProgram() {
 			lease.Namespace = ""
@@ -178,7 +178,7 @@ func (r *uninstaller) get(ctx context.Context, resource object.Resource, name st
 
 func (r *uninstaller) deleteLeases(ctx context.Context) error {
 	e := &r.options.LeaderElection
-	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.WatchNamespaces)} {
+	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.Namespaces)} {
 		response, err := request.Do(ctx, r.client.Get().AbsPath(object.Leases.Path(e.Namespace, name)))
 		if apierrors.IsNotFound(err) {
 			continue

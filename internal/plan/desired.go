@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -28,6 +30,8 @@ type Planner struct {
 	Parent *object.Object
 	// Namespaced means that the parent has a namespace.
 	Namespaced bool
+	// Namespaces limit the children of a cluster-scoped parent; empty for all.
+	Namespaces []string
 	Rules      Rules
 	// Selector has to match every child.
 	Selector labels.Selector
@@ -199,6 +203,8 @@ func (f *Planner) setNamespace(path string, o *object.Object, resource object.Re
 		return invalid(at, "is %q, but the children of a namespaced parent live in its namespace %q", o.Namespace(), f.Parent.Namespace())
 	case o.Namespace() == "":
 		return invalid(at, "required: %s is namespaced and the parent is not", resource.Kind)
+	case !f.Namespaced && len(f.Namespaces) > 0 && !slices.Contains(f.Namespaces, o.Namespace()):
+		return invalid(at, "is %q, which is not one of the controller's namespaces, %s", o.Namespace(), strings.Join(f.Namespaces, ", "))
 	}
 	return nil
 }

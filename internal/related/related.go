@@ -12,7 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
-// Scope limits what the rules of a customize hook may select.
+// Scope limits what the rules of a customize hook may select. Its namespaces are those of the whole
+// program.
 type Scope struct {
 	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
 	// its namespace and cluster-scoped objects.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -104,7 +105,7 @@ func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, par
 	case !resource.Namespaced:
 		return "", ruleFault{}
 	case rule.Namespace != "" && !s.includes(rule.Namespace):
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the controller's namespaces, %v", rule.Namespace, s.Namespaces)}
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the controller's namespaces, %s", rule.Namespace, strings.Join(s.Namespaces, ", "))}
 	case !s.ownNamespaceOnly():
 		return rule.Namespace, ruleFault{}
 	case rule.NamespaceSelector != nil:

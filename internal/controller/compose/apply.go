@@ -109,13 +109,12 @@ func joinErrors(errs []error) error {
 
 func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
-	view := r.viewOf(action.Resource)
 	switch {
 	case err == nil && result.Stored == nil:
-		view.ObserveDelete(action.Before)
+		r.viewOf(action.Resource, action.Before).ObserveDelete(action.Before)
 		r.detectFlapping(ctx, action)
 	case err == nil:
-		view.ObserveWrite(result.Stored)
+		r.viewOf(action.Resource, result.Stored).ObserveWrite(result.Stored)
 		if action.Desired != 0 {
 			r.memory.upToDate.add(result.Stored, action.Desired)
 		}
@@ -123,7 +122,7 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 			r.detectFlapping(ctx, action)
 		}
 	case apply.NotFound(err) && action.Before != nil:
-		view.ObserveDelete(action.Before)
+		r.viewOf(action.Resource, action.Before).ObserveDelete(action.Before)
 	case apply.AlreadyExists(err):
 		return r.handleExisting(ctx, action)
 	case apply.Conflict(err):
@@ -156,7 +155,7 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	case r.program.isDecorator():
 		return r.handleExistingAttachment(action.Resource, live)
 	case r.planner.Selector.Matches(live.Labels()):
-		r.viewOf(action.Resource).ObserveWrite(live)
+		r.viewOf(action.Resource, live).ObserveWrite(live)
 		return nil
 	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live, plan.UIDLabel)
@@ -187,7 +186,7 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 	case !mark.On(live):
 		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it", mark.Key, mark.Value))
 	}
-	r.viewOf(resource).ObserveWrite(live)
+	r.viewOf(resource, live).ObserveWrite(live)
 	return nil
 }
 
@@ -215,7 +214,7 @@ func (r *run) update(ctx context.Context, resource object.Resource, what string,
 	if err != nil {
 		return nil, updateError(what, before, err)
 	}
-	r.viewOf(resource).ObserveWrite(stored)
+	r.viewOf(resource, stored).ObserveWrite(stored)
 	return stored, nil
 }
 
@@ -226,10 +225,13 @@ func updateError(what string, o *object.Object, err error) error {
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("%s %s: %w", what, o.Ref(), err))
 }
 
-func (r *run) viewOf(resource object.Resource) *cache.View {
+// viewOf returns the watch of a written object.
+func (r *run) viewOf(resource object.Resource, o *object.Object) *cache.View {
 	for _, kind := range r.Controller.children {
-		if kind.rule.Resource == resource {
-			return kind.view
+		for _, w := range kind.watches {
+			if w.Covers(resource, o) {
+				return w.View
+			}
 		}
 	}
 	if resource == plan.ControllerRevisions && r.revisions != nil {

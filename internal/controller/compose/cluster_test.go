@@ -271,5 +271,5 @@ func (s *testController) observe(text []byte) {
 		s.cluster.t.Error(err)
 		return
 	}
-	s.children[0].view.ObserveWrite(seen)
+	s.children[0].watches[0].View.ObserveWrite(seen)
 }

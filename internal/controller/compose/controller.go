@@ -37,10 +37,10 @@ type Controller struct {
 	revisions *cache.View
 }
 
-// childKind is a kind of child and its watch.
+// childKind is a kind of child and its watches.
 type childKind struct {
-	rule plan.Rule
-	view *cache.View
+	rule    plan.Rule
+	watches childWatches
 }
 
 // New returns a controller and starts its watches. Close stops them.

@@ -156,10 +156,10 @@ func (c *Controller) CountAllChildren() int {
 // countKind counts the children of a kind. Decorators count only their attachments.
 func (c *Controller) countKind(of childKind, parent *object.Object) int {
 	if !c.program.isDecorator() {
-		return of.view.CountOwned(parent.UID())
+		return of.watches.countOwned(parent.UID())
 	}
 	n := 0
-	for _, o := range of.view.Owned(parent.UID()) {
+	for _, o := range of.watches.owned(parent.UID()) {
 		if c.program.Mark.On(o) {
 			n++
 		}

@@ -40,7 +40,8 @@ type Program struct {
 	// Selections select parents: a parent has to match one of them. None selects all.
 	Selections []Selection
 	// Namespace limits the parents, and the children beside them, to a namespace; empty for all.
-	// Cluster-scoped kinds are not limited.
+	// Cluster-scoped kinds are not limited. Scope has the namespaces of cluster-scoped parents'
+	// children.
 	Namespace string
 	// Fields is a field selector of parents for the API server; empty for all. Parents that stop
 	// matching disappear and cannot be finalized.
@@ -62,7 +63,7 @@ type Program struct {
 	Customize hook.Customizer
 	// Reads are the kinds that Customize may select, if they are known.
 	Reads []object.Resource
-	// Scope limits what Customize may select.
+	// Scope limits what Customize may select, and the namespaces of children.
 	Scope related.Scope
 	// GenerateSelector selects children by a label with the parent's UID instead of by
 	// spec.selector.

@@ -16,8 +16,9 @@ func (c *Controller) watchRevisions() {
 	if !c.program.Children.Rolling() {
 		return
 	}
-	selection := c.selectionFor(plan.ControllerRevisions)
-	selection.Labels = plan.ParentUIDLabel
+	selection := cache.Selection{
+		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel, Managed: c.program.FullObjects,
+	}
 	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
 	c.AddWatch(selection, c.revisions)
 }

@@ -12,6 +12,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	r.planner = plan.Planner{
 		Parent:           parent,
 		Namespaced:       c.program.Parent.Namespaced,
+		Namespaces:       c.program.Scope.Namespaces,
 		Rules:            c.program.Children,
 		GenerateSelector: c.program.GenerateSelector,
 		LastApplied:      c.program.LastApplied,

@@ -10,31 +10,53 @@ import (
 
 // watch starts the watches, parents first, so that children find their parents.
 func (c *Controller) watch() {
-	parents := c.selectionFor(c.program.Parent)
+	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0], Managed: c.program.FullObjects}
 	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
 	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
 	c.AddObjects(parents, c.parents)
 	for _, rule := range c.program.Children {
-		selection := c.selectionFor(rule.Resource)
+		c.children = append(c.children, childKind{rule: rule, watches: c.watchChildren(rule.Resource)})
+	}
+	c.watchRevisions()
+}
+
+// watchChildren starts the watches of a kind of children.
+func (c *Controller) watchChildren(resource object.Resource) (all childWatches) {
+	for _, namespace := range c.program.NamespacesOf(resource) {
+		selection := cache.Selection{Resource: resource, Namespace: namespace, Managed: c.program.FullObjects}
 		if c.program.GenerateSelector {
 			// Every child has this label, so the watch needs no other objects.
 			selection.Labels = plan.UIDLabel
 		}
 		view := c.tools.Store.Watch(selection, c.childChanged)
 		c.AddWatch(selection, view)
-		c.children = append(c.children, childKind{rule: rule, view: view})
+		all = append(all, controller.Watch{Resource: resource, Namespace: namespace, View: view})
 	}
-	c.watchRevisions()
+	return all
 }
 
-// selectionFor selects the objects of a kind. The children of namespaced parents are in their
-// namespaces, so a limit on the namespace applies to them too.
-func (c *Controller) selectionFor(resource object.Resource) cache.Selection {
-	selection := cache.Selection{Resource: resource, Managed: c.program.FullObjects}
-	if c.program.Parent.Namespaced && resource.Namespaced {
-		selection.Namespace = c.program.Namespace
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for all.
+// The children of a namespaced parent are in its namespace.
+func (p *Program) NamespacesOf(resource object.Resource) []string {
+	switch {
+	case !resource.Namespaced:
+		return []string{""}
+	case p.Parent.Namespaced:
+		return []string{p.Namespace}
+	case len(p.Scope.Namespaces) == 0:
+		return []string{""}
 	}
-	return selection
+	return p.Scope.Namespaces
+}
+
+// RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for
+// all. Those of cluster-scoped parents may be in an earlier namespace of Setpoint, unless the
+// program is limited to namespaces.
+func (p *Program) RevisionNamespace() string {
+	if !p.Parent.Namespaced && len(p.Scope.Namespaces) > 0 {
+		return p.Revisions.Namespace
+	}
+	return p.Namespace
 }
 
 // serverSelector returns a label selector for the API server. It is empty if parents that stop

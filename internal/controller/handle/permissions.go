@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -77,7 +79,7 @@ func (p *Program) resourceToApply(ownNamespace string, o *object.Object) (object
 	all := p.permissions(verbApply, o.APIVersion(), o.Kind())
 	for _, w := range all {
 		if w.allowsNamespace(namespaceFor(w.Resource, ownNamespace, o.Namespace())) && w.matchesLabels(o) {
-			return w.Resource, requireNamespace(w.Resource, ownNamespace, o.Namespace())
+			return w.Resource, p.checkNamespace(w.Resource, ownNamespace, o.Namespace())
 		}
 	}
 	return object.Resource{}, undeclared(verbApply, len(all) > 0, o.APIVersion(), o.Kind())
@@ -97,7 +99,7 @@ func (p *Program) checkDeletion(n *hook.HandlerRequest, d hook.Deletion) error {
 	all := p.deletePermissions(d)
 	for _, w := range all {
 		if w.allowsNamespace(namespaceFor(w.Resource, n.Namespace, d.Namespace)) {
-			return requireNamespace(w.Resource, n.Namespace, d.Namespace)
+			return p.checkNamespace(w.Resource, n.Namespace, d.Namespace)
 		}
 	}
 	return undeclared(deletionVerb(d), len(all) > 0, d.APIVersion, d.Kind)
@@ -174,10 +176,17 @@ func namespaceFor(resource object.Resource, ownNamespace, namespace string) stri
 	return namespace
 }
 
-// requireNamespace returns an error if a namespaced object has no namespace.
-func requireNamespace(resource object.Resource, ownNamespace, namespace string) error {
-	if resource.Namespaced && namespaceFor(resource, ownNamespace, namespace) == "" {
+// checkNamespace returns an error if a namespaced object has no namespace, or one to which the
+// program is not limited.
+func (p *Program) checkNamespace(resource object.Resource, ownNamespace, namespace string) error {
+	namespace = namespaceFor(resource, ownNamespace, namespace)
+	switch {
+	case !resource.Namespaced:
+		return nil
+	case namespace == "":
 		return errors.New("namespace: required, because the handled object is cluster-scoped")
+	case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace):
+		return &hook.TerminalError{Err: fmt.Errorf("namespace: %q is not one of the controller's namespaces, %s", namespace, strings.Join(p.Namespaces, ", "))}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ type Program struct {
 	Matches func(*object.Object) bool
 	// Handlers are called in this order.
 	Handlers []Handler
-	// Namespaces limits the handled objects; empty for all namespaces.
+	// Namespaces limits the handled objects, and what is written for them; empty for all
+	// namespaces. Cluster-scoped kinds are not limited.
 	Namespaces []string
 	// Owns are the kinds that the program applies and watches. It may also delete those that
 	// the handled object controls.

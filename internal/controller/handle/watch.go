@@ -16,7 +16,7 @@ func (c *Controller) watch() {
 		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
 	}
 	for _, resource := range c.program.Owns {
-		for _, namespace := range c.program.namespaces(resource) {
+		for _, namespace := range c.program.NamespacesOf(resource) {
 			selection := cache.Selection{Resource: resource, Namespace: namespace}
 			view := c.tools.Store.Watch(selection, c.ownedChanged)
 			c.AddWatch(selection, view)
@@ -29,16 +29,16 @@ func (c *Controller) watch() {
 // a watch.
 func (p *Program) Selections() []cache.Selection {
 	var all []cache.Selection
-	for _, namespace := range p.namespaces(p.Resource) {
+	for _, namespace := range p.NamespacesOf(p.Resource) {
 		all = append(all, cache.Selection{Resource: p.Resource, Namespace: namespace, Labels: p.serverSelector(), Fields: p.Fields})
 	}
 	return all
 }
 
-// namespaces returns the namespaces to watch a kind in, "" for all: namespaced owned objects
-// have the namespace of their owner.
-func (p *Program) namespaces(resource object.Resource) []string {
-	if len(p.Namespaces) == 0 || !p.Resource.Namespaced || !resource.Namespaced {
+// NamespacesOf returns the namespaces in which the program watches and writes a kind, "" for
+// all.
+func (p *Program) NamespacesOf(resource object.Resource) []string {
+	if len(p.Namespaces) == 0 || !resource.Namespaced {
 		return []string{""}
 	}
 	return p.Namespaces

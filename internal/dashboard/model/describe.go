@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,10 @@ type Programs struct {
 func Describe(p Programs) []string {
 	words := []string{}
 	for i := range p.Hooks {
-		words = append(words, describeHooks(&p.Hooks[i])...)
+		// A controller that is limited to namespaces has a program for each.
+		if !slices.ContainsFunc(p.Hooks[:i], func(other compose.Program) bool { return other.Parent == p.Hooks[i].Parent }) {
+			words = append(words, describeHooks(&p.Hooks[i])...)
+		}
 	}
 	if len(p.Hooks) > 0 {
 		words = append(words, describeCalls(&p.Hooks[0], p.Addresses))
@@ -83,8 +87,12 @@ func describeHooks(p *compose.Program) []string {
 			selections = append(selections, text)
 		}
 	}
+	in := prefixed("in ", describeNamespaces(p.Scope.Namespaces))
+	if !p.Parent.Namespaced {
+		in = prefixed("with children ", in)
+	}
 	words := []string{"Manages " + joinNonEmpty(describeKind(p.Parent),
-		prefixed("with ", strings.Join(selections, ", or ")), prefixed("where ", p.Fields), prefixed("in namespace ", p.Namespace)) + "."}
+		prefixed("with ", strings.Join(selections, ", or ")), prefixed("where ", p.Fields), in) + "."}
 	for i := range p.Children {
 		words = append(words, describeChildren(p, &p.Children[i]))
 	}

@@ -22,9 +22,9 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled, ident
 	finalized := c.Finalizes() && kind != (object.Resource{})
 	for i := range c.Programs {
 		p := &c.Programs[i]
-		all = append(all, programPermissions(p).in(p.Namespace)...)
+		all = append(all, programPermissions(p)...)
 		if finalized {
-			all = append(all, on(p.Parent, "patch").to("finalizer")...)
+			all = append(all, on(p.Parent, "patch").in(p.Namespace).to("finalizer")...)
 		}
 	}
 	for i := range c.Handlers {
@@ -48,45 +48,39 @@ func (o *Process) processPermissions(c *compile.Compiled) Permissions {
 // programPermissions returns the permissions of one program. Children need update with every
 // strategy: to adopt, release and label them.
 func programPermissions(p *compose.Program) Permissions {
-	all := on(p.Parent, "get", "list", "watch").to("parents")
+	parents := on(p.Parent, "get", "list", "watch").to("parents")
 	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
-		all = append(all, on(p.Parent, "update").to("parents")...)
+		parents = append(parents, on(p.Parent, "update").to("parents")...)
 	}
 	if p.Parent.Status {
-		all = append(all, onPart(p.Parent, "status", "update").to("status of parents")...)
+		parents = append(parents, onPart(p.Parent, "status", "update").to("status of parents")...)
 	}
+	all := parents.in(p.Namespace)
 	for _, rule := range p.Children {
-		all = append(all, on(rule.Resource, "get", "list", "watch", "create", "update", "delete").to("children")...)
+		children := on(rule.Resource, "get", "list", "watch", "create", "update", "delete")
 		if rule.Strategy == plan.ServerSide {
-			all = append(all, on(rule.Resource, "patch").to("children")...)
+			children = append(children, on(rule.Resource, "patch")...)
 		}
+		all = append(all, children.in(p.NamespacesOf(rule.Resource)...).to("children")...)
 	}
 	if p.Children.Rolling() {
-		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete").to("rolling updates")...)
+		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete").in(p.RevisionNamespace()).to("rolling updates")...)
 	}
 	for _, resource := range p.Reads {
-		all = append(all, on(resource, "get", "list", "watch").to("related objects")...)
+		all = append(all, on(resource, "get", "list", "watch").in(p.NamespacesOf(resource)...).to("related objects")...)
 	}
 	return all
 }
 
-// handlerNamespaces returns the namespaces of handlers; "" for all.
-func handlerNamespaces(p *handle.Program) []string {
-	if len(p.Namespaces) == 0 || !p.Resource.Namespaced {
-		return []string{""}
-	}
-	return p.Namespaces
-}
-
 // handlerPermissions returns the permissions of handlers in each of their namespaces.
 func handlerPermissions(p *handle.Program) Permissions {
-	namespaces := handlerNamespaces(p)
-	all := handledObjectPermissions(p).in(namespaces...)
+	namespaces := p.NamespacesOf(p.Resource)
+	all := handledObjectPermissions(p)
 	for _, read := range p.Reads {
 		all = append(all, on(read, "list").in(namespaces...).to("reads of handlers")...)
 	}
 	for _, w := range p.Writes {
-		all = append(all, writePermissions(w).in(w.Namespace).to("writes of handlers")...)
+		all = append(all, writePermissions(w).in(writeNamespaces(p, w)...).to("writes of handlers")...)
 	}
 	if p.KeepsPreviousState() {
 		if !p.Resource.Namespaced {
@@ -99,18 +93,31 @@ func handlerPermissions(p *handle.Program) Permissions {
 
 // handledObjectPermissions returns the permissions for handled objects and their children.
 func handledObjectPermissions(p *handle.Program) Permissions {
-	all := on(p.Resource, "get", "list", "watch").to("handled objects")
+	handled := on(p.Resource, "get", "list", "watch").to("handled objects")
 	if len(p.Handlers) == 0 {
-		return all // The objects are only watched.
+		return handled.in(p.NamespacesOf(p.Resource)...) // The objects are only watched.
 	}
-	all = append(all, on(p.Resource, "patch").to("handled objects")...)
+	handled = append(handled, on(p.Resource, "patch").to("handled objects")...)
 	if p.Resource.Status {
-		all = append(all, onPart(p.Resource, "status", "patch").to("status of handled objects")...)
+		handled = append(handled, onPart(p.Resource, "status", "patch").to("status of handled objects")...)
 	}
+	all := handled.in(p.NamespacesOf(p.Resource)...)
 	for _, owned := range p.Owns {
-		all = append(all, on(owned, "get", "list", "watch", "create", "patch", "delete").to("owned objects")...)
+		all = append(all, on(owned, "get", "list", "watch", "create", "patch", "delete").in(p.NamespacesOf(owned)...).to("owned objects")...)
 	}
 	return all
+}
+
+// writeNamespaces returns the namespaces of a write permission: all of the program if it names
+// none, and none if the program is limited to others.
+func writeNamespaces(p *handle.Program, w handle.WritePermission) []string {
+	switch {
+	case w.Namespace == "":
+		return p.NamespacesOf(w.Resource)
+	case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, w.Namespace):
+		return nil
+	}
+	return []string{w.Namespace}
 }
 
 // writePermissions returns the permissions to write objects that are not owned. Those to be

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 func TestControllerPermissions(t *testing.T) {
@@ -27,6 +28,8 @@ func TestControllerPermissions(t *testing.T) {
 	var finalize hook.Hook = hooked
 	const parent = "get shops, list shops, watch shops, update shops/status"
 	const child = "get configmaps, list configmaps, watch configmaps, create configmaps, update configmaps, delete configmaps"
+	towns := object.Resource{Group: "example.org", Version: "v1", Plural: "towns"}
+	limited := related.Scope{Namespaces: []string{"a", "b"}}
 	const revisions = "get controllerrevisions, list controllerrevisions, watch controllerrevisions, " +
 		"create controllerrevisions, update controllerrevisions, delete controllerrevisions"
 	for name, c := range map[string]struct {
@@ -38,7 +41,14 @@ func TestControllerPermissions(t *testing.T) {
 		"rolling":     {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
 		"no status":   {compose.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
 		"decorator":   {compose.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
-		"finalizing":  {compose.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
+		"in a namespace": {compose.Program{Parent: shops, Finalize: finalize, Namespace: "a", Scope: limited, Children: plan.Rules{{Resource: maps}}},
+			strings.ReplaceAll(parent+", "+child+", update shops, patch shops, ", ",", " in a,") + "patch controllers"},
+		"in namespaces of a cluster-scoped parent": {
+			compose.Program{Parent: towns, Scope: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: compose.Revisions{Namespace: "home"}},
+			"get towns, list towns, watch towns, " + strings.ReplaceAll(child+", ", ",", " in a,") + strings.ReplaceAll(child+", ", ",", " in b,") +
+				strings.ReplaceAll(revisions, ",", " in home,") + " in home",
+		},
+		"finalizing": {compose.Program{Parent: shops, Finalize: finalize}, parent + ", update shops, patch shops, patch controllers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Two programs share permissions.
@@ -73,9 +83,15 @@ func TestHandlerPermissions(t *testing.T) {
 		program handle.Program
 		want    string
 	}{
-		"plain":         {handle.Program{Handlers: some, Resource: maps}, plain},
-		"status":        {handle.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
-		"owning":        {handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"plain":  {handle.Program{Handlers: some, Resource: maps}, plain},
+		"status": {handle.Program{Handlers: some, Resource: shops}, "get shops, list shops, watch shops, patch shops, patch shops/status"},
+		"owning": {handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}}, plain + ", create configmaps, delete configmaps, get nodes, list nodes, watch nodes, patch nodes"},
+		"owning in namespaces": {
+			handle.Program{Handlers: some, Resource: nodes, Owns: []object.Resource{maps}, Namespaces: []string{"a"}, Writes: []handle.WritePermission{
+				{Resource: shops, Apply: true}, {Resource: pods, Apply: true, Namespace: "c"},
+			}},
+			strings.ReplaceAll(plain+", create configmaps, delete configmaps, create shops, patch shops, ", ",", " in a,") + "get nodes, list nodes, watch nodes, patch nodes",
+		},
 		"applying":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Apply: true}}}, plain + ", create shops, patch shops"},
 		"deleting":      {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: shops, Delete: true}}}, plain + ", get shops, list shops, delete shops"},
 		"deleting pods": {handle.Program{Handlers: some, Resource: maps, Writes: []handle.WritePermission{{Resource: pods, Delete: true}}}, plain + ", get pods, list pods, delete pods"},

@@ -39,7 +39,7 @@ func ownerReferencePermissions(c *compile.Compiled) Permissions {
 	for i := range c.Handlers {
 		p := &c.Handlers[i]
 		if len(p.Owns) > 0 || slices.ContainsFunc(p.Writes, func(w handle.WritePermission) bool { return w.Apply }) {
-			all = append(all, onPart(p.Resource, "finalizers", "update").in(handlerNamespaces(p)...)...)
+			all = append(all, onPart(p.Resource, "finalizers", "update").in(p.NamespacesOf(p.Resource)...)...)
 		}
 	}
 	return all
@@ -57,7 +57,7 @@ func eventPermissions(c *compile.Compiled) Permissions {
 	}
 	for i := range c.Handlers {
 		if p := &c.Handlers[i]; len(p.Handlers) > 0 {
-			all = append(all, eventsOn(p.Resource, handlerNamespaces(p)...)...)
+			all = append(all, eventsOn(p.Resource, p.NamespacesOf(p.Resource)...)...)
 		}
 	}
 	return all

@@ -1,0 +1,95 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+)
+
+// PerNamespace returns a copy of a program for each of some namespaces, which share its workers.
+// The program of a cluster-scoped parent stays one: its children and related objects are limited
+// to the namespaces. No namespaces mean all.
+func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
+	if p.Scope.Namespaces = namespaces; len(namespaces) == 0 || !p.Parent.Namespaced {
+		return []compose.Program{p}
+	}
+	p.Workers = (p.Workers + len(namespaces) - 1) / len(namespaces)
+	var all []compose.Program
+	for _, p.Namespace = range namespaces {
+		all = append(all, p)
+	}
+	return all
+}
+
+// perNamespace limits all programs to the namespaces of the environment.
+func (env *Environment) perNamespace(programs []compose.Program) []compose.Program {
+	var all []compose.Program
+	for _, p := range programs {
+		all = append(all, PerNamespace(p, env.Namespaces)...)
+	}
+	return all
+}
+
+// InNamespaces adds namespaces, by name, to the namespace selector of a webhook.
+func InNamespaces(selector *metav1.LabelSelector, namespaces []string) *metav1.LabelSelector {
+	limited := selector.DeepCopy()
+	if limited == nil {
+		limited = &metav1.LabelSelector{}
+	}
+	limited.MatchExpressions = append(limited.MatchExpressions, metav1.LabelSelectorRequirement{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces,
+	})
+	return limited
+}
+
+// OnlyExempt reports whether a webhook that is limited to namespaces would review nothing, since
+// it exempts all of them.
+func OnlyExempt(namespaces, exempt []string) bool {
+	return len(namespaces) > 0 && !slices.ContainsFunc(namespaces, func(one string) bool { return !slices.Contains(exempt, one) })
+}
+
+// limitHandled limits the namespaces in a spec to those of the environment.
+func (env *Environment) limitHandled(field string, p *handle.Program) error {
+	if len(env.Namespaces) == 0 {
+		return nil
+	}
+	if len(p.Namespaces) == 0 {
+		p.Namespaces = env.Namespaces
+		return nil
+	}
+	some := slices.DeleteFunc(slices.Clone(p.Namespaces), env.excludes)
+	if len(some) == 0 {
+		return invalid("%s: Setpoint runs with --namespaces=%s, which has none of them", field, strings.Join(env.Namespaces, ","))
+	}
+	p.Namespaces = some
+	return nil
+}
+
+// excludes reports whether Setpoint is limited to other namespaces.
+func (env *Environment) excludes(namespace string) bool {
+	return namespace != "" && len(env.Namespaces) > 0 && !slices.Contains(env.Namespaces, namespace)
+}
+
+// excludedNotes names the namespaces in a spec that Setpoint is not limited to.
+func (env *Environment) excludedNotes(spec *api.HandlerControllerSpec) []string {
+	var notes []string
+	add := func(field, namespace string) {
+		if env.excludes(namespace) {
+			notes = append(notes, fmt.Sprintf("%s: Setpoint runs with --namespaces=%s and does nothing in %s", field, strings.Join(env.Namespaces, ","), namespace))
+		}
+	}
+	for i, namespace := range spec.Resource.Namespaces {
+		add(index("spec.resource.namespaces", i), namespace)
+	}
+	for i, permission := range spec.Permissions {
+		add(index("spec.permissions", i)+".namespace", permission.Namespace)
+	}
+	return notes
+}

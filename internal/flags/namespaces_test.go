@@ -1,0 +1,26 @@
+package flags
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestNamespaces(t *testing.T) {
+	for text, c := range map[string]struct {
+		want []string
+		err  string
+	}{
+		"":         {},
+		"a":        {want: []string{"a"}},
+		"b, a,b,":  {want: []string{"b", "a"}},
+		",":        {err: "names no namespace; leave it empty for all"},
+		" ":        {err: "names no namespace; leave it empty for all"},
+		"a,team/b": {err: `"team/b" is no name of a namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+	} {
+		var got Namespaces
+		err := got.Set(text)
+		if !slices.Equal(got, c.want) || err == nil && c.err != "" || err != nil && err.Error() != c.err {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
