@@ -17,6 +17,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -133,6 +134,11 @@ type ReviewRecord struct {
 	Started  time.Time
 	Request  *hook.ReviewRequest
 	Response *hook.ReviewResponse
+	// Resource is the resource of the request. For a subresource with objects of another
+	// kind, such as scale, it is that of the parent.
+	Resource schema.GroupVersionResource
+	// Patch is the JSON patch for the API server; nil if the webhook changed nothing.
+	Patch json.RawMessage
 	// Authenticated reports that the caller presented a certificate of the API server.
 	// Otherwise the review is from a caller that knows the path.
 	Authenticated bool

@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
 // style is an ECMA-48 code for text on a terminal.
@@ -30,16 +32,16 @@ func styleOf(heading, cell string) style {
 	switch heading {
 	case "ERROR", "LAST ERROR":
 		return red
-	case "READY", "STATE", "HEALTH":
+	case "READY", "STATE", "HEALTH", "RESULT":
 	default:
 		return plain
 	}
 	word, _, _ := strings.Cut(cell, " ")
 	word, _, _ = strings.Cut(word, ",")
 	switch {
-	case slices.Contains([]string{"True", "Synced", "Current"}, word):
+	case slices.Contains([]string{"True", "Synced", "Current", model.ReviewAllowed}, word):
 		return green
-	case slices.Contains([]string{"False", "Failing", "Failed"}, word):
+	case slices.Contains([]string{"False", "Failing", "Failed", model.ReviewDenied, model.ReviewFailed}, word):
 		return red
 	case word == "":
 		return plain

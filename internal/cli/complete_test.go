@@ -154,7 +154,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 	defer withdraw()
 	t.Setenv(discovery.FolderEnv, folder)
 	for line, want := range map[string]string{
-		"get ":                   "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
+		"get ":                   "reviews compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/other :4",
 		"get te":                 "teams :4",
 		"get teams ":             team().Name + " blue :4",
 		"get teams b":            "blue :4",
@@ -178,7 +178,7 @@ func TestCompletionGivesUp(t *testing.T) {
 		}
 	}))
 	defer close(gone)
-	for _, line := range []string{"why te", "why -n sho", "plan ", "get "} {
+	for _, line := range []string{"why te", "why -n sho", "plan ", "get t"} {
 		began := time.Now()
 		if got, stderr := completed(t, strings.Split(line, " ")...); !strings.HasPrefix(got, ":") || strings.Contains(stderr, "rror:") {
 			t.Errorf("%q: %q, %s", line, got, stderr)

@@ -61,6 +61,7 @@ the part after the slash if that is unambiguous.
   setpoint get teams                         # the objects of one, in this namespace
   setpoint get teams -A --state failing      # failing objects in all namespaces
   setpoint get teams red -n shop -o yaml     # one object
+  setpoint get reviews                       # what admission webhooks decided
   setpoint get -w                            # watch for changes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
@@ -77,6 +78,7 @@ the part after the slash if that is unambiguous.
 	addChoice(c, f.state, "state", "", "list only objects in this state")
 	addChoice(c, f.sort, "sort", "", "sort order")
 	c.Flags().StringVar(&f.text, "containing", "", "list only objects with this `text` in the name, the namespace or the error")
+	c.AddCommand(p.getReviewsCommand())
 	return c
 }
 

@@ -49,17 +49,16 @@ func (g *objectGetter) run(ctx context.Context) error {
 
 // showAll prints the current objects.
 func (g *objectGetter) showAll(ctx context.Context, t *table) error {
-	list, rowOf := g.objects, g.row
 	if g.selected.AllReplicas {
-		list, rowOf = g.reviewed, g.reviewRow
+		return g.showReviews(ctx, t)
 	}
-	objects, total, err := list(ctx)
+	objects, total, err := g.objects(ctx)
 	if err != nil {
 		return err
 	}
 	var rows []row
 	for _, o := range objects {
-		rows = append(rows, rowOf(o, time.Now()))
+		rows = append(rows, g.row(o, time.Now()))
 	}
 	switch {
 	case len(objects) == 0 && g.isTable():
@@ -69,6 +68,20 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 		return g.showOne(t, rows, objects)
 	}
 	return g.show(t, rows, objects)
+}
+
+// showReviews prints the reviews of a controller that manages no objects.
+func (g *objectGetter) showReviews(ctx context.Context, t *table) error {
+	l := reviewLister{
+		session: g.session, controllerArg: g.controllerArg, everywhere: g.flags.everywhere, warned: g.warnedHidden,
+		filter: model.ReviewFilter{Text: strings.ToLower(g.flags.text)},
+	}
+	if err := l.setObject(ctx, g.name); err != nil {
+		return err
+	}
+	err := l.show(ctx, t, []runningController{{Controller: g.selected, source: g.source}})
+	g.warnedHidden = l.warned
+	return err
 }
 
 // showOne prints the objects of one name; a single one not as a list.
@@ -83,21 +96,18 @@ func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) err
 
 // warnNone prints that nothing matched, and where to look.
 func (g *objectGetter) warnNone(total int) {
-	has, verb, where, more := "has no matching objects", "manages", "in any namespace", ""
-	if g.selected.AllReplicas {
-		has, verb = "has no matching reviews", "has reviews of"
-	}
-	namespaced := !g.flags.everywhere && (g.selected.AllReplicas || g.query().Namespace != "")
+	where, more := "in any namespace", ""
+	namespaced := !g.flags.everywhere && g.query().Namespace != ""
 	if namespaced {
 		where = "in namespace " + g.target.Namespace
 	}
 	if total > 0 {
-		more = fmt.Sprintf(" It %s %s in total.", verb, plural(total, "object", "objects"))
+		more = fmt.Sprintf(" It manages %s in total.", plural(total, "object", "objects"))
 	}
 	if more != "" && namespaced {
 		more = strings.TrimSuffix(more, ".") + "; use -A for all namespaces."
 	}
-	fmt.Fprintf(g.stderr, "%s %s %s.%s\n", clean(g.selected.Name), has, clean(where), more)
+	fmt.Fprintf(g.stderr, "%s has no matching objects %s.%s\n", clean(g.selected.Name), clean(where), more)
 }
 
 // query returns the filter of the list.

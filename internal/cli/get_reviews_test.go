@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -11,68 +12,118 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// reviewSource plays a process with one controller of admission.
+// reviewSource plays a process with one admission controller.
 type reviewSource struct {
 	*fakeProcess
-	page model.Page
+	reviews []model.Run
 }
+
+const policyName = "admissioncontroller.setpoint.dev/policy"
 
 func (r *reviewSource) Controllers(context.Context) ([]model.Controller, error) {
-	return []model.Controller{{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}}, nil
+	return []model.Controller{{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{pod("").Kind}}}, nil
 }
 
-func (r *reviewSource) Objects(_ context.Context, _ string, q model.Query) (model.Page, error) {
-	page := model.Page{Total: len(r.page.Objects), Reviews: true}
-	for _, c := range r.page.Objects {
-		if q.Namespace == "" || q.Namespace == c.Namespace {
-			page.Objects = append(page.Objects, c)
-		}
+func (r *reviewSource) Reviews(context.Context, string, bool) ([]model.Run, error) {
+	return r.reviews, nil
+}
+
+// reviewRun is a review of an object.
+func reviewRun(id uint64, ref object.Ref, outcome string, age time.Duration, review model.Review) model.Run {
+	return model.Run{
+		ID: id, Controller: policyName, Process: "setpoint", Object: ref, Outcome: outcome, Began: time.Now().Add(-age), Took: 2 * time.Millisecond,
+		Steps: []model.Step{{Call: &model.Call{Name: "digests", Review: &review}}},
 	}
-	page.Matching = len(page.Objects)
-	return page, nil
+}
+
+// newReviewSession reviews pods in two namespaces, and a Secret that the user may not read.
+func newReviewSession(stdout, stderr *strings.Builder, f *readFlags, namespace string) *session {
+	other := pod("b")
+	other.Namespace = "other"
+	secret := object.Ref{Kind: object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
+	failed := reviewRun(3, pod(""), "failed", 6*time.Second, model.Review{Operation: "create", GenerateName: "web-", User: "bob"})
+	failed.Error = "no response"
+	source := &reviewSource{fakeProcess: newFakeProcess("setpoint"), reviews: []model.Run{
+		reviewRun(5, pod("a"), "denied", 4*time.Second, model.Review{Operation: "update", User: "ann", Denied: true, Message: "no digest"}),
+		reviewRun(4, secret, "denied", 5*time.Second, model.Review{Operation: "create", User: "eve", Denied: true}),
+		failed,
+		reviewRun(2, other, "mutated", 7*time.Second, model.Review{
+			Operation: "create", User: "ann", DryRun: true, Fields: []string{"spec.x"}, Changes: []model.Change{{Path: "spec.x", To: json.RawMessage("1")}},
+		}),
+		reviewRun(1, pod("a"), "allowed", 8*time.Second, model.Review{Operation: "create", User: "ann", Warnings: []string{"slow"}}),
+	}}
+	return &session{
+		program: &program{stdout: stdout, stderr: stderr}, readFlags: f, target: manager.Cluster{Namespace: namespace},
+		sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute),
+		permissions: &permissions{accessReviewer: allowedVerbs{"list pods in ", "list pods in shop", "get pods in shop", "get pods in other"}},
+	}
 }
 
 // Fault U3: `get` of an admission controller said that it had no objects in all
 // namespaces, managed nine, and that -A shows those.
 func TestGetReviews(t *testing.T) {
-	other := pod("b")
-	other.Namespace = "other"
-	secret := object.Ref{Kind: object.Kind{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}, Namespace: "shop", Name: "s"}
-	source := &reviewSource{fakeProcess: newFakeProcess("setpoint"), page: model.Page{Objects: []model.ObjectState{
-		{Ref: pod("a"), ReviewOutcome: "denied", Error: "no digest", Reviews: 2, Ran: time.Now().Add(-5 * time.Second)},
-		{Ref: other, ReviewOutcome: "allowed", Reviews: 1, Ran: time.Now().Add(-6 * time.Second)},
-		{Ref: secret, ReviewOutcome: "allowed", Reviews: 1, Ran: time.Now().Add(-7 * time.Second)},
-	}}}
-	get := func(everywhere bool, namespace, name string) (string, string) {
-		var stdout, stderr strings.Builder
-		flags := newGetFlags()
-		flags.everywhere = everywhere
-		r := &session{
-			program: &program{stdout: &stdout, stderr: &stderr}, readFlags: &flags.readFlags, target: manager.Cluster{Namespace: namespace},
-			sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute),
-			permissions: &permissions{accessReviewer: allowedVerbs{"list pods in ", "get pods in shop", "get pods in other"}},
-		}
-		g := objectGetter{session: r, flags: flags, controllerArg: "policy", name: name, selected: model.Controller{Name: "policy", AllReplicas: true}, source: source}
+	const hidden = "warning: reviews of objects that you cannot get are hidden\n"
+	for name, c := range map[string]struct {
+		list           reviewLister
+		namespace      string
+		output         string
+		stdout, stderr string
+	}{
+		"a namespace": {namespace: "shop", stdout: `
+AGE   CONTROLLER   OPERATION   OBJECT      RESULT    USER   MESSAGE
+8s    policy       create      pod/a       allowed   ann    warning: slow
+6s    policy       create      pod/web-*   failed    bob    no response
+4s    policy       update      pod/a       denied    ann    no digest
+`, stderr: hidden},
+		"denied ones of one controller": {list: reviewLister{controllerArg: "policy", everywhere: true, filter: model.ReviewFilter{Outcomes: []string{"denied"}}}, namespace: "shop", stdout: `
+NAMESPACE   AGE   OPERATION   OBJECT   RESULT   USER   MESSAGE
+shop        4s    update      pod/a    denied   ann    no digest
+`, stderr: hidden},
+		"wide": {list: reviewLister{everywhere: true, filter: model.ReviewFilter{Operation: "create", User: "ann", Text: "spec"}}, namespace: "shop", output: asWide, stdout: `
+NAMESPACE   AGE   CONTROLLER                                WEBHOOK   OPERATION          OBJECT   RESULT    USER   DURATION   CHANGES           MESSAGE
+other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dry run)   pod/b    mutated   ann    2ms        spec.x set to 1   changed spec.x
+`, stderr: hidden},
+		"names": {list: reviewLister{filter: model.ReviewFilter{ObjectName: "b"}, everywhere: true}, namespace: "shop", output: asName, stdout: "\npod/b\n", stderr: hidden},
+		// Whether a hidden object was reviewed cannot be learned by its name.
+		"a hidden object":     {list: reviewLister{everywhere: true, filter: model.ReviewFilter{ObjectName: "s"}}, namespace: "shop", stderr: hidden + "No matching reviews found.\n"},
+		"an unknown object":   {list: reviewLister{everywhere: true, filter: model.ReviewFilter{ObjectName: "t"}}, namespace: "shop", stderr: hidden + "No matching reviews found.\n"},
+		"an empty namespace":  {namespace: "empty", stderr: "No matching reviews found in namespace empty; -A lists those of all namespaces.\n"},
+		"JSON without a user": {list: reviewLister{filter: model.ReviewFilter{User: "nobody"}}, namespace: "shop", output: asJSON, stdout: "\n{\n  \"items\": []\n}\n", stderr: hidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			flags := newGetFlags()
+			if c.output != "" {
+				flags.output.Value = c.output
+			}
+			c.list.session = newReviewSession(&stdout, &stderr, &flags.readFlags, c.namespace)
+			if err := c.list.showAll(t.Context(), &table{}); err != nil {
+				t.Fatal(err)
+			}
+			if stdout.String() != strings.TrimPrefix(c.stdout, "\n") || stderr.String() != c.stderr {
+				t.Errorf("got\n%s%s", stdout.String(), stderr.String())
+			}
+		})
+	}
+}
+
+// `get CONTROLLER` of an admission controller lists its reviews.
+func TestGetAdmissionController(t *testing.T) {
+	var stdout, stderr strings.Builder
+	flags := newGetFlags()
+	flags.everywhere = true
+	g := objectGetter{session: newReviewSession(&stdout, &stderr, &flags.readFlags, "shop"), flags: flags, controllerArg: "policy", name: "b"}
+	var err error
+	if g.selected, g.source, err = g.controller(t.Context(), "policy", "b"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
 		if err := g.showAll(t.Context(), &table{}); err != nil {
 			t.Fatal(err)
 		}
-		return stdout.String(), stderr.String()
 	}
-	const hidden = "warning: 1 reviewed object is hidden: you cannot get them\n"
-	for _, c := range []struct {
-		everywhere      bool
-		namespace, name string
-		stdout, stderr  string
-	}{
-		{false, "shop", "", "NAME    REVIEW   KEPT   AGE   MESSAGE\npod/a   denied   2      5s    no digest\n", hidden},
-		{true, "shop", "", "NAMESPACE   NAME    REVIEW    KEPT   AGE   MESSAGE\nshop        pod/a   denied    2      5s    no digest\nother       pod/b   allowed   1      6s\n", hidden},
-		{false, "shop", "pod/a", "NAME    REVIEW   KEPT   AGE   MESSAGE\npod/a   denied   2      5s    no digest\n", ""},
-		{false, "empty", "", "", "policy has no matching reviews in namespace empty. It has reviews of 3 objects in total; use -A for all namespaces.\n"},
-		{true, "", "never", "", "policy has no matching reviews in any namespace. It has reviews of 3 objects in total.\n"},
-	} {
-		if stdout, stderr := get(c.everywhere, c.namespace, c.name); stdout != c.stdout || stderr != c.stderr {
-			t.Errorf("in %q (all: %t) %q:\n%s%s", c.namespace, c.everywhere, c.name, stdout, stderr)
-		}
+	if strings.Count(stdout.String(), "pod/b") != 2 || strings.Contains(stdout.String(), "pod/a") || strings.Count(stderr.String(), "warning") != 1 {
+		t.Errorf("got\n%s%s", stdout.String(), stderr.String())
 	}
 }
 

@@ -87,6 +87,8 @@ type explanation struct {
 	stored *object.Object
 	// neverStored reports that the creation of the object was denied.
 	neverStored bool
+	// lastDenial is the latest request to change the object, if it was denied.
+	lastDenial *model.Run
 	// entries are the latest entries, newest last.
 	entries []historyEntry
 }
@@ -142,6 +144,7 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	a.dropStandbys()
 	runs = timeline.Sort(runs)
 	a.setDeletion(stored, runs)
+	a.lastDenial = model.LastDenial(runs)
 	full := func(run *model.Run) *runDetails {
 		found := w.permissions.redactRun(ctx, w.fullRun(ctx, sources[runKey(run)], *run))
 		return &found

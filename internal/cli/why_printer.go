@@ -57,6 +57,9 @@ func (t printer) print(a explanation, state bool) {
 		for _, care := range a.States {
 			t.printState(care)
 		}
+		if a.lastDenial != nil && a.stored != nil {
+			t.printDenial(a.lastDenial)
+		}
 		if len(a.entries) == 0 {
 			t.line(0, "")
 			t.line(0, "There is no reconcile history.")
@@ -76,6 +79,13 @@ func (t printer) print(a explanation, state bool) {
 		t.line(0, "")
 		t.printEntry(&a.entries[i])
 	}
+}
+
+// printDenial prints why the object is not as a user wanted it.
+func (t printer) printDenial(run *model.Run) {
+	review := run.Review()
+	t.styled(0, red, "The last request to change it, %s by %s %s ago, was denied by the webhook %s of %s: %s",
+		review.Operation, review.User, ago(run.Began, t.now), run.Steps[0].Call.Name, run.Controller, run.ReviewMessage())
 }
 
 // printDeletion prints the end of the history.
@@ -170,9 +180,9 @@ func childLine(c model.Child) string {
 
 // printController prints the state of the controller that the object declares.
 func (t printer) printController(c model.Controller) {
-	shows := "objects"
+	list := fmt.Sprintf("`setpoint get %s -A` lists its objects.", c.Name)
 	if c.AllReplicas {
-		shows = "latest reviews"
+		list = fmt.Sprintf("`setpoint get reviews %s -A` lists its reviews.", c.Name)
 		t.line(0, "%s is a controller of the process %s, which reviews requests of other clients.", c.Name, c.Process)
 	} else {
 		t.line(0, "%s is a controller of the process %s, and manages %s, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
@@ -190,7 +200,7 @@ func (t printer) printController(c model.Controller) {
 		t.line(1, "Last failure %s ago: %s", ago(c.Last.Time, t.now), failureLine(c.Last))
 	}
 	t.line(0, "")
-	t.line(0, "`setpoint get %s -A` lists its %s.", c.Name, shows)
+	t.line(0, "%s", list)
 }
 
 // clock formats a time, with the date unless it is today.

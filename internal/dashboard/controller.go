@@ -2,18 +2,63 @@ package dashboard
 
 import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // controllerPage is the data of a controller's page.
 type controllerPage struct {
 	controllerRow
+	// Objects or Reviews are what the page lists; the other is nil.
 	Objects *objectList
+	Reviews *reviewList
 	Actions []action
 	// Caveat says what the process does not know about the controller.
 	Caveat string
 }
 
+// HasTabs reports whether the controller manages objects and reviews requests.
+func (p *controllerPage) HasTabs() bool { return p.Controller.Reviews && !p.reviewsOnly() }
+
+// reviewsOnly reports whether the controller manages no objects.
+func (p *controllerPage) reviewsOnly() bool {
+	return p.AllReplicas || p.Controller.Reviews && p.Suspended
+}
+
+// ReviewsURL returns the reviews of the controller.
+func (p *controllerPage) ReviewsURL() string { return reviewsURL(p.Process, p.Name, object.Ref{}) }
+
+// reviewCount is the number of reviews with one outcome since the process started.
+type reviewCount struct {
+	Outcome string
+	Count   uint64
+}
+
+// ReviewCounts returns the number of reviews by outcome.
+func (p *controllerPage) ReviewCounts() []reviewCount {
+	counts := []reviewCount{{Outcome: model.ReviewAllowed}, {Outcome: model.ReviewMutated}, {Outcome: model.ReviewDenied}, {Outcome: model.ReviewFailed}}
+	for _, call := range p.Calls {
+		for i := range counts {
+			if counts[i].Outcome == call.Outcome {
+				counts[i].Count += call.Count
+			}
+		}
+	}
+	return counts
+}
+
 func showController(req *request) error {
+	return req.renderController(func(source model.Source, c *model.Controller, p *controllerPage) (err error) {
+		if p.reviewsOnly() {
+			p.Reviews, err = req.listReviews(source, c)
+			return err
+		}
+		p.Objects, err = req.listObjects(source, c)
+		return err
+	})
+}
+
+// renderController renders the page of a controller with one of its lists.
+func (req *request) renderController(load func(model.Source, *model.Controller, *controllerPage) error) error {
 	source, c, err := req.controller()
 	if err != nil {
 		return err
@@ -25,7 +70,7 @@ func showController(req *request) error {
 	}
 	row := newControllerRow(c, &process)
 	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Actions: req.controllerActions(c)}
-	if data.Objects, err = req.listObjects(source, c); err != nil {
+	if err := load(source, c, data); err != nil {
 		return err
 	}
 	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})

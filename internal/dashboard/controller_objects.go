@@ -41,8 +41,6 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	}
 	list.Partial = len(list.Kinds) < len(c.Kinds)
 	switch {
-	case c.AllReplicas:
-		return list, req.fetchReviews(list, source, c)
 	case len(c.Kinds) == 0:
 		return list, nil
 	case len(list.Kinds) == 0:
@@ -69,20 +67,6 @@ func (req *request) fetchObjects(source model.Source, controller string, query m
 	})
 }
 
-// fetchReviews returns the objects that an admission controller reviewed and the user may read.
-// Its kinds come from its rules.
-func (req *request) fetchReviews(list *objectList, source model.Source, c *model.Controller) error {
-	var err error
-	if list.Page, err = req.fetchObjects(source, c.Name, list.Query); err != nil {
-		return err
-	}
-	list.Reviews, list.Kinds = true, c.Kinds
-	seen := filterAllowed(list.Objects, func(c *model.ObjectState) bool { return req.canRead(c.Kind, c.Namespace) })
-	list.Partial = len(seen) < len(list.Objects)
-	list.Objects = req.redactStates(seen)
-	return nil
-}
-
 // hasKind reports whether the list can be filtered by a kind.
 func (l *objectList) hasKind(kind object.Kind) bool {
 	return slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() })
@@ -94,13 +78,17 @@ type kindOption struct {
 	Current     bool
 }
 
-// KindOptions returns the kinds to filter by, with their groups where names are ambiguous.
+// KindOptions returns the kinds to filter by.
 func (l *objectList) KindOptions() []kindOption {
+	return kindOptions(l.Kinds, l.Query.Group, l.Query.Kind)
+}
+
+// kindOptions returns kinds to filter by, with their groups where names are ambiguous.
+func kindOptions(kinds []object.Kind, group, kind string) []kindOption {
 	var choices []kindOption
-	for _, kind := range l.Kinds {
-		choice := kindOption{Name: kind.Kind, Value: kindValue(kind.Group, kind.Kind)}
-		choice.Current = kind.Group == l.Query.Group && kind.Kind == l.Query.Kind
-		if slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.Kind == kind.Kind && k.Group != kind.Group }) {
+	for _, each := range kinds {
+		choice := kindOption{Name: each.Kind, Value: kindValue(each.Group, each.Kind), Current: each.Kind == kind && each.Group == group}
+		if slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.Kind == each.Kind && k.Group != each.Group }) {
 			choice.Name = choice.Value
 		}
 		choices = append(choices, choice)
@@ -143,10 +131,16 @@ func (req *request) objectQuery() model.Query {
 	if !slices.Contains([]string{"name", "created", "run", "children"}, q.Sort) {
 		q.Sort = ""
 	}
-	if at, err := strconv.Atoi(req.query("offset")); err == nil && at > 0 {
-		q.Offset = at - at%pageSize
-	}
+	q.Offset = req.offset()
 	return q
+}
+
+// offset returns the first item of the page in the URL.
+func (req *request) offset() int {
+	if at, err := strconv.Atoi(req.query("offset")); err == nil && at > 0 {
+		return at - at%pageSize
+	}
+	return 0
 }
 
 // Path returns the path of the list without filters.
@@ -201,24 +195,7 @@ func (l *objectList) Columns() []column {
 	return columns
 }
 
-// Range returns which part of the list the page shows, such as "1–100 of 10,000".
-func (l *objectList) Range() string {
-	from := min(l.Query.Offset+1, l.Matching)
-	return formatCount(from) + "–" + formatCount(l.Query.Offset+len(l.Objects)) + " of " + formatCount(l.Matching)
-}
-
-// HasPages reports whether there is more than one page.
-func (l *objectList) HasPages() bool { return l.Matching > pageSize || l.Query.Offset > 0 }
-
-// PreviousURL returns the URL of the previous page; "" for none.
-func (l *objectList) PreviousURL() string { return l.pageURL(l.Query.Offset - pageSize) }
-
-// NextURL returns the URL of the next page; "" for none.
-func (l *objectList) NextURL() string { return l.pageURL(l.Query.Offset + pageSize) }
-
-func (l *objectList) pageURL(offset int) string {
-	if offset < 0 || offset >= l.Matching {
-		return ""
-	}
-	return urlWith(&l.at, "offset", strconv.Itoa(offset))
+// Pager returns the position of the page.
+func (l *objectList) Pager() pager {
+	return pager{at: l.at, offset: l.Query.Offset, shown: len(l.Objects), total: l.Matching}
 }

@@ -64,15 +64,15 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 func TestObjectPagination(t *testing.T) {
 	list := objectList{at: url.URL{Path: "/c", RawQuery: "offset=200&q=a+b&sort=name&state=Failing"}, Page: model.Page{Total: 10000, Matching: 10000}, Query: model.Query{Offset: 200, Sort: "name", State: model.StateFailing, Text: "a b"}}
 	list.Objects = make([]model.ObjectState, pageSize)
-	if got, want := list.PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
+	if got, want := list.Pager().PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
 		t.Errorf("before: %s, want %s", got, want)
 	}
-	if got := list.Range(); got != "201–300 of 10,000" {
+	if got := list.Pager().Range(); got != "201–300 of 10,000" {
 		t.Errorf("range: %s", got)
 	}
 	list.Query.Offset = 9900
-	if list.NextURL() != "" {
-		t.Errorf("after the last: %s", list.NextURL())
+	if list.Pager().NextURL() != "" {
+		t.Errorf("after the last: %s", list.Pager().NextURL())
 	}
 	for _, c := range list.Columns() {
 		if (c.Sorted == "ascending") != (c.Name == "Object") {

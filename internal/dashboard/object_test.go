@@ -395,7 +395,7 @@ func TestObjectPageReviews(t *testing.T) {
 	runs := []model.Run{denied, mutated}
 	p := objectPage{pageObject: s, Entries: req.timelineEntries(s, runs, 10), NeverStored: timeline.NeverStored(runs)}
 	wantTexts(t, renderPage(t, "object", p), "Not stored: an admission webhook denied its creation", "Creation denied", "create by anna", "no digest",
-		"check-image</span> of admissioncontroller.setpoint.dev/webs", "Creation mutated and allowed", "spec.tier", "gold")
+		"/controllers/setpoint/admissioncontroller.setpoint.dev~webs/reviews?kind=Web.example.org&amp;name=a&amp;ns=shop", "Creation mutated and allowed", "spec.tier", "gold")
 }
 
 // Fault U5: user actions come before other changes.

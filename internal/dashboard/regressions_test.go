@@ -12,28 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
-func TestAdmissionControllersListReviews(t *testing.T) {
-	policy := model.Controller{Name: "admissioncontroller.setpoint.dev/policy", Process: "setpoint", AllReplicas: true}
-	pod := object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}
-	denied := model.ObjectState{Ref: pod, State: model.StateUnknown, Controller: policy.Name, ReviewOutcome: "denied", Error: "image :latest is not pinned", Reviews: 9}
-	for name, test := range map[string]struct {
-		page  model.Page
-		wants []string
-	}{
-		"none": {model.Page{Reviews: true}, []string{"No reviews yet"}},
-		"some": {model.Page{Reviews: true, Total: 1, Matching: 1, Objects: []model.ObjectState{denied}}, []string{"Reviewed objects", "/resources/pods/shop/web", "denied", "image :latest is not pinned"}},
-	} {
-		body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, page: test.page}), controllerURL("setpoint", policy.Name)).Body.String()
-		wantTexts(t, body, test.wants...)
-		for _, never := range []string{"waits for", "first Pod"} {
-			if strings.Contains(body, never) {
-				t.Errorf("%s: the page says %q", name, never)
-			}
-		}
-	}
-}
-
 // Fault U4: users who may not list events saw a raw error and the empty state.
 func TestForbiddenEvents(t *testing.T) {
 	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})

@@ -18,6 +18,8 @@ func routes() []route {
 	return []route{
 		{pattern: "GET /{$}", handle: showOverview},
 		{pattern: "GET /controllers/{process}/{controller}", handle: showController},
+		{pattern: "GET /controllers/{process}/{controller}/reviews", handle: showReviews},
+		{pattern: "GET /controllers/{process}/{controller}/reviews/{id}", handle: showReview},
 		{pattern: "POST /controllers/{process}/{controller}/suspend", handle: suspendController},
 		{pattern: "POST /controllers/{process}/{controller}/resume", handle: resumeController},
 		{pattern: "POST /controllers/{process}/{controller}/reconcile", handle: reconcileAll},

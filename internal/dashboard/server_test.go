@@ -50,6 +50,10 @@ func (s *fakeSource) Runs(context.Context, object.Ref, int) ([]model.Run, error)
 	return s.runs, s.err
 }
 
+func (s *fakeSource) Reviews(context.Context, string, bool) ([]model.Run, error) {
+	return s.runs, s.err
+}
+
 func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	for _, run := range s.runs {
 		if run.ID == id {

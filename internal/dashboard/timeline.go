@@ -33,6 +33,8 @@ type entry struct {
 	Replaced bool
 	// Deletion reports that the entry is the deletion of the object, not a run.
 	Deletion bool
+	// page is the page of a review; "" for that of the run.
+	page string
 }
 
 // fetchRuns returns the runs of an object in all processes, newest first, and messages for
@@ -98,7 +100,12 @@ func runElementID(run *model.Run) string {
 }
 
 // URL returns the page of its latest run.
-func (e entry) URL() string { return e.RunURL(e.Run) }
+func (e entry) URL() string { return cmp.Or(e.page, e.RunURL(e.Run)) }
+
+// ReviewsURL returns the reviews of the object by the controller.
+func (e entry) ReviewsURL() string {
+	return reviewsURL(e.Process, e.Controller, e.Object)
+}
 
 // RunURL returns the page of one of its runs.
 func (e entry) RunURL(run model.Run) string { return runURL(e.of, run.Process, run.ID) }

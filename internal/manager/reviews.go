@@ -35,8 +35,9 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 		return
 	}
 	if !m.options.History.Off {
-		m.history.AddCall(o.Program, o.Webhook, string(o.Result), o.Duration)
-		m.history.Add(reviewRecord(o))
+		run := reviewRecord(o)
+		m.history.AddCall(o.Program, o.Webhook, string(run.Outcome), o.Duration)
+		m.history.Add(run)
 	}
 	if o.Err != nil {
 		m.controllers.recordEvent(key, hook.Event{Type: "Warning", Reason: setpoint.ReasonHookFailing, Message: failure.OneLine(o.Err)})
@@ -69,21 +70,25 @@ func (a admissionWorker) Health() controller.Health { return a.webhooks.Health(a
 
 // reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {
+	call := &record.Call{Name: o.Webhook, Err: o.Err, Response: record.Response{ReviewPatch: o.Patch}}
 	run := record.Run{
 		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err, Trigger: "a review",
-		Steps: []record.Step{{Duration: o.Duration, Call: &record.Call{Name: o.Webhook, Err: o.Err}}},
+		Steps: []record.Step{{Duration: o.Duration, Call: call}},
+	}
+	if o.Result == admission.Errored {
+		run.Outcome = record.Failed
 	}
 	review := o.Request
 	if review == nil {
 		return run
 	}
-	call := run.Steps[0].Call
 	call.Request.Review, call.Response.Review = review, o.Response
-	kind := schema.FromAPIVersionAndKind(review.APIVersion, review.Kind)
-	run.Resource = object.Resource{
-		Group: kind.Group, Version: kind.Version, Plural: review.Resource, Kind: kind.Kind, Namespaced: review.Namespace != "",
+	run.Resource = object.Resource{Group: o.Resource.Group, Version: o.Resource.Version, Plural: o.Resource.Resource, Kind: review.Kind}
+	run.Key = queue.Key{Namespace: review.Namespace, Name: reviewedName(review)}
+	if o.Resource.GroupResource() == namespaces {
+		run.Key.Namespace = "" // The API server names a Namespace as its own.
 	}
-	run.Key = queue.Key{Namespace: review.Namespace, Name: review.Name}
+	run.Resource.Namespaced = run.Key.Namespace != ""
 	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + review.User.Name
 	if review.DryRun {
 		run.Trigger += ", as a dry run"
@@ -92,4 +97,19 @@ func reviewRecord(o admission.ReviewRecord) record.Run {
 		run.Trigger += ", as reported by the caller"
 	}
 	return run
+}
+
+// namespaces is the resource of Namespaces.
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// reviewedName returns the name of the object. If the API server generates it, only the object
+// has the name, and only after the mutating webhooks.
+func reviewedName(r *hook.ReviewRequest) string {
+	if r.Name != "" || r.Operation != hook.OperationCreate || r.Subresource != "" {
+		return r.Name
+	}
+	if o, err := object.Parse(r.Object); err == nil {
+		return o.Name()
+	}
+	return ""
 }

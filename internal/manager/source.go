@@ -96,9 +96,6 @@ func (s *source) Objects(_ context.Context, controller string, q model.Query) (m
 		}
 	}
 	page := model.NewPage(all, q)
-	if r.running != nil && len(r.running.objectWorkers()) == 0 && r.running.Admission != nil {
-		page = s.manager.history.ReviewsPage(controller, q)
-	}
 	for i := range page.Objects {
 		page.Objects[i].Controller, page.Objects[i].Process = controller, s.Name()
 	}
@@ -157,6 +154,14 @@ func childrenOf(w objectWorker, o *object.Object) []model.Child {
 // Runs implements model.Source.
 func (s *source) Runs(_ context.Context, ref object.Ref, limit int) ([]model.Run, error) {
 	return s.withProcess(s.manager.history.Runs(ref, limit)), nil
+}
+
+// Reviews implements model.Source.
+func (s *source) Reviews(_ context.Context, controller string, detailed bool) ([]model.Run, error) {
+	if s.manager.controllers.snapshot(controller) == nil {
+		return nil, fmt.Errorf("controller %q: %w", controller, failure.ErrNotFound)
+	}
+	return s.withProcess(s.manager.history.Reviews(controller, detailed)), nil
 }
 
 // Run implements model.Source.

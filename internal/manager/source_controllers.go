@@ -77,7 +77,7 @@ func (s *source) Controllers(context.Context) ([]model.Controller, error) {
 func (s *source) controller(one *controllerSnapshot) model.Controller {
 	c := model.Controller{
 		Name: one.name, Process: s.Name(), Description: []string{},
-		Notes: one.notes, Suspended: one.suspended,
+		Notes: one.notes, Suspended: one.suspended, Reviews: one.resource.Kind == setpoint.AdmissionControllerKind,
 		Calls: s.manager.history.Calls(one.name), Series: s.manager.history.Series(one.name, time.Now()),
 	}
 	if one.object != nil {
@@ -88,7 +88,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	kinds := one.kinds
 	if r := one.running; r != nil {
 		kinds = kindsOf(r.Compiled)
-		c.AllReplicas = len(r.Programs)+len(r.Handlers) == 0
+		c.Reviews, c.AllReplicas = r.Admission != nil, len(r.Programs)+len(r.Handlers) == 0
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -80,14 +82,21 @@ func TestReviewRecord(t *testing.T) {
 		occasion admission.ReviewRecord
 		want     string
 	}{
-		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "error of : a review, called w, no"},
-		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Denied, Request: &hook.ReviewRequest{
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Errored, Err: errors.New("no")}, "failed of : a review, called w, no"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Denied, Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Request: &hook.ReviewRequest{
 			Operation: hook.OperationCreate, APIVersion: "apps/v1", Kind: "Deployment", Resource: "deployments", Namespace: "town", User: hook.User{Name: "anna"}, DryRun: true,
 		}}, "denied apps Deployment of town/: create by anna, as a dry run, as reported by the caller, called w, <nil>"},
 		// Fault S5: a caller without a certificate of the API server may be anyone.
-		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Request: &hook.ReviewRequest{
-			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Name: "town", User: hook.User{Name: "anna"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Request: &hook.ReviewRequest{
+			Operation: hook.OperationDelete, APIVersion: "v1", Kind: "Namespace", Resource: "namespaces", Namespace: "town", Name: "town", User: hook.User{Name: "anna"},
 		}}, "allowed Namespace of town: delete by anna, called w, <nil>"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Request: &hook.ReviewRequest{
+			Operation: hook.OperationUpdate, APIVersion: "autoscaling/v1", Kind: "Scale", Resource: "deployments", Subresource: "scale", Namespace: "town", Name: "web", User: hook.User{Name: "anna"},
+		}}, "allowed apps Scale of town/web: update by anna, called w, <nil>"},
+		{admission.ReviewRecord{Program: "p", Webhook: "w", Result: admission.Allowed, Authenticated: true, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Request: &hook.ReviewRequest{
+			Operation: hook.OperationCreate, APIVersion: "v1", Kind: "Pod", Resource: "pods", Namespace: "town", User: hook.User{Name: "anna"},
+			Object: []byte(`{"metadata":{"generateName":"web-","name":"web-1"}}`),
+		}}, "allowed Pod of town/web-1: create by anna, called w, <nil>"},
 	} {
 		run := reviewRecord(c.occasion)
 		kind := run.Resource.Kind

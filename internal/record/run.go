@@ -7,6 +7,7 @@
 package record
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -130,6 +131,8 @@ type Response struct {
 	Customize *hook.CustomizeResponse
 	Handler   *hook.HandlerResponse
 	Review    *hook.ReviewResponse
+	// ReviewPatch is what Review changes, as a JSON patch; nil for nothing.
+	ReviewPatch json.RawMessage
 }
 
 // Planned has the planned writes in stages, and the number of children that need none.

@@ -43,7 +43,7 @@ type reviewRequest struct {
 }
 
 // decodeReview decodes an AdmissionReview.
-func decodeReview(body []byte) (*hook.ReviewRequest, error) {
+func decodeReview(body []byte) (*reviewRequest, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("invalid UTF-8")
 	}
@@ -68,7 +68,7 @@ func decodeReview(body []byte) (*hook.ReviewRequest, error) {
 	if err := review.Request.check(); err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	return review.Request.hookRequest(), nil
+	return review.Request, nil
 }
 
 // compactJSON removes whitespace between values, which API servers do not send.

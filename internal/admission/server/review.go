@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -51,11 +53,12 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	if err != nil {
 		return nil, err
 	}
-	request, err := decodeReview(body)
+	decoded, err := decodeReview(body)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	record.Request, record.Operation = request, request.Operation
+	request := decoded.hookRequest()
+	record.Request, record.Operation, record.Resource = request, request.Operation, schema.GroupVersionResource(decoded.Resource)
 	if err := checkPlausible(to.webhook, request); err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	if err != nil {
 		return nil, err
 	}
-	record.Result = result
+	record.Result, record.Patch = result, response.Response.Patch
 	return encode(response)
 }
 

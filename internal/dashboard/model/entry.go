@@ -34,6 +34,11 @@ func newEntry(run *record.Run) *entry {
 	return e
 }
 
+// isAllowed reports whether the entry is a review that allowed its request.
+func (e *entry) isAllowed() bool {
+	return e.run.Outcome == ReviewAllowed || e.run.Outcome == ReviewMutated
+}
+
 // view returns the run without requests, responses and changes. It belongs to the caller.
 func (e *entry) view() Run {
 	run := e.full()
@@ -83,7 +88,7 @@ func (s *Step) summarize() {
 	case s.Call != nil:
 		s.Call.Request, s.Call.Response = nil, nil
 		if s.Call.Review = clonePtr(s.Call.Review); s.Call.Review != nil {
-			s.Call.Review.Requested, s.Call.Review.Changes = nil, nil
+			s.Call.Review.Groups, s.Call.Review.Requested, s.Call.Review.Changes = nil, nil, nil
 		}
 	case s.Plan != nil:
 		for i := range s.Plan.Actions {
@@ -113,7 +118,7 @@ func revisionOf(call *Call) Revision {
 
 // countOf returns what a run adds to a series.
 func countOf(run *record.Run) count {
-	c := count{at: run.StartTime.Add(run.Duration), failed: run.Outcome == record.Failed || run.Outcome == reviewError}
+	c := count{at: run.StartTime.Add(run.Duration), failed: run.Outcome == record.Failed}
 	for i := range run.Steps {
 		switch s := &run.Steps[i]; {
 		case s.Call != nil:
@@ -128,9 +133,6 @@ func countOf(run *record.Run) count {
 	return c
 }
 
-// reviewError is the outcome of a review without a response.
-const reviewError record.Outcome = "error"
-
 // objectKey identifies an object in any version.
 type objectKey struct {
 	kind            object.GroupKind
@@ -143,8 +145,9 @@ func objectKeyOf(run *record.Run) objectKey {
 	return objectKey{run.Resource.GroupKind(), run.Resource.Plural, run.Key.Namespace, run.Key.Name}
 }
 
-// matches reports whether a Ref, which may lack the kind or the plural, is that object.
+// matches reports whether a Ref, which may lack the kind or the plural, is that object. Reviews
+// of subresources have another kind, such as Scale.
 func (n objectKey) matches(ref object.Ref) bool {
-	named := ref.Kind.Kind == n.kind.Kind || ref.Kind.Kind == "" && ref.Plural == n.plural
+	named := ref.Kind.Kind == n.kind.Kind || ref.Plural != "" && ref.Plural == n.plural
 	return named && ref.Group == n.kind.Group && ref.Namespace == n.namespace && ref.Name == n.name
 }

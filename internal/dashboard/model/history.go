@@ -176,7 +176,7 @@ func (b *History) find(id uint64) *entry {
 		found := *s.entries[at]
 		found.run = found.full()
 		for i := range found.run.Steps {
-			if call := found.run.Steps[i].Call; call != nil {
+			if call := found.run.Steps[i].Call; call != nil && found.key.name != "" {
 				call.Previous = s.objects[found.key].lastComparable(call, id)
 			}
 		}

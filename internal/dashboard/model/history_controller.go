@@ -13,9 +13,11 @@ type controllerHistory struct {
 	entries  []*entry
 	stripped int
 	bytes    int
-	objects  map[objectKey]*objectHistory
-	series   series
-	calls    map[callKey]*callCounter
+	// allowed is the number of reviews that allowed their request.
+	allowed int
+	objects map[objectKey]*objectHistory
+	series  series
+	calls   map[callKey]*callCounter
 	// remote reports that the webhook client counts the calls.
 	remote bool
 }
@@ -67,8 +69,8 @@ func (s *controllerHistory) add(e *entry, run *record.Run) {
 	if d == nil {
 		d = &objectHistory{}
 	}
-	if len(d.entries) >= maxObjectRuns {
-		s.remove(d.entries[0])
+	if len(d.entries) >= maxRunsOf(e.key) {
+		s.remove(expendable(d.entries, countAllowed(d.entries)))
 	}
 	d.clearNext(run)
 	e.run.Noops, d.noops = d.noops, 0
@@ -76,6 +78,34 @@ func (s *controllerHistory) add(e *entry, run *record.Run) {
 	s.objects[e.key] = d
 	s.entries = append(s.entries, e)
 	s.bytes += e.size
+	s.allowed += countAllowed(s.entries[len(s.entries)-1:])
+}
+
+// maxRunsOf returns the bound for one object. Reviews of objects whose name the API server has
+// yet to generate are of many objects.
+func maxRunsOf(key objectKey) int {
+	if key.name == "" {
+		return maxControllerRuns
+	}
+	return maxObjectRuns
+}
+
+// expendable returns the entry to remove first: the oldest. As long as most entries are allowed
+// reviews it is the oldest of those, since a busy webhook would displace its denials.
+func expendable(entries []*entry, allowed int) *entry {
+	if allowed > len(entries)/2 {
+		return entries[slices.IndexFunc(entries, (*entry).isAllowed)]
+	}
+	return entries[0]
+}
+
+func countAllowed(entries []*entry) (n int) {
+	for _, e := range entries {
+		if e.isAllowed() {
+			n++
+		}
+	}
+	return n
 }
 
 // trim enforces the bounds. A run larger than half of them is stripped.
@@ -84,21 +114,21 @@ func (s *controllerHistory) trim(bytes int) {
 		s.strip(e)
 	}
 	for len(s.entries) > maxControllerRuns {
-		s.remove(s.entries[0])
+		s.remove(expendable(s.entries, s.allowed))
 	}
 	for s.bytes > bytes && s.shrink() {
 	}
 }
 
-// shrink strips the oldest run with bodies, or else removes the oldest run. It reports
-// whether there was one.
+// shrink strips the oldest run with bodies, or else removes a run. It reports whether there
+// was one.
 func (s *controllerHistory) shrink() bool {
 	switch {
 	case s.stripped < len(s.entries):
 		s.strip(s.entries[s.stripped])
 		s.stripped++
 	case len(s.entries) > 0:
-		s.remove(s.entries[0])
+		s.remove(expendable(s.entries, s.allowed))
 	default:
 		return false
 	}
@@ -112,7 +142,7 @@ func (s *controllerHistory) strip(e *entry) {
 	s.bytes += e.size
 }
 
-// remove removes a run, the oldest of its object.
+// remove removes a run.
 func (s *controllerHistory) remove(e *entry) {
 	at := slices.Index(s.entries, e)
 	s.entries = slices.Delete(s.entries, at, at+1)
@@ -120,8 +150,12 @@ func (s *controllerHistory) remove(e *entry) {
 		s.stripped--
 	}
 	d := s.objects[e.key]
-	if d.entries = slices.Delete(d.entries, 0, 1); len(d.entries) == 0 {
+	of := slices.Index(d.entries, e)
+	if d.entries = slices.Delete(d.entries, of, of+1); len(d.entries) == 0 {
 		delete(s.objects, e.key)
 	}
 	s.bytes -= e.size
+	if e.isAllowed() {
+		s.allowed--
+	}
 }

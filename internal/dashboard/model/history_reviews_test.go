@@ -2,6 +2,10 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,36 +14,84 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
+// addReview adds a review of a Rate.
+func addReview(b *History, name string, at time.Duration, outcome record.Outcome, r *hook.ReviewResponse) {
+	request := &hook.ReviewRequest{Operation: hook.OperationCreate, Name: name, Object: json.RawMessage(`{"spec":{"text":"x"}}`), User: hook.User{Name: "anna", Groups: []string{"devs"}}}
+	b.Add(record.Run{
+		Controller: "policy", Resource: rates, Key: queue.Key{Namespace: "town", Name: name}, Trigger: "create by anna", StartTime: noon.Add(at), Outcome: outcome,
+		Steps: []record.Step{{Call: &record.Call{
+			Name: "images", Request: record.Request{Review: request},
+			Response: record.Response{Review: r, ReviewPatch: json.RawMessage(`[{"op":"replace","path":"/spec/text","value":"y"}]`)},
+		}}},
+	})
+}
+
 // Fault U3: of a controller that does nothing but review, it could not be seen what it had
 // reviewed, and why it had refused that.
 func TestReviewsOfAController(t *testing.T) {
 	b := NewHistory(HistoryOptions{}, noon)
-	review := func(name string, at time.Duration, outcome record.Outcome, denial *hook.Denial) {
-		b.Add(record.Run{
-			Controller: "policy", Resource: rates, Key: queue.Key{Namespace: "town", Name: name}, Trigger: "create by anna", StartTime: noon.Add(at), Outcome: outcome,
-			Steps: []record.Step{{Call: &record.Call{
-				Name: "images", Request: record.Request{Review: &hook.ReviewRequest{Object: json.RawMessage(`{}`)}},
-				Response: record.Response{Review: &hook.ReviewResponse{Denial: denial}},
-			}}},
+	addReview(b, "eur", 0, "denied", &hook.ReviewResponse{Denial: &hook.Denial{Message: "no tag"}})
+	addReview(b, "usd", 2*time.Second, "denied", &hook.ReviewResponse{Denial: &hook.Denial{Message: "image :latest is not pinned"}})
+	addReview(b, "eur", time.Second, "mutated", &hook.ReviewResponse{})
+	b.Add(testRun("policy", "eur", 10))
+	var got []string
+	for _, run := range b.Reviews("policy", false) {
+		review := run.Review()
+		got = append(got, strings.Join([]string{run.Object.Name, run.Outcome, review.User, run.ReviewMessage()}, " "))
+		if len(review.Groups)+len(review.Changes)+len(run.Steps[0].Call.Request) != 0 {
+			t.Errorf("a list has details: %+v", review)
+		}
+	}
+	want := []string{"usd denied anna image :latest is not pinned", "eur mutated anna changed spec.text", "eur denied anna no tag"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	detailed := b.Reviews("policy", true)[1]
+	if review := detailed.Review(); len(review.Groups) != 1 || len(review.Changes) != 1 || string(review.Changes[0].From) != `"x"` || detailed.Steps[0].Call.Request != nil {
+		t.Errorf("in detail %+v", detailed)
+	}
+	if none := b.Reviews("other", true); len(none) != 0 {
+		t.Errorf("of another controller: %+v", none)
+	}
+}
+
+// A busy webhook displaces neither denials nor the memory of others.
+func TestDenialsOutliveAllowedReviews(t *testing.T) {
+	b := NewHistory(HistoryOptions{}, noon)
+	denied := &hook.ReviewResponse{Denial: &hook.Denial{Message: "no tag"}}
+	addReview(b, "eur", 0, "denied", denied)
+	addReview(b, "", 0, "failed", nil)
+	for i := range 3 * maxControllerRuns {
+		addReview(b, []string{"", "eur", fmt.Sprint("o", i)}[i%3], time.Duration(i), "allowed", nil)
+	}
+	all := b.Reviews("policy", false)
+	if len(all) != maxControllerRuns || all[len(all)-1].Outcome != "denied" || all[len(all)-2].Outcome != "failed" {
+		t.Fatalf("%d reviews, the oldest are %+v", len(all), all[len(all)-2:])
+	}
+	for range maxControllerRuns + 1 {
+		addReview(b, "", 0, "denied", denied)
+	}
+	if s := b.controllers["policy"]; s.allowed != 0 || len(s.entries) != maxControllerRuns || len(s.objects) != 1 {
+		t.Errorf("%d allowed of %d reviews of %d objects after more denials", s.allowed, len(s.entries), len(s.objects))
+	}
+}
+
+// BenchmarkReview is a webhook of a busy controller: the history is full.
+func BenchmarkReview(b *testing.B) {
+	history := NewHistory(HistoryOptions{}, noon)
+	pod := json.RawMessage(`{"metadata":{"name":"web"},"spec":{"text":"` + strings.Repeat("x", 5000) + `"}}`)
+	add := func(i int) {
+		request := &hook.ReviewRequest{Operation: hook.OperationCreate, Name: "web", Object: pod, User: hook.User{Name: "anna", Groups: []string{"devs"}}}
+		history.Add(record.Run{
+			Controller: "policy", Resource: rates, Key: queue.Key{Namespace: "town", Name: strconv.Itoa(i % 5000)}, Trigger: "create by anna", StartTime: noon, Outcome: "allowed",
+			Steps: []record.Step{{Call: &record.Call{Name: "images", Request: record.Request{Review: request}, Response: record.Response{Review: &hook.ReviewResponse{}}}}},
 		})
 	}
-	review("eur", 0, "denied", &hook.Denial{Message: "no tag"})
-	review("usd", time.Second, "denied", &hook.Denial{Message: "image :latest is not pinned"})
-	review("eur", 2*time.Second, "allowed", nil)
-	page := b.ReviewsPage("policy", Query{})
-	if !page.Reviews || page.Total != 2 || len(page.Objects) != 2 {
-		t.Fatalf("got %+v", page)
+	for i := range 2 * maxControllerRuns {
+		add(i)
 	}
-	if eur := page.Objects[0]; eur.Name != "eur" || eur.ReviewOutcome != "allowed" || eur.Error != "" || eur.Reviews != 2 {
-		t.Errorf("the latest is %+v", eur)
-	}
-	if usd := page.Objects[1]; usd.Name != "usd" || usd.ReviewOutcome != "denied" || usd.Error != "image :latest is not pinned" {
-		t.Errorf("the other is %+v", usd)
-	}
-	if some := b.ReviewsPage("policy", Query{Text: "us"}); some.Total != 2 || some.Matching != 1 || some.Objects[0].Name != "usd" {
-		t.Errorf("of a name: %+v", some)
-	}
-	if none := b.ReviewsPage("other", Query{}); none.Total != 0 || !none.Reviews {
-		t.Errorf("of another controller: %+v", none)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		add(i)
 	}
 }

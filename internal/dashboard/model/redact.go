@@ -96,7 +96,7 @@ func (r *redactor) step(step Step, own bool) Step {
 			call.Error, call.Fault = redacted, nil
 		}
 		if call.Review != nil && !own {
-			call.Review = &Review{Operation: call.Review.Operation, DryRun: call.Review.DryRun, Denied: call.Review.Denied}
+			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun, Denied: call.Review.Denied}
 		}
 		step.Call = &call
 	case step.Plan != nil:

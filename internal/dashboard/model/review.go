@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/admission/patch"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -16,18 +15,30 @@ import (
 type Review struct {
 	// Operation is "create", "update", "delete" or "connect".
 	Operation string `json:"operation"`
-	DryRun    bool   `json:"dryRun,omitempty"`
+	// Subresource is set for a review of a subresource, GenerateName if the object has no
+	// name yet.
+	Subresource  string `json:"subresource,omitempty"`
+	GenerateName string `json:"generateName,omitempty"`
+	DryRun       bool   `json:"dryRun,omitempty"`
+	// User sent the request.
+	User string `json:"user,omitempty"`
 	// Denied reports a denial, with Message and Reason.
 	Denied  bool   `json:"denied,omitempty"`
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Warnings were shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
-	// Requested are the fields that an update changes, Changes those that the webhook
-	// changed; only set by Source.Run.
+	// Fields are the first fields that the webhook changed.
+	Fields []string `json:"fields,omitempty"`
+	// Groups are those of the user, Requested the fields that an update changes, and
+	// Changes those that the webhook changed; only set in details.
+	Groups    []string `json:"groups,omitempty"`
 	Requested []Change `json:"requested,omitempty"`
 	Changes   []Change `json:"changes,omitempty"`
 }
+
+// maxReviewFields bounds Review.Fields, which the history keeps.
+const maxReviewFields = 4
 
 // reviewOf renders a review; nil for other calls.
 func (w *renderer) reviewOf(a *record.Call) *Review {
@@ -35,24 +46,38 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	if request == nil {
 		return nil
 	}
-	review := &Review{Operation: strings.ToLower(string(request.Operation)), DryRun: request.DryRun}
+	review := &Review{
+		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
+		DryRun: request.DryRun, User: request.User.Name,
+	}
 	if response != nil {
 		review.Warnings = response.Warnings
 	}
 	if response != nil && response.Denial != nil {
 		review.Denied, review.Message, review.Reason = true, response.Denial.Message, response.Denial.Reason
-		if w.resource.GroupKind().IsSecret() {
-			review.Message = redactQuotes(review.Message)
-		}
 	}
-	if !w.whole {
-		return review
+	changes := w.mutations(request, a.Response.ReviewPatch)
+	for i := range min(len(changes), maxReviewFields) {
+		review.Fields = append(review.Fields, changes[i].Path)
 	}
-	review.Requested = requestedChanges(request)
-	if response != nil && response.Denial == nil {
-		review.Changes = mutations(request, response, w.resource)
+	if w.whole {
+		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
+	}
+	if w.resource.GroupKind().IsSecret() {
+		review.Message = redactQuotes(review.Message)
 	}
 	return review
+}
+
+// generateName returns the prefix of a name that the API server has yet to generate.
+func generateName(r *hook.ReviewRequest) (prefix string) {
+	if r.Name != "" || r.Operation != hook.OperationCreate {
+		return ""
+	}
+	if o, err := object.Parse(r.Object); err == nil && o.Name() == "" {
+		_ = json.Unmarshal(o.Field("metadata", "generateName"), &prefix) // A missing one is "".
+	}
+	return prefix
 }
 
 // requestedChanges returns the fields that an update changes.
@@ -69,17 +94,14 @@ func requestedChanges(r *hook.ReviewRequest) []Change {
 	return changes
 }
 
-// mutations returns the fields that the patch of a webhook changes.
-func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Resource) []Change {
-	operationsJSON, err := patch.For(r, v)
-	if err != nil || operationsJSON == nil {
-		return nil
-	}
+// mutations returns the fields that the patch of a webhook changes. In lists, only their paths
+// matter.
+func (w *renderer) mutations(r *hook.ReviewRequest, patch json.RawMessage) []Change {
 	var operations []struct {
 		Op, Path, From string
 		Value          json.RawMessage
 	}
-	if json.Unmarshal(operationsJSON, &operations) != nil {
+	if len(patch) == 0 || json.Unmarshal(patch, &operations) != nil {
 		return nil
 	}
 	var changes []Change
@@ -87,7 +109,12 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 		if o.Op == "test" {
 			continue
 		}
-		change := Change{Path: pathOf(o.Path), From: valueAt(r.Object, o.Path), To: o.Value}
+		change := Change{Path: pathOf(o.Path), To: o.Value}
+		if !w.whole {
+			changes = append(changes, change)
+			continue
+		}
+		change.From = valueAt(r.Object, o.Path)
 		if o.From != "" {
 			change.To = valueAt(r.Object, o.From)
 		}
@@ -96,7 +123,7 @@ func mutations(r *hook.ReviewRequest, v *hook.ReviewResponse, resource object.Re
 		}
 		changes = append(changes, change)
 	}
-	return plan.MaskSecret(resource.GroupKind(), changes)
+	return plan.MaskSecret(w.resource.GroupKind(), changes)
 }
 
 // pointer splits a JSON pointer.

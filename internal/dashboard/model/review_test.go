@@ -2,11 +2,14 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission/patch"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -37,20 +40,22 @@ func TestWebhookChanges(t *testing.T) {
 		"operations": {hook.ReviewResponse{JSONPatch: json.RawMessage(`[{"op":"test","path":"/spec/text","value":"b"},{"op":"replace","path":"/spec/list/1","value":"z"},{"op":"add","path":"/spec/list/-","value":1},{"op":"copy","from":"/spec/text","path":"/metadata/labels/a.b~1c"}]`)}, `spec.list[1] "y" "z"|spec.list[new]  1|metadata.labels["a.b/c"]  "b"`},
 	} {
 		b := NewHistory(HistoryOptions{}, noon)
-		b.Add(reviewRun("mutated", review, &c.response))
+		run := reviewRun("mutated", review, &c.response)
+		run.Steps[0].Call.Response.ReviewPatch, _ = patch.For(&review, &c.response)
+		b.Add(run)
 		listed := b.Runs(rateRef("eur"), 0)[0]
-		run, err := b.Run(listed.ID)
+		shown, err := b.Run(listed.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, change := range run.Steps[0].Call.Review.Changes {
+		for _, change := range shown.Review().Changes {
 			got = append(got, fmt.Sprintf("%s %s %s", change.Path, change.From, change.To))
 		}
 		if strings.Join(got, "|") != c.want {
 			t.Errorf("%s: %s\nwant %s", name, strings.Join(got, "|"), c.want)
 		}
-		if requested := run.Steps[0].Call.Review.Requested; len(requested) != 1 || requested[0].Path != "spec.text" {
+		if requested := shown.Review().Requested; len(requested) != 1 || requested[0].Path != "spec.text" {
 			t.Errorf("%s: requested %+v", name, requested)
 		}
 		if brief := listed.Steps[0].Call.Review; len(brief.Changes)+len(brief.Requested) != 0 {
@@ -82,20 +87,30 @@ func TestDenialsAreKept(t *testing.T) {
 	}
 }
 
-// What a webhook changed in a Secret is not shown.
+// What a webhook changed in a Secret is not shown, nor what its texts quote of it.
 func TestReviewsOfSecretsAreMasked(t *testing.T) {
-	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"eur"},"data":{"a":"c2VzYW1l"}}`
-	run := reviewRun("mutated", hook.ReviewRequest{Operation: hook.OperationCreate, Object: json.RawMessage(secret)}, &hook.ReviewResponse{Patch: json.RawMessage(`{"data":{"a":"c2VzYW1lMg=="}}`)})
-	run.Resource = secrets
-	b := NewHistory(HistoryOptions{}, noon)
-	b.Add(run)
-	ref := object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}
-	whole, err := b.Run(b.Runs(ref, 0)[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(whole)
-	if err != nil || strings.Contains(string(text), "c2Vz") || !strings.Contains(string(text), `"path":"data.a"`) {
-		t.Errorf("%s, %v", text, err)
+	secret := json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"eur"},"data":{"a":"c2VzYW1l"},"stringData":{"b":"letmein"}}`)
+	request := hook.ReviewRequest{Operation: hook.OperationCreate, Object: secret}
+	mutated := reviewRun("mutated", request, &hook.ReviewResponse{Patch: json.RawMessage(`{"data":{"a":"c2VzYW1lMg=="}}`), Warnings: []string{"sesame is weak"}})
+	mutated.Steps[0].Call.Response.ReviewPatch = json.RawMessage(`[{"op":"replace","path":"/data/a","value":"c2VzYW1lMg=="}]`)
+	denied := reviewRun("denied", request, &hook.ReviewResponse{Denial: &hook.Denial{Message: "letmein is weak", Reason: "sesame"}})
+	failed := reviewRun("failed", request, nil)
+	failed.Err = failure.WithSource(failure.Hook, errors.New("cannot parse letmein"))
+	failed.Steps[0].Call.Err = failed.Err
+	for _, run := range []record.Run{mutated, denied, failed} {
+		run.Resource = secrets
+		b := NewHistory(HistoryOptions{}, noon)
+		b.Add(run)
+		whole, err := b.Run(b.Runs(object.Ref{Kind: object.Kind{Kind: "Secret"}, Namespace: "town", Name: "eur"}, 0)[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal([]any{whole, b.Reviews("ac/pods", true)})
+		if err != nil || strings.Contains(string(text), "c2Vz") || strings.Contains(string(text), "sesame") || strings.Contains(string(text), "letmein") {
+			t.Errorf("%s: %s, %v", run.Outcome, text, err)
+		}
+		if run.Outcome == "mutated" && !strings.Contains(string(text), `"path":"data.a"`) {
+			t.Errorf("the changed field is missing: %s", text)
+		}
 	}
 }

@@ -27,6 +27,9 @@ func renderRun(run *record.Run, whole bool) Run {
 	if failedOnSecret(run) {
 		rendered.redactQuotes()
 	}
+	if run.Resource.GroupKind().IsSecret() {
+		rendered.maskReviewTexts(run)
+	}
 	return rendered
 }
 

@@ -38,6 +38,9 @@ type Source interface {
 	States(ctx context.Context, ref object.Ref) ([]ObjectState, error)
 	// Runs returns the runs for one object by any controller, newest first.
 	Runs(ctx context.Context, ref object.Ref, limit int) ([]Run, error)
+	// Reviews returns the recorded reviews by a controller, newest first, without requests and
+	// responses. detailed adds the groups of the users and the changed fields.
+	Reviews(ctx context.Context, controller string, detailed bool) ([]Run, error)
 	// Run returns one run with complete requests and responses.
 	Run(ctx context.Context, id uint64) (Run, error)
 	// Plan returns a dry run for an object.
@@ -155,6 +158,8 @@ type Controller struct {
 	Conditions []Condition `json:"conditions"`
 	// Suspended reports spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
+	// Reviews reports that it has admission webhooks.
+	Reviews bool `json:"reviews,omitempty"`
 	// AllReplicas reports that every replica works, not only the leader: an admission
 	// controller, which manages no objects.
 	AllReplicas bool `json:"allReplicas,omitempty"`
@@ -308,12 +313,10 @@ type Query struct {
 type Page struct {
 	// Total is the number of all objects, Matching of those that match the query, and
 	// States the number of all objects by state.
-	Total    int `json:"total"`
-	Matching int `json:"matching"`
-	// Reviews reports that the objects are those with recorded reviews.
-	Reviews bool          `json:"reviews,omitempty"`
-	States  map[State]int `json:"states"`
-	Objects []ObjectState `json:"objects"`
+	Total    int           `json:"total"`
+	Matching int           `json:"matching"`
+	States   map[State]int `json:"states"`
+	Objects  []ObjectState `json:"objects"`
 }
 
 // ObjectState is the state of an object under one controller.
@@ -337,11 +340,6 @@ type ObjectState struct {
 	// Suspended reports that the controller is suspended; whether it selects the object is
 	// unknown then.
 	Suspended bool `json:"suspended,omitempty"`
-	// ReviewOutcome is the outcome of the latest review by an admission controller:
-	// "allowed", "mutated", "denied" or "error", with Error. Reviews is the number of
-	// recorded reviews.
-	ReviewOutcome string `json:"reviewOutcome,omitempty"`
-	Reviews       int    `json:"reviews,omitempty"`
 	// HeldDeletions is the number of held deletions of children, and AllowDeletions the
 	// value of the annotation that allows them.
 	HeldDeletions  int    `json:"heldDeletions,omitempty"`
@@ -383,7 +381,7 @@ type Run struct {
 	QueuedFor time.Duration `json:"queuedForNanoseconds"`
 	Took      time.Duration `json:"tookNanoseconds"`
 	// Outcome is "synced", "postponed", "failed" or "skipped"; for a review "allowed",
-	// "mutated", "denied", or "error" without a response; "deleted" for the record of a
+	// "mutated", "denied", or "failed" without a response; "deleted" for the record of a
 	// deletion.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`

@@ -91,6 +91,15 @@ func (c *client) Runs(ctx context.Context, ref object.Ref, limit int) ([]model.R
 	return found, err
 }
 
+// Reviews implements model.Source.
+func (c *client) Reviews(ctx context.Context, controller string, detailed bool) ([]model.Run, error) {
+	found, err := get[[]model.Run](ctx, c, pathReviews, arguments{controller: controller, detailed: detailed})
+	for i := range found {
+		found[i].Process = c.name
+	}
+	return found, err
+}
+
 // Run implements model.Source.
 func (c *client) Run(ctx context.Context, id uint64) (model.Run, error) {
 	found, err := get[model.Run](ctx, c, pathRuns+"/"+strconv.FormatUint(id, 10), arguments{})

@@ -59,6 +59,9 @@ func routes(source model.Source) map[string]route {
 		},
 		get + pathAbout: func(r *http.Request, a arguments) (any, error) { return source.States(r.Context(), a.ref) },
 		get + pathRuns:  func(r *http.Request, a arguments) (any, error) { return source.Runs(r.Context(), a.ref, a.limit) },
+		get + pathReviews: func(r *http.Request, a arguments) (any, error) {
+			return source.Reviews(r.Context(), a.controller, a.detailed)
+		},
 		get + pathRuns + "/{id}": func(r *http.Request, _ arguments) (any, error) {
 			id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 			if err != nil {

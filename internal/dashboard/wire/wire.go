@@ -31,6 +31,7 @@ const (
 	pathObjects     = "objects"
 	pathAbout       = "about"
 	pathRuns        = "runs"
+	pathReviews     = "reviews"
 	pathPlan        = "plan"
 	pathRevision    = "revision"
 )
@@ -42,6 +43,7 @@ const (
 	paramQuery      = "query"
 	paramLimit      = "limit"
 	paramSince      = "since"
+	paramDetailed   = "detailed"
 )
 
 // arguments are the arguments of the methods of model.Source.
@@ -51,11 +53,12 @@ type arguments struct {
 	query      model.Query
 	limit      int
 	since      uint64
+	detailed   bool
 }
 
 // encoded returns the parameters that are JSON.
 func (a *arguments) encoded() map[string]any {
-	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since}
+	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since, paramDetailed: &a.detailed}
 }
 
 // values returns the arguments as parameters of a request.

@@ -65,6 +65,10 @@ func (c *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	return model.Run{ID: id, Process: "canned", Began: noon, Steps: []model.Step{{Call: &model.Call{Name: "sync", Request: json.RawMessage(`{"a":"<b>"}`)}}}}, c.record(id)
 }
 
+func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool) ([]model.Run, error) {
+	return []model.Run{{ID: 8, Process: "canned", Outcome: model.ReviewDenied}}, c.record(controller, detailed)
+}
+
 func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref) (model.Plan, error) {
 	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref)
 }
@@ -104,6 +108,7 @@ func calls() map[string][]any {
 		"Objects":     {"x/teams", model.Query{Text: "a&b=<c>", State: model.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
 		"States":      {ref()},
 		"Runs":        {ref(), 12},
+		"Reviews":     {"x/teams", true},
 		"Run":         {uint64(1) << 63},
 		"Plan":        {"x/teams", ref()},
 		"Await":       {uint64(3)},

@@ -1,0 +1,202 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// reviewList is one page of the reviews by a controller.
+type reviewList struct {
+	Reviews []reviewRow
+	Filter  model.ReviewFilter
+	// Total is the number of all reviews that the user may see, Matching of those that match the
+	// filter, and counts the number of reviews by outcome that match the rest of the filter.
+	Total, Matching int
+	counts          map[string]int
+	// Partial reports whether reviews are hidden because the user may not read their objects.
+	Partial bool
+	// Kinds are the kinds to filter by.
+	Kinds  []object.Kind
+	at     url.URL
+	offset int
+}
+
+// reviewRow is a review in a list.
+type reviewRow struct {
+	model.Run
+	*model.Review
+	Webhook, URL string
+}
+
+// showReviews shows the reviews by a controller.
+func showReviews(req *request) error {
+	return req.renderController(func(source model.Source, c *model.Controller, p *controllerPage) (err error) {
+		p.Reviews, err = req.listReviews(source, c)
+		return err
+	})
+}
+
+// listReviews returns the reviews that the URL selects, of objects that the user may read.
+func (req *request) listReviews(source model.Source, c *model.Controller) (*reviewList, error) {
+	list := &reviewList{Filter: req.reviewFilter(), Kinds: c.Kinds, counts: map[string]int{}, at: *req.r.URL, offset: req.offset()}
+	runs, err := req.fetchReviews(source, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	seen := filterAllowed(runs, func(run *model.Run) bool {
+		return run.Review() != nil && req.canRead(run.Object.Kind, run.Object.Namespace)
+	})
+	list.Total, list.Partial = len(seen), len(seen) < len(runs)
+	anyOutcome := list.Filter
+	anyOutcome.Outcomes = nil
+	seen = slices.DeleteFunc(seen, func(run model.Run) bool {
+		if anyOutcome.Match(&run) {
+			list.counts[run.Outcome]++
+		}
+		return !list.Filter.Match(&run)
+	})
+	list.Matching = len(seen)
+	from := min(list.offset, len(seen))
+	for _, run := range seen[from:min(from+pageSize, len(seen))] {
+		list.Reviews = append(list.Reviews, newReviewRow(run))
+	}
+	return list, nil
+}
+
+func newReviewRow(run model.Run) reviewRow {
+	return reviewRow{Run: run, Review: run.Review(), Webhook: run.Steps[0].Call.Name, URL: reviewURL(&run)}
+}
+
+// Message returns what the review said.
+func (r reviewRow) Message() string { return r.ReviewMessage() }
+
+// IsBad reports whether the request was not allowed.
+func (r reviewRow) IsBad() bool {
+	return r.Outcome == model.ReviewDenied || r.Outcome == model.ReviewFailed
+}
+
+func (req *request) fetchReviews(source model.Source, controller string) ([]model.Run, error) {
+	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) ([]model.Run, error) {
+		return s.Reviews(ctx, controller, false)
+	})
+}
+
+// reviewFilter returns the filter in the URL.
+func (req *request) reviewFilter() model.ReviewFilter {
+	f := model.ReviewFilter{
+		Namespace: req.query("ns"), ObjectName: req.query("name"), User: req.query("user"), Text: strings.ToLower(req.query("q")),
+	}
+	f.Kind.Kind, f.Kind.Group, _ = strings.Cut(req.query("kind"), ".")
+	if outcome := req.query("result"); slices.Contains(model.ReviewOutcomes(), outcome) {
+		f.Outcomes = []string{outcome}
+	}
+	if operation := req.query("operation"); slices.Contains(reviewOperations(), operation) {
+		f.Operation = operation
+	}
+	return f
+}
+
+// reviewOperations returns the operations to filter by.
+func reviewOperations() []string { return []string{"create", "update", "delete", "connect"} }
+
+// Operations returns the operations to filter by.
+func (*reviewList) Operations() []string { return reviewOperations() }
+
+// KindOptions returns the kinds to filter by.
+func (l *reviewList) KindOptions() []kindOption {
+	return kindOptions(l.Kinds, l.Filter.Kind.Group, l.Filter.Kind.Kind)
+}
+
+// Path returns the path of the list without filters.
+func (l *reviewList) Path() string { return l.at.EscapedPath() }
+
+// Outcome returns the outcome to filter by; "" for all.
+func (l *reviewList) Outcome() string { return strings.Join(l.Filter.Outcomes, "") }
+
+// OutcomeFilters returns the filters for all outcomes that occur, and one for all reviews.
+func (l *reviewList) OutcomeFilters() []stateFilter {
+	all := 0
+	for _, n := range l.counts {
+		all += n
+	}
+	choose := func(name, outcome string, count int) stateFilter {
+		return stateFilter{Name: name, URL: urlWith(&l.at, "result", outcome, "offset", ""), Count: count, Current: l.Outcome() == outcome}
+	}
+	chips := []stateFilter{choose("All", "", all)}
+	for _, outcome := range model.ReviewOutcomes() {
+		if n := l.counts[outcome]; n > 0 || l.Outcome() == outcome {
+			chips = append(chips, choose(capitalize(outcome), outcome, n))
+		}
+	}
+	return chips
+}
+
+// Pager returns the position of the page.
+func (l *reviewList) Pager() pager {
+	return pager{at: l.at, offset: l.offset, shown: len(l.Reviews), total: l.Matching}
+}
+
+// reviewsURL returns the list of reviews by a controller, of one object unless that is zero.
+func reviewsURL(process, controller string, of object.Ref) string {
+	at := &url.URL{Path: controllerURL(process, controller) + "/reviews"}
+	return urlWith(at, "kind", kindValue(of.Group, of.Kind.Kind), "ns", of.Namespace, "name", of.Name)
+}
+
+// reviewURL returns the page of a review.
+func reviewURL(run *model.Run) string {
+	return controllerURL(run.Process, run.Controller) + "/reviews/" + strconv.FormatUint(run.ID, 10)
+}
+
+// showReview shows one review. Unlike the page of a run it needs no object: one whose creation
+// was denied may never have got a name.
+func showReview(req *request) error {
+	source, c, err := req.controller()
+	if err != nil {
+		return err
+	}
+	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	id, _ := strconv.ParseUint(req.path("id"), 10, 64) // No review has the ID 0.
+	run, err := loader.load(source.Name(), id)
+	if err != nil {
+		return err
+	}
+	if run.Controller != c.Name || run.Review() == nil || !req.canRead(run.Object.Kind, run.Object.Namespace) {
+		return notFound("Review %d of %s is no longer in memory, or you may not read its object.", id, shortName(c.Name))
+	}
+	of := &pageObject{Ref: run.Object}
+	p := &reviewPage{runPage: runPage{pageObject: of, Entry: newEntry(of, timeline.Entry{Run: run})}, Row: newReviewRow(run), Controller: c}
+	p.Entry.page = p.Row.URL
+	if shown := req.query("show"); shown != "" {
+		if p.Body, err = loader.body(&run, req.query("step"), shown); err != nil {
+			return err
+		}
+		if req.isFragment() {
+			return req.renderFragment("review", "run-body", p.Body)
+		}
+	}
+	p.Steps = stepViews(&p.Entry)
+	p.openBody()
+	return req.render(page{Name: "review", Title: p.Entry.Headline, Section: "overview", Static: true, Data: p})
+}
+
+// reviewPage is the data of a review's page.
+type reviewPage struct {
+	runPage
+	Row        reviewRow
+	Controller *model.Controller
+}
+
+// ShortName is the name of the controller without its group.
+func (p *reviewPage) ShortName() string { return shortName(p.Controller.Name) }
+
+// ReviewsURL returns the reviews of the controller.
+func (p *reviewPage) ReviewsURL() string {
+	return reviewsURL(p.Controller.Process, p.Controller.Name, object.Ref{})
+}

@@ -1,0 +1,96 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const policyName = "admissioncontroller.setpoint.dev/policy"
+
+func webPod(name string) object.Ref {
+	return object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: name}
+}
+
+// reviewRun is a review of a Pod.
+func reviewRun(id uint64, name, outcome string, review model.Review) model.Run {
+	review.Operation, review.User = "create", "ann"
+	return model.Run{
+		ID: id, Controller: policyName, Process: "setpoint", Object: webPod(name), Outcome: outcome,
+		Began: time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC), Took: 2 * time.Millisecond, Causes: []string{"create by ann"},
+		Steps: []model.Step{{Call: &model.Call{Name: "digests", Review: &review, Request: json.RawMessage(`{"name":"web"}`)}}},
+	}
+}
+
+func reviewServer(t *testing.T, runs ...model.Run) *Server {
+	t.Helper()
+	policy := model.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	policy.Calls = []model.CallStats{{Name: "digests", Outcome: "denied", Count: 12_345}}
+	return newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, runs: runs})
+}
+
+// Fault U3: an admission controller waited "for .", or for the first Pod although nine existed.
+func TestAdmissionControllersListReviews(t *testing.T) {
+	none := get(t, reviewServer(t), controllerURL("setpoint", policyName)).Body.String()
+	wantTexts(t, none, "No reviews yet", "before it stores Pod objects", "12,345")
+	denied := reviewRun(7, "web", "denied", model.Review{Denied: true, Message: "image :latest is not pinned"})
+	mutated := reviewRun(8, "", "mutated", model.Review{GenerateName: "web-", DryRun: true, Fields: []string{"spec.image"}, Changes: []model.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
+	s := reviewServer(t, mutated, denied)
+	at := controllerURL("setpoint", policyName)
+	all := get(t, s, at).Body.String()
+	wantTexts(t, all, "/resources/pods/shop/web", "image :latest is not pinned", "changed spec.image", "web-*", "dry run", at+"/reviews/7", "Denied <b>1</b>", "Mutated <b>1</b>")
+	for _, never := range []string{"waits for", "first Pod", `href="/resources/pods/shop/"`} {
+		if strings.Contains(all, never) {
+			t.Errorf("the page has %q", never)
+		}
+	}
+	for query, want := range map[string][2]bool{
+		"?result=denied": {true, false}, "?result=mutated": {false, true}, "?result=nonsense": {true, true},
+		"?operation=delete": {}, "?user=ann": {true, true}, "?user=bob": {}, "?name=web": {true, false}, "?kind=Pod&ns=shop&name=web": {true, false},
+		"?kind=Pod.apps": {}, "?q=PINNED": {true, false}, "?ns=other": {},
+	} {
+		page := get(t, s, at+"/reviews"+query).Body.String()
+		if got := [2]bool{strings.Contains(page, "reviews/7"), strings.Contains(page, "reviews/8")}; got != want {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	wantTexts(t, get(t, s, at+"/reviews?result=failed").Body.String(), "No matches", "Show all")
+	wantTexts(t, get(t, s, at+"/reviews/8").Body.String(), "Creation (dry run) mutated and allowed", "web-*", "devs", "ann", "spec.image", "a@sha256:1", at+"/reviews/8?in=")
+	wantTexts(t, get(t, s, at+"/reviews/7").Body.String(), "Creation denied", "image :latest is not pinned", "/resources/pods/shop/web")
+	for _, missing := range []string{"9", "x", "-1"} {
+		if w := get(t, s, at+"/reviews/"+missing); w.Code != http.StatusNotFound {
+			t.Errorf("review %s: %d", missing, w.Code)
+		}
+	}
+}
+
+// Many reviews have pages, and filters start at the first.
+func TestReviewPages(t *testing.T) {
+	var runs []model.Run
+	for i := range 250 {
+		runs = append(runs, reviewRun(uint64(i+1), fmt.Sprint("web", i), "allowed", model.Review{}))
+	}
+	s := reviewServer(t, runs...)
+	at := controllerURL("setpoint", policyName)
+	page := get(t, s, at+"?offset=200&user=ann").Body.String()
+	wantTexts(t, page, "201–250 of 250", "offset=100&amp;user=ann", "web200")
+	if strings.Contains(page, "web199<") || strings.Contains(page, "result=allowed&amp;offset") || strings.Contains(page, "offset=200&amp;user=ann&amp;result=allowed") {
+		t.Error("the page or its filters are wrong")
+	}
+}
+
+// A controller with objects and reviews has a page of each.
+func TestObjectsAndReviews(t *testing.T) {
+	guitars := teamsController()
+	guitars.Reviews = true
+	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{guitars}, runs: []model.Run{reviewRun(7, "web", "denied", model.Review{Denied: true})}})
+	at := controllerURL("setpoint", guitars.Name)
+	wantTexts(t, get(t, s, at).Body.String(), `href="`+at+`" aria-current="page">Objects`, `href="`+at+`/reviews">Reviews`)
+	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message")
+}
