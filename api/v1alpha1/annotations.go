@@ -7,7 +7,7 @@ const (
 	AnnotationPaused = "setpoint.dev/paused"
 
 	// AnnotationReconcileAt: each new value requests a reconcile. On a controller object it requests one
-	// of all objects.
+	// of all objects. In the form "TIME by USER" it names the user in the reconcile history.
 	AnnotationReconcileAt = "setpoint.dev/reconcile-at"
 
 	// AnnotationAllowDeletions: confirms deletions that the deletion guard holds, of one object or, on a

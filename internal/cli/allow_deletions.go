@@ -38,7 +38,7 @@ these objects.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: p.completeRunning(f, true),
+		ValidArgsFunction: completeRunning(&f.readFlags, withHeldDeletions()),
 		RunE:              func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },
 	}
 	f.registerDiscovery(c)

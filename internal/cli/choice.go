@@ -15,6 +15,8 @@ func addChoice(command *cobra.Command, c *flags.Choice, name, short, usage strin
 }
 
 func completeChoice(command *cobra.Command, name string, c *flags.Choice) {
-	complete := cobra.FixedCompletions(slices.Clone(c.Allowed), cobra.ShellCompDirectiveNoFileComp)
+	complete := func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(word, slices.Clone(c.Allowed)), cobra.ShellCompDirectiveNoFileComp
+	}
 	_ = command.RegisterFlagCompletionFunc(name, complete) // It fails only for an undefined flag.
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -189,9 +190,48 @@ func (by completer) sameKind(ctx context.Context, a, b string) bool {
 	return err == nil && one == other
 }
 
-// completeRunning completes a running controller, then one of its objects; with held, only
-// those with held deletions.
-func (p *program) completeRunning(f *getFlags, held bool) cobra.CompletionFunc {
+// runningWords says which running controllers and objects a command completes; all by default.
+type runningWords struct {
+	controller func(*model.Controller) bool
+	object     func(*model.ObjectState) bool
+	// objects is the most objects that the command takes.
+	objects int
+}
+
+// withHeldDeletions completes what the deletion guard holds.
+func withHeldDeletions() runningWords {
+	return runningWords{
+		controller: func(c *model.Controller) bool { return c.HeldDeletions > 0 },
+		object:     func(o *model.ObjectState) bool { return o.HeldDeletions > 0 },
+		objects:    1,
+	}
+}
+
+// reconcilable completes what `setpoint reconcile` accepts.
+func reconcilable() runningWords {
+	return runningWords{
+		controller: func(c *model.Controller) bool { return checkReconcilable(c) == nil },
+		object:     func(o *model.ObjectState) bool { return o.State != model.StatePaused },
+		objects:    math.MaxInt,
+	}
+}
+
+// completeRunning completes a running controller, then objects of it.
+func completeRunning(f *readFlags, words runningWords) cobra.CompletionFunc {
+	return completeSession(f, func(ctx context.Context, r *session, args []string, word string) []string {
+		switch {
+		case len(args) == 0:
+			return r.completeControllers(ctx, word, words.controller)
+		case len(args) <= words.objects:
+			found := r.completeObjects(ctx, args[0], word, words.object)
+			return slices.DeleteFunc(found, func(w string) bool { return slices.Contains(args[1:], w) })
+		}
+		return nil
+	})
+}
+
+// completeSession returns a completion function that reads the running processes.
+func completeSession(f *readFlags, find func(context.Context, *session, []string, string) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
 		defer cancel()
@@ -199,29 +239,31 @@ func (p *program) completeRunning(f *getFlags, held bool) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var words []string
-		switch len(args) {
-		case 0:
-			words = r.completeControllers(ctx, word, held)
-		case 1:
-			words = r.completeObjects(ctx, args[0], held)
-		}
-		return withPrefix(word, words), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(word, find(ctx, r, args, word)), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeProcesses completes the names of processes.
+func completeProcesses(_ context.Context, r *session, _ []string, _ string) []string {
+	var names []string
+	for _, source := range r.sources {
+		names = append(names, source.Name())
+	}
+	return names
 }
 
 // completeControllers completes controller names; if none has the prefix, it returns their
 // short names.
-func (r *session) completeControllers(ctx context.Context, word string, held bool) []string {
+func (r *session) completeControllers(ctx context.Context, word string, keep func(*model.Controller) bool) []string {
 	all, _ := r.controllers(ctx) // A shell shows no error.
 	all, _ = r.permissions.controllers(ctx, all)
 	var names, ends []string
-	for _, c := range all {
-		if held && c.HeldDeletions == 0 {
+	for i := range all {
+		if keep != nil && !keep(&all[i]) {
 			continue
 		}
-		names = append(names, c.Name)
-		ends = append(ends, shortName(c.Name, all))
+		names = append(names, all[i].Name)
+		ends = append(ends, shortName(all[i].Name, all))
 	}
 	if names = withPrefix(word, names); len(names) > 0 {
 		return names
@@ -229,7 +271,9 @@ func (r *session) completeControllers(ctx context.Context, word string, held boo
 	return ends
 }
 
-func (r *session) completeObjects(ctx context.Context, controller string, held bool) []string {
+// completeObjects completes the objects of a controller: NAME, or KIND/NAME if it has several
+// kinds.
+func (r *session) completeObjects(ctx context.Context, controller, word string, keep func(*model.ObjectState) bool) []string {
 	c, source, err := r.controller(ctx, controller, "")
 	if err != nil {
 		return nil
@@ -238,10 +282,22 @@ func (r *session) completeObjects(ctx context.Context, controller string, held b
 	if err != nil {
 		return nil
 	}
-	page, _ := source.Objects(ctx, c.Name, model.Query{Namespace: r.target.Namespace, Limit: pageSize})
+	kind, name, slashed := strings.Cut(word, "/")
+	if !slashed {
+		name = word
+	}
+	typed, _ := r.permissions.api.Kind(ctx, kind) // Zero without a kind.
+	page, _ := source.Objects(ctx, c.Name, model.Query{Text: strings.ToLower(name), Namespace: r.target.Namespace, Sort: "name", Limit: pageSize})
 	var words []string
 	for _, o := range page.Objects {
-		if containsKind(kinds, o.Kind) && (!held || o.HeldDeletions > 0) {
+		switch {
+		case !containsKind(kinds, o.Kind) || keep != nil && !keep(&o):
+		case slashed && o.GroupKind() != typed.GroupKind():
+		case slashed:
+			words = append(words, kind+"/"+o.Name)
+		case len(c.Kinds) > 1:
+			words = append(words, nameArg(o.Ref))
+		default:
 			words = append(words, o.Name)
 		}
 	}

@@ -18,27 +18,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// getFlags are the flags of `setpoint get`.
+// getFlags are the flags of commands about the objects of a controller.
 type getFlags struct {
 	readFlags
 	everywhere bool
+	labels     model.LabelSelector
 	state      *flags.Choice
 	sort       *flags.Choice
 	text       string
 }
 
-// table returns a table for the output of the command.
-func (r *session) table() *table {
-	t := &table{color: wantsColor(r.stdout), noHeaders: r.noHeaders}
-	if r.output.Value == asTable {
-		t.width = terminalWidth(r.stdout)
-	}
-	return t
+// registerSelection adds the flags that select objects.
+func (f *getFlags) registerSelection(c *cobra.Command) {
+	set := c.Flags()
+	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "the objects of all namespaces")
+	set.VarP(&f.labels, "selector", "l", "only objects with these labels, such as app=web,tier!=test")
+	addChoice(c, f.state, "state", "", "only objects in this state")
+	set.StringVar(&f.text, "containing", "", "only objects with this `text` in the name, the namespace or the error")
 }
 
 func newGetFlags() *getFlags {
 	return &getFlags{
-		readFlags: readFlags{output: flags.OneOf(asTable, asWide, asName, asJSON, asYAML)},
+		readFlags: readFlags{outputFlags: newOutputFlags(asTable, asWide, asName, asJSON, asYAML)},
 		state:     flags.OneOf("any", "failing", "conflicting", "queued", "unknown", "paused", "synced"),
 		sort:      flags.OneOf("state", "name", "created", "run", "children"),
 	}
@@ -60,8 +61,10 @@ the part after the slash if that is unambiguous.
 		Example: `  setpoint get                               # the controllers
   setpoint get teams                         # the objects of one, in this namespace
   setpoint get teams -A --state failing      # failing objects in all namespaces
+  setpoint get teams -l tier=gold -o name    # their names
   setpoint get teams red -n shop -o yaml     # one object
   setpoint get reviews                       # what admission webhooks decided
+  setpoint get teams -o custom-columns=NAME:.name,STATE:.state,ERROR:.error
   setpoint get -w                            # watch for changes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
@@ -69,15 +72,12 @@ the part after the slash if that is unambiguous.
 			}
 			return nil
 		},
-		ValidArgsFunction: p.completeRunning(f, false),
+		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{objects: 1}),
 		RunE:              func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
 	}
 	f.register(c)
-	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "list objects of all namespaces")
-	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")
-	addChoice(c, f.state, "state", "", "list only objects in this state")
-	addChoice(c, f.sort, "sort", "", "sort order")
-	c.Flags().StringVar(&f.text, "containing", "", "list only objects with this `text` in the name, the namespace or the error")
+	f.registerSelection(c)
+	addChoice(c, f.sort, "sort-by", "", "sort order of objects")
 	c.AddCommand(p.getReviewsCommand())
 	return c
 }
@@ -252,7 +252,7 @@ func matchesController(word string, c model.Controller) bool {
 }
 
 func (r *session) getControllers(ctx context.Context) error {
-	t := r.table()
+	t := r.table(r.stdout)
 	warned := false
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
@@ -294,24 +294,18 @@ func (r *session) warnHidden(hidden int) {
 
 // show prints all rows, of which tables have at least one, the first time, then those that have changed.
 func (r *session) show(t *table, rows []row, all any) error {
-	switch r.output.Value {
-	case asTable, asWide:
-		t.headers = rows[0].headers
-		return t.write(r.stdout, rows)
-	case asName:
-		for _, each := range t.changed(rows) {
-			fmt.Fprintln(r.stdout, clean(each.name))
-		}
-		return nil
+	if !r.structured() {
+		return r.printRows(r.stdout, t, rows)
 	}
 	first := !t.started
 	t.started = true
 	changed := t.changed(rows)
-	if first {
-		return encode(r.stdout, r.output.Value, map[string]any{"items": all})
+	if first && (!r.watch || !r.isTemplate()) {
+		return r.printValue(r.stdout, map[string]any{"items": all})
 	}
+	// As with kubectl, a template for a watch is one for each item.
 	for _, each := range changed {
-		if err := encode(r.stdout, r.output.Value, each.value); err != nil {
+		if err := r.printValue(r.stdout, each.value); err != nil {
 			return err
 		}
 	}

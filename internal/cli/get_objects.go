@@ -36,15 +36,26 @@ const maxErrorWidth = 120
 const pageSize = 1000
 
 func (g *objectGetter) run(ctx context.Context) error {
-	t := g.table()
+	t := g.table(g.stdout)
 	return g.follow(ctx, func(ctx context.Context) error {
 		var err error
 		// While watching, another process may take over the controller.
 		if g.selected, g.source, err = g.controller(ctx, g.controllerArg, g.objectName()); err != nil {
 			return err
 		}
+		if err := g.checkSelection(); err != nil {
+			return err
+		}
 		return g.showAll(ctx, t)
 	})
+}
+
+// checkSelection rejects filters that do not apply to what is listed.
+func (g *objectGetter) checkSelection() error {
+	if g.selected.AllReplicas && !g.flags.labels.IsZero() {
+		return usageError{fmt.Errorf("--selector: the reviews of %s have no labels", clean(g.selected.Name))}
+	}
+	return nil
 }
 
 // showAll prints the current objects.
@@ -89,7 +100,7 @@ func (g *objectGetter) showOne(t *table, rows []row, objects []visibleState) err
 	if !t.started && len(objects) == 1 && g.structured() {
 		t.started = true
 		t.changed(rows)
-		return encode(g.stdout, g.output.Value, objects[0])
+		return g.printValue(g.stdout, objects[0])
 	}
 	return g.show(t, rows, objects)
 }
@@ -112,7 +123,7 @@ func (g *objectGetter) warnNone(total int) {
 
 // query returns the filter of the list.
 func (g *objectGetter) query() model.Query {
-	q := model.Query{Text: strings.ToLower(g.flags.text), Sort: g.flags.sort.Value, Limit: pageSize}
+	q := model.Query{Text: strings.ToLower(g.flags.text), Labels: g.flags.labels, Sort: g.flags.sort.Value, Limit: pageSize}
 	for _, state := range model.States() {
 		if strings.EqualFold(string(state), g.flags.state.Value) {
 			q.State = state
@@ -266,5 +277,5 @@ func (g *objectGetter) columns(namespace string, all ...column) (headers, cells 
 	if g.flags.everywhere {
 		all = slices.Insert(all, 0, column{header: "NAMESPACE", cell: namespace})
 	}
-	return g.readFlags.columns(all...)
+	return g.outputFlags.columns(all...)
 }

@@ -27,7 +27,7 @@ const anyOperation = "any"
 
 func (p *program) getReviewsCommand() *cobra.Command {
 	f := &reviewFlags{
-		readFlags: readFlags{output: flags.OneOf(asTable, asWide, asName, asJSON, asYAML)},
+		readFlags: readFlags{outputFlags: newOutputFlags(asTable, asWide, asName, asJSON, asYAML)},
 		operation: flags.OneOf(anyOperation, "create", "update", "delete", "connect"),
 	}
 	c := &cobra.Command{
@@ -48,13 +48,12 @@ served: --pod selects another one.
   setpoint get reviews images -o wide        # with webhooks, durations and changed fields
   setpoint get reviews -A --user ann -w      # watch the requests of a user`,
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeRunning(newGetFlags(), false),
+		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{controller: func(c *model.Controller) bool { return c.Reviews }}),
 		RunE:              func(c *cobra.Command, args []string) error { return p.getReviews(c.Context(), f, args) },
 	}
 	f.register(c)
 	set := c.Flags()
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "list reviews of all namespaces")
-	set.BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")
 	set.BoolVar(&f.denied, "denied", false, "list only denied reviews")
 	set.BoolVar(&f.failed, "failed", false, "list only reviews without a response, to which the failure policy applied")
 	addChoice(c, f.operation, "operation", "", "list only reviews of this operation")
@@ -77,7 +76,7 @@ func (p *program) getReviews(ctx context.Context, f *reviewFlags, args []string)
 	if err := l.setObject(ctx, args[1]); err != nil {
 		return err
 	}
-	t := r.table()
+	t := r.table(r.stdout)
 	return r.follow(ctx, func(ctx context.Context) error { return l.showAll(ctx, t) })
 }
 

@@ -94,7 +94,9 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 			var stdout, stderr strings.Builder
 			flags := newGetFlags()
 			if c.output != "" {
-				flags.output.Value = c.output
+				if err := flags.output.Set(c.output); err != nil {
+					t.Fatal(err)
+				}
 			}
 			c.list.session = newReviewSession(&stdout, &stderr, &flags.readFlags, c.namespace)
 			if err := c.list.showAll(t.Context(), &table{}); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/portforward"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -26,24 +25,8 @@ type readFlags struct {
 	// pod is the pod to read, instead of those found by their Leases in leaseNamespace.
 	pod, leaseNamespace string
 	watch               bool
-	output              *flags.Choice
-	// noHeaders prints tables without headers.
-	noHeaders bool
+	outputFlags
 }
-
-// Values of --output.
-const (
-	asTable = "table"
-	asText  = "text"
-	asWide  = "wide"
-	asJSON  = "json"
-	asYAML  = "yaml"
-	asName  = "name"
-)
-
-// structured reports whether the output is JSON or YAML, isTable whether it is a table.
-func (f *readFlags) structured() bool { return f.output.Value == asJSON || f.output.Value == asYAML }
-func (f *readFlags) isTable() bool    { return f.output.Value == asTable || f.output.Value == asWide }
 
 // discoveryHelp explains how the commands find processes.
 const discoveryHelp = `The command reads the processes that run controllers. It finds those of 'setpoint dev' by
@@ -65,7 +48,7 @@ func (f *readFlags) register(c *cobra.Command) {
 	f.registerDiscovery(c)
 	set := c.Flags()
 	set.BoolVarP(&f.watch, "watch", "w", false, "after printing, watch for changes")
-	addChoice(c, f.output, "output", "o", "output format")
+	f.outputFlags.register(c)
 }
 
 // registerDiscovery adds the flags that select the processes.
@@ -78,6 +61,7 @@ func (f *readFlags) registerDiscovery(c *cobra.Command) {
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", installNamespace, "`namespace` of the Leases, if you cannot list those of all namespaces")
 	completeNamespaces(c, &f.cluster, "namespace", "setpoint-namespace")
+	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, completeProcesses)) // It fails only for an undefined flag.
 }
 
 // session is one run of a reading command: the cluster, and the processes found.

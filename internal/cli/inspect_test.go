@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
 // fakeProcess reports which controllers it runs, and ends on request.
@@ -194,7 +193,7 @@ func TestStandbyControllersAreListedOnce(t *testing.T) {
 // Fault G2: a controller that is refused says why. Fault U12: an error that was overcome is
 // no last error.
 func TestLastErrorOnlyWhileFailing(t *testing.T) {
-	r := &session{readFlags: &readFlags{output: flags.OneOf(asTable, asWide)}}
+	r := &session{readFlags: &readFlags{outputFlags: newOutputFlags(asTable, asWide)}}
 	ready := model.Condition{Type: "Ready", Status: "True"}
 	last := &model.Failure{Message: "no answer", Time: noon}
 	for _, c := range []struct {

@@ -29,16 +29,6 @@ type column struct {
 	wide         bool
 }
 
-// columns returns the headers and cells for the output format.
-func (f *readFlags) columns(all ...column) (headers, cells []string) {
-	for _, c := range all {
-		if !c.wide || f.output.Value == asWide {
-			headers, cells = append(headers, c.header), append(cells, c.cell)
-		}
-	}
-	return headers, cells
-}
-
 // row is one row of a table.
 type row struct {
 	headers, cells []string

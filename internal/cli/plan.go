@@ -30,11 +30,11 @@ type planFlags struct {
 	fieldManager string
 	namespaces   flags.Namespaces
 	timeout      time.Duration
-	output       *flags.Choice
+	outputFlags
 }
 
 func (p *program) planCommand() *cobra.Command {
-	f := &planFlags{output: flags.OneOf("text", "json"), apply: flags.OneOf(merge, server).WithAliases(legacyStrategies())}
+	f := &planFlags{outputFlags: newOutputFlags(asText, asJSON, asYAML), apply: flags.OneOf(merge, server).WithAliases(legacyStrategies())}
 	c := &cobra.Command{
 		Use:   "plan [CONTROLLER] [OBJECT…]",
 		Short: "Show what a controller would change (dry run)",
@@ -88,7 +88,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
 	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "timeout for the list of objects, and for each object")
-	addChoice(c, f.output, "output", "o", "output format")
+	f.outputFlags.register(c)
 }
 
 func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
@@ -163,10 +163,10 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 }
 
 func (f *planFlags) write(p *program, report dryrun.Report) error {
-	if f.output.Value == "json" {
-		return encode(p.stdout, asJSON, report)
+	if f.structured() {
+		return f.printValue(p.stdout, report)
 	}
-	return report.WriteText(p.stdout, dryrun.Style{Color: wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
+	return report.WriteText(p.stdout, dryrun.Style{Color: f.wantsColor(p.stdout), Idle: report.Summary.Objects <= fewObjects})
 }
 
 // fewObjects is the most unchanged objects that are listed one by one.

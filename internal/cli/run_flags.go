@@ -79,6 +79,10 @@ func (f *runFlags) register(c *cobra.Command) {
 func (f *clusterFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the cluster to use")
 	c.Flags().StringVar(&f.context, "context", "", "`name` of the kubeconfig context to use")
+	contexts := func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(word, manager.Contexts(f.kubeconfig)), cobra.ShellCompDirectiveNoFileComp
+	}
+	_ = c.RegisterFlagCompletionFunc("context", contexts) // It fails only for an undefined flag.
 }
 
 // splitElectArg sets --leader-elect from a separate argument, as help shows it; the flag alone

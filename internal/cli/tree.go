@@ -14,12 +14,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/ownertree"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
-	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func (p *program) treeCommand() *cobra.Command {
-	f := &readFlags{output: flags.OneOf(asTable, asWide, asJSON, asYAML)}
+	f := &readFlags{outputFlags: newOutputFlags(asTable, asWide, asName, asJSON, asYAML)}
 	c := &cobra.Command{
 		Use:     "tree KIND/NAME",
 		Aliases: []string{"trace"},
@@ -52,7 +51,7 @@ func (p *program) tree(ctx context.Context, f *readFlags, args []string) error {
 		}
 		var text strings.Builder
 		if f.structured() {
-			err = encode(&text, f.output.Value, root)
+			err = f.printValue(&text, root)
 		} else {
 			err = r.draw(&text, root, time.Now())
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -11,25 +12,10 @@ import (
 
 // draw prints a tree as a table whose first column shows the branches.
 func (r *session) draw(out io.Writer, root *ownertree.Node, now time.Time) error {
-	t := table{headers: []string{"OBJECT", "HEALTH", "STATE", "AGE", "MESSAGE"}, color: wantsColor(r.stdout), width: terminalWidth(r.stdout)}
-	isWide := r.output.Value == asWide
-	if isWide {
-		t.headers = append(t.headers, "CONTROLLER")
-	}
 	var rows []row
 	var visit func(n *ownertree.Node, lead, below string)
 	visit = func(n *ownertree.Node, lead, below string) {
-		message := n.Error
-		if message == "" {
-			message = n.Message
-		}
-		if !isWide {
-			message = short(message, 80)
-		}
-		line := row{key: lead + n.UID + n.Name, version: n.UID, cells: []string{lead + nameOf(n.Ref), n.Health, string(n.State), ago(n.Created, now), message}}
-		if isWide {
-			line.cells = append(line.cells, strings.Join(n.Controllers, ","))
-		}
+		line := r.treeRow(n, lead, now)
 		rows = append(rows, line)
 		rest := omittedChildren(n)
 		for i, child := range n.Children {
@@ -39,12 +25,32 @@ func (r *session) draw(out io.Writer, root *ownertree.Node, now time.Time) error
 			}
 			visit(child, below+"├─ ", below+"│  ")
 		}
-		if rest != "" {
+		switch {
+		case rest != "" && r.output.isPerObject():
+			fmt.Fprintf(r.stderr, "warning: of the children of %s: %s\n", nameOf(n.Ref), rest)
+		case rest != "":
 			rows = append(rows, row{key: "hidden " + line.key, cells: []string{below + "└─ " + rest}})
 		}
 	}
 	visit(root, "", "")
-	return t.write(out, rows)
+	return r.printRows(out, r.table(r.stdout), rows)
+}
+
+// treeRow returns the row of a node, with the branches that lead to it.
+func (r *session) treeRow(n *ownertree.Node, lead string, now time.Time) row {
+	message := cmp.Or(n.Error, n.Message)
+	if r.output.Value != asWide {
+		message = short(message, 80)
+	}
+	headers, cells := r.columns(
+		column{header: "OBJECT", cell: lead + nameOf(n.Ref)},
+		column{header: "HEALTH", cell: n.Health},
+		column{header: "STATE", cell: string(n.State)},
+		column{header: "AGE", cell: ago(n.Created, now)},
+		column{header: "MESSAGE", cell: message},
+		column{header: "CONTROLLER", cell: strings.Join(n.Controllers, ","), wide: true},
+	)
+	return row{headers: headers, cells: cells, key: lead + n.UID + n.Name, version: n.UID, value: n, name: nameArg(n.Ref)}
 }
 
 // omittedChildren says of children that they are left out; "" if none are.

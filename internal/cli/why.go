@@ -13,7 +13,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
-	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -25,7 +24,7 @@ type whyFlags struct {
 }
 
 func (p *program) whyCommand() *cobra.Command {
-	f := &whyFlags{readFlags: readFlags{output: flags.OneOf(asText, asJSON, asYAML)}}
+	f := &whyFlags{readFlags: readFlags{outputFlags: newOutputFlags(asText, asJSON, asYAML)}}
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Show the reconcile history of an object, and what caused it",
@@ -295,9 +294,9 @@ func (w *explainer) show(ctx context.Context) error {
 		if !first && len(a.Runs) == 0 && !news {
 			return nil
 		}
-		return encode(w.stdout, w.output.Value, a)
+		return w.printValue(w.stdout, a)
 	}
-	t := printer{out: w.stdout, full: w.full, color: wantsColor(w.stdout), now: time.Now()}
+	t := printer{out: w.stdout, full: w.full, color: w.wantsColor(w.stdout), now: time.Now()}
 	if first && len(a.States)+len(a.entries) == 0 {
 		return w.explainUnmanaged(ctx, a)
 	}

@@ -250,6 +250,6 @@ func adviceOn(c model.ObjectState) []string {
 	if help := model.AdviceFor(c.Fault).Help; help != "" {
 		all = append(all, help)
 	}
-	all = append(all, "to retry now: `kubectl annotate --overwrite "+argOf(c.Ref)+" setpoint.dev/reconcile-at=\"$(date +%s)\"`")
+	all = append(all, "to retry now: `setpoint reconcile "+clean(c.Controller)+" "+argOf(c.Ref)+"`")
 	return all
 }

@@ -57,10 +57,10 @@ Reconcile history, newest last:
 
 What to do:
   - If the error names a missing permission, grant it to the service account of this process. If it names a quota or policy, raise the quota or comply with the policy.
-  - to retry now: ` + "`kubectl annotate --overwrite team.example.com/red -n shop setpoint.dev/reconcile-at=\"$(date +%s)\"`" + `
+  - to retry now: ` + "`setpoint reconcile x/teams team.example.com/red -n shop`" + `
 `
 
-// Fault G8: the value that the last hint gives the annotation is another one each time.
+// Fault G8: the last hint works each time.
 func TestWhyText(t *testing.T) {
 	refused := `pods "b" is forbidden`
 	before := model.Run{ID: 1, Began: noon.Add(-10 * time.Second), Steps: []model.Step{

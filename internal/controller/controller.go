@@ -116,9 +116,9 @@ func (b *Base) waited(item queue.Item) time.Duration {
 func (b *Base) Since(t time.Time) time.Duration { return b.options.Now().Sub(t) }
 
 // SyncAll queues every managed object.
-func (b *Base) SyncAll(cause queue.CauseKind) {
+func (b *Base) SyncAll(cause queue.Cause) {
 	for o := range b.Managed() {
-		b.Queue.Add(KeyOf(o), queue.Cause{Kind: cause})
+		b.Queue.Add(KeyOf(o), cause)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -129,7 +128,7 @@ func (b *Base) CauseOf(e cache.Event, isEdit func(cache.Event) bool) queue.Cause
 		return queue.Start
 	case e.Old == nil || e.Old.UID() != e.New.UID():
 		return queue.ParentChanged
-	case reconcileRequested(e.Old, e.New):
+	case plan.ReconcileRequested(e.Old, e.New):
 		return queue.ReconcileRequested
 	case e.Old.Digest() == e.New.Digest():
 		return queue.Unspecified
@@ -140,12 +139,16 @@ func (b *Base) CauseOf(e cache.Event, isEdit func(cache.Event) bool) queue.Cause
 }
 
 // QueueObject queues the object of an event. The next run of a deleted one drops its memory.
-func (b *Base) QueueObject(e cache.Event, cause queue.CauseKind) {
+func (b *Base) QueueObject(e cache.Event, kind queue.CauseKind) {
+	cause := queue.Cause{Kind: kind}
+	if kind == queue.ReconcileRequested {
+		cause = RequestCause(e.New)
+	}
 	if e.New == nil {
 		b.RecordDeletion(e.Old)
 		b.Queue.Forget(KeyOf(e.Old))
 	}
-	b.Queue.Add(KeyOf(cmp.Or(e.New, e.Old)), queue.Cause{Kind: cause})
+	b.Queue.Add(KeyOf(cmp.Or(e.New, e.Old)), cause)
 }
 
 // QueueOwner queues the object that controls another one.
@@ -160,8 +163,11 @@ func ChildCause(child *object.Object) queue.Cause {
 	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child)}
 }
 
-// reconcileRequested reports whether a user asks for a reconcile with this change.
-func reconcileRequested(before, now *object.Object) bool {
-	at := plan.Annotation(now, setpoint.AnnotationReconcileAt)
-	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
+// RequestCause is the cause of a reconcile that a user requested on an object.
+func RequestCause(o *object.Object) queue.Cause {
+	cause := queue.Cause{Kind: queue.ReconcileRequested}
+	if by := plan.ReconcileRequestOn(o).By; by != "" {
+		cause.Detail = "requested by " + by
+	}
+	return cause
 }

@@ -3,13 +3,13 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // goProgramReason explains why a controller without a manifest cannot be suspended.
@@ -75,7 +75,7 @@ func reconcileAll(req *request) error {
 		return err
 	}
 	if c.Declared != nil {
-		return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any { return reconcilePatch(req.now()) })
+		return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any { return req.reconcilePatch() })
 	}
 	reason := req.notReconcilable(c)
 	if err := req.accessErrors.first(); err != nil {
@@ -93,8 +93,8 @@ func annotationPatch(name string, value any) map[string]any {
 }
 
 // reconcilePatch returns a merge patch that requests a reconcile.
-func reconcilePatch(now time.Time) map[string]any {
-	return annotationPatch(v1alpha1.AnnotationReconcileAt, now.UTC().Format(time.RFC3339Nano))
+func (req *request) reconcilePatch() map[string]any {
+	return annotationPatch(v1alpha1.AnnotationReconcileAt, plan.ReconcileRequest{At: req.now(), By: req.identity.User.Name}.String())
 }
 
 // patchController patches the manifest of a controller as the user.

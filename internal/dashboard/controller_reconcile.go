@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -77,7 +76,7 @@ func (req *request) listUnpaused(source model.Source, controller string, query m
 func (req *request) annotateObjects(states []model.ObjectState, done *reconcileTally) error {
 	group, ctx := errgroup.WithContext(req.context())
 	group.SetLimit(bulkParallelism)
-	change := reconcilePatch(req.now())
+	change := req.reconcilePatch()
 	for i := range states {
 		group.Go(func() error {
 			if ctx.Err() != nil {
@@ -114,21 +113,12 @@ func (a *reconcileTally) record(err error) error {
 		a.requested++
 	case apierrors.IsNotFound(err):
 		a.total--
-	case affectsAllObjects(err):
+	case userclient.AffectsAllObjects(err):
 		return err
 	default:
 		a.rejected++
 	}
 	return nil
-}
-
-// affectsAllObjects reports whether an error is not about one object: the API server is
-// unreachable or overloaded, or the user is unauthorized or has left.
-func affectsAllObjects(err error) bool {
-	if _, later := apierrors.SuggestsClientDelay(err); apierrors.IsTooManyRequests(err) && !later {
-		return false // A webhook can return that too.
-	}
-	return isUnreachable(err) || apierrors.IsUnauthorized(err) || errors.Is(err, context.Canceled)
 }
 
 func (a *reconcileTally) String() string {

@@ -97,7 +97,7 @@ func annotateObject(req *request) error {
 	var message string
 	switch do := req.field("do"); do {
 	case "reconcile":
-		patch, message = reconcilePatch(req.now()), "Reconcile requested. The run appears in the timeline."
+		patch, message = req.reconcilePatch(), "Reconcile requested. The run appears in the timeline."
 	case "pause":
 		patch, message = annotationPatch(v1alpha1.AnnotationPaused, "true"), "Paused. The controller writes nothing until the object is resumed."
 	case "resume":

@@ -133,7 +133,7 @@ func problemOf(err error) *problem {
 		return forbiddenProblem(err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return &problem{Status: http.StatusUnprocessableEntity, Title: "Rejected by the API server", Text: err.Error()}
-	case isUnreachable(err):
+	case userclient.IsUnreachable(err):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Title: "API server unreachable", Text: capitalize(err.Error()) + ".", AutoRetry: true,
 			Hint: "This page reloads automatically when it responds.",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -80,7 +81,7 @@ func (req *request) countObjects(all []*kindRow) error {
 		}
 		all[i].Count = tally.Count
 	})
-	if len(all) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return err == nil || !isUnreachable(err) }) {
+	if len(all) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return err == nil || !userclient.IsUnreachable(err) }) {
 		return failures[0]
 	}
 	return nil

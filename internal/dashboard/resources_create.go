@@ -92,7 +92,7 @@ func (req *request) submitDraft(target func() (object.Ref, error), store func(d 
 	}
 	defer req.drafts.release(user)
 	ref, missing := target()
-	unknown := missing != nil && (isUnreachable(missing) || req.accessErrors.first() != nil)
+	unknown := missing != nil && (userclient.IsUnreachable(missing) || req.accessErrors.first() != nil)
 	if missing != nil && !unknown {
 		return missing
 	}
@@ -165,7 +165,7 @@ func (req *request) renderRejected(d *draft, err error) error {
 	text, fields := userclient.DescribeError(err)
 	d.Problem, d.Hint, d.Commands = text, p.Hint, p.Commands
 	switch {
-	case isUnreachable(err):
+	case userclient.IsUnreachable(err):
 		d.Problem, d.Hint = p.Text, "Your input is kept. Send it again when the API server responds."
 	case apierrors.IsAlreadyExists(err) && d.Mode == modeForm:
 		d.Problem, d.Hint = "An object with this name already exists.", "Choose another name."

@@ -100,7 +100,7 @@ func showKind(req *request) error {
 	data.Controllers = managingControllers(processes, kind)
 	req.setActions(data)
 	if err := req.listRows(data, processes); err != nil {
-		if isUnreachable(err) && req.isHTMX() {
+		if userclient.IsUnreachable(err) && req.isHTMX() {
 			return err // htmx keeps the current list.
 		}
 		data.Problem = problemOf(err)

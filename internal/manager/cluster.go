@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -43,6 +45,17 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 	found.ProcessDir = cmp.Or(os.Getenv(discovery.FolderEnv), found.ProcessDir)
 	found.QPS = -1 // The API server limits by priority and fairness.
 	return found, nil
+}
+
+// Contexts returns the names of the contexts in the kubeconfig, as far as it can be read.
+func Contexts(kubeconfig string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	loaded, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(loaded.Contexts))
 }
 
 func loadCluster(kubeconfig, context string) (Cluster, error) {

@@ -288,7 +288,7 @@ func (cs *controllerSet) hookRestarted(address string) {
 	behind := func(full string) bool { return sameHost(full, address) }
 	for _, r := range cs.runningControllers() {
 		if slices.ContainsFunc(r.HookAddresses, behind) {
-			r.syncAll(queue.HookChanged)
+			r.syncAll(queue.Cause{Kind: queue.HookChanged})
 		}
 	}
 }

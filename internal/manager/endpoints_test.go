@@ -115,11 +115,11 @@ func TestReviewFailuresOfPreviousProcess(t *testing.T) {
 	m.webhooks.Set(queue.Key{Name: "p"}, &admission.Program{Name: "p"})
 	m.webhooks.Reviewed(admission.ReviewRecord{Program: "p", Webhook: "check", Err: errors.New("connection refused")})
 	a := admissionWorker{m.webhooks, "p"}
-	a.SyncAll(queue.Resync)
+	a.SyncAll(queue.Cause{Kind: queue.Resync})
 	if got := a.Health(); got.HookFailing != 1 || got.HookMessage != "connection refused" {
 		t.Errorf("%+v", got)
 	}
-	a.SyncAll(queue.HookChanged)
+	a.SyncAll(queue.Cause{Kind: queue.HookChanged})
 	if got := a.Health(); got.HookFailing != 0 || got.HookMessage != "" || got.LastError.Message != "connection refused" {
 		t.Errorf("%+v", got)
 	}

@@ -119,6 +119,6 @@ type staticWorker struct{ health controller.Health }
 func (s staticWorker) Run(context.Context)       {}
 func (s staticWorker) RetryNow()                 {}
 func (s staticWorker) RetryWrites()              {}
-func (s staticWorker) SyncAll(queue.CauseKind)   {}
+func (s staticWorker) SyncAll(queue.Cause)       {}
 func (s staticWorker) Health() controller.Health { return s.health }
 func (s staticWorker) Close()                    {}

@@ -8,6 +8,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -148,7 +149,7 @@ func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object
 	cs.mu.Unlock()
 	e.running.allowDeletions(declared)
 	if reconcileRequested(declared, before) {
-		e.running.syncAll(queue.ReconcileRequested)
+		e.running.syncAll(controller.RequestCause(declared))
 	}
 	return true
 }
@@ -163,11 +164,7 @@ func onlyCommandAnnotations(declared, before *object.Object) bool {
 // reconcileRequested reports whether a user requested to reconcile all objects, by annotation,
 // and changed nothing else.
 func reconcileRequested(declared, before *object.Object) bool {
-	if !onlyCommandAnnotations(declared, before) {
-		return false
-	}
-	at := plan.Annotation(declared, setpoint.AnnotationReconcileAt)
-	return at != "" && at != plan.Annotation(before, setpoint.AnnotationReconcileAt)
+	return onlyCommandAnnotations(declared, before) && plan.ReconcileRequested(before, declared)
 }
 
 func labelsOf(o *object.Object) map[string]string {

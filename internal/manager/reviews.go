@@ -60,8 +60,8 @@ func (admissionWorker) RetryWrites()              {}
 func (admissionWorker) Close()                    {}
 
 // SyncAll has no objects to enqueue. After a restart of the hook, earlier failures are void.
-func (a admissionWorker) SyncAll(cause queue.CauseKind) {
-	if cause == queue.HookChanged {
+func (a admissionWorker) SyncAll(cause queue.Cause) {
+	if cause.Kind == queue.HookChanged {
 		a.webhooks.ClearFailures(a.program)
 	}
 }

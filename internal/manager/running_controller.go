@@ -41,7 +41,7 @@ type worker interface {
 	// RetryWrites retries objects that failed because of the API server.
 	RetryWrites()
 	// SyncAll enqueues all objects.
-	SyncAll(cause queue.CauseKind)
+	SyncAll(cause queue.Cause)
 	Health() controller.Health
 	// Close closes the watches, which are open before Run.
 	Close()
@@ -117,7 +117,7 @@ func (r *runningController) retryWrites() {
 }
 
 // syncAll enqueues all objects.
-func (r *runningController) syncAll(cause queue.CauseKind) {
+func (r *runningController) syncAll(cause queue.Cause) {
 	for _, controller := range r.workers {
 		controller.SyncAll(cause)
 	}

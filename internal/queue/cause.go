@@ -9,7 +9,7 @@ type CauseKind uint8
 const (
 	Unspecified        CauseKind = iota
 	ParentChanged                // the parent's generation, labels or annotations changed, or it is being deleted
-	ReconcileRequested           // a user requested this reconcile
+	ReconcileRequested           // a user requested this reconcile; Detail: who
 	HookChanged                  // the hook has a new version or was restarted
 	StatusChanged                // only the parent's status changed
 	ChildChanged                 // Detail: kind, Object: which

@@ -161,7 +161,7 @@ func TestDaemonStopTimeout(t *testing.T) {
 		}
 	}
 	s.clockOffset.Add(int64(61 * time.Second))
-	st.SyncAll(queue.RequeueAfter)
+	st.SyncAll(queue.Cause{Kind: queue.RequeueAfter})
 	eventually(t, "an event", stuck("eur DaemonStuck daemon d has not returned within 1m0s after its context was cancelled: the object is deleted without it"))
 	eventually(t, "gone", func() bool { return s.get(rates, "eur") == nil })
 	eventually(t, "an event", stuck("usd DaemonStuck daemon d has not returned within 1m0s after its context was cancelled: it restarts only after it has returned"))

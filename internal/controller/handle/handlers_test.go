@@ -199,12 +199,12 @@ func TestEviction(t *testing.T) {
 	s.clockOffset.Store(int64(evictionEventDelay))
 	refused := []string{"eur EvictionRefused evict Pod town/web-2: a PodDisruptionBudget allows no more evictions now"}
 	eventuallyOr(t, func() bool {
-		st.SyncAll(queue.HookChanged)
+		st.SyncAll(queue.Cause{Kind: queue.HookChanged})
 		return slices.Equal(st.eventLines(), refused)
 	}, func() string { return fmt.Sprintf("got %q, want %q", st.eventLines(), refused) })
 	s.create(pods, "web-3", `{"metadata":{"labels":{"app":"web","tier":"front"}}}`)
 	s.set(func() { allowed = 5 })
-	st.SyncAll(queue.HookChanged)
+	st.SyncAll(queue.Cause{Kind: queue.HookChanged})
 	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
 	if s.get(pods, "web-1") != nil || s.get(pods, "web-2") != nil || s.get(pods, "web-3") == nil || s.get(pods, "other") == nil {
 		t.Errorf("left %v", s.objects)
@@ -234,7 +234,7 @@ func TestRefusedEvictionEventOnRequeue(t *testing.T) {
 	s.create(rates, "eur", `{}`)
 	eventuallyOr(t, func() bool {
 		s.clockOffset.Add(int64(2 * time.Second))
-		st.SyncAll(queue.HookChanged)
+		st.SyncAll(queue.Cause{Kind: queue.HookChanged})
 		return len(st.eventLines()) > 0
 	}, func() string { return "no event" })
 	if want := "eur EvictionRefused "; !strings.HasPrefix(st.eventLines()[0], want) || len(st.calledLines()) < 2 {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -84,7 +83,8 @@ func (q *Query) matches(s *ManagedObject) bool {
 	switch {
 	case q.State != "" && q.State != s.state,
 		q.Kind != "" && (q.Kind != s.Resource.Kind || q.Group != s.Resource.Group),
-		q.Namespace != "" && q.Namespace != s.Object.Namespace():
+		q.Namespace != "" && q.Namespace != s.Object.Namespace(),
+		!q.Labels.matches(s.Object.Labels()):
 		return false
 	}
 	return q.Text == "" || contains(s.Object.Name(), q.Text) || contains(s.Object.Namespace(), q.Text) ||
@@ -113,7 +113,7 @@ func (q *Query) sort(all []*ManagedObject, first int) []*ManagedObject {
 		case "created":
 			s.created = s.Object.Field("metadata", "creationTimestamp")
 		case "reconcileAt":
-			s.reconcileAt = reconcileAtOf(s.Object)
+			s.reconcileAt = plan.ReconcileRequestOn(s.Object).At
 		}
 	}
 	before := q.order()
@@ -195,7 +195,7 @@ func (s *ManagedObject) View() ObjectState {
 		Created:     s.Object.Time("creationTimestamp"),
 		Deleting:    s.Object.Deleting(),
 		Ran:         s.LastRun,
-		ReconcileAt: reconcileAtOf(s.Object),
+		ReconcileAt: plan.ReconcileRequestOn(s.Object).At,
 		Children:    s.Children,
 	}
 	if objectState.State == StatePaused || objectState.State == StateUnknown {
@@ -238,12 +238,6 @@ func FailureOf(last controller.LastError) *Failure {
 		f.Message = redactQuotes(f.Message)
 	}
 	return f
-}
-
-// reconcileAtOf returns the time in the annotation setpoint.dev/reconcile-at, or zero.
-func reconcileAtOf(o *object.Object) time.Time {
-	requested, _ := time.Parse(time.RFC3339Nano, plan.Annotation(o, v1alpha1.AnnotationReconcileAt)) // Zero after an error.
-	return requested
 }
 
 // ChildOf converts a child.

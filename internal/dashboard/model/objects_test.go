@@ -14,7 +14,7 @@ import (
 func testObject(t testing.TB, namespace, name string, objectState record.ObjectState) ManagedObject {
 	t.Helper()
 	o, err := object.Parse(fmt.Appendf(nil,
-		`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":%q,"namespace":%q,"uid":"u-%s","creationTimestamp":"2026-04-01T12:00:%02dZ"}}`, name, namespace, name, len(name)))
+		`{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":%q,"namespace":%q,"uid":"u-%[1]s","labels":{"name":%[1]q},"creationTimestamp":"2026-04-01T12:00:%02[3]dZ"}}`, name, namespace, len(name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,14 @@ func TestStates(t *testing.T) {
 			t.Errorf("%+v is %s, not %s", c.care, got, c.want)
 		}
 	}
+}
+
+func selector(t *testing.T, text string) (s LabelSelector) {
+	t.Helper()
+	if err := s.Set(text); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestNewPage(t *testing.T) {
@@ -72,6 +80,8 @@ func TestNewPage(t *testing.T) {
 		{"of another group", Query{Group: "apps", Kind: rates.Kind}, "", 0},
 		{"by a part of the name", Query{Text: "well"}, "well wellx", 2},
 		{"by a part of the error", Query{Text: "money"}, "failing", 1},
+		{"with a label", Query{Labels: selector(t, "name=failing")}, "failing", 1},
+		{"without a label", Query{Sort: "name", Labels: selector(t, "name!=failing")}, "well paused wellx odd", 4},
 		{"a page", Query{Sort: "name", Offset: 1, Limit: 2}, "well paused", 5},
 		{"beyond the end", Query{Offset: 9}, "", 5},
 	} {

@@ -117,7 +117,7 @@ func causeRank(kind queue.CauseKind) int {
 // IsPrimaryCause reports whether a cause explains a run regardless of other changes: a
 // manual reconcile or a new version of the hook.
 func IsPrimaryCause(cause string) bool {
-	return cause == queue.ReconcileRequested.String() || cause == queue.HookChanged.String()
+	return strings.HasPrefix(cause, queue.ReconcileRequested.String()) || cause == queue.HookChanged.String()
 }
 
 // describeCause returns the text of a cause.

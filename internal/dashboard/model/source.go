@@ -300,6 +300,8 @@ type Query struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	State     State  `json:"state,omitempty"`
+	// Labels selects objects. Reviewed objects have no labels here.
+	Labels LabelSelector `json:"labels,omitzero"`
 	// Sort is "state" (the default), "name", "created", "run" (latest first), "children"
 	// (most first), or "reconcileAt" (oldest request first, paused objects last).
 	Sort    string `json:"sort,omitempty"`

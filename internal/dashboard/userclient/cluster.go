@@ -116,10 +116,7 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 	if err != nil {
 		return User{}, fmt.Errorf("connect to the API server: %w", err)
 	}
-	var review authentication.SelfSubjectReview
-	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-	err = requester{client, c.hangs}.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
-	found := review.Status.UserInfo
+	found, err := requester{client, c.hangs}.whoami(ctx)
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return User{}, fmt.Errorf("%w: %w", ErrBadToken, err)
@@ -136,6 +133,20 @@ func (c *Cluster) Verify(ctx context.Context, token string) (User, error) {
 		u.Extra[name] = values
 	}
 	return u, nil
+}
+
+// whoami returns the user of the requests, as the API server authenticates it.
+func (r requester) whoami(ctx context.Context) (authentication.UserInfo, error) {
+	var review authentication.SelfSubjectReview
+	const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	err := r.post(ctx, path, &authentication.SelfSubjectReview{}, &review)
+	return review.Status.UserInfo, err
+}
+
+// Username returns the name of the user, as the API server authenticates it.
+func (c *Client) Username(ctx context.Context) (string, error) {
+	user, err := c.whoami(ctx)
+	return user.Username, err
 }
 
 // anonymousUser is the user of requests without credentials.

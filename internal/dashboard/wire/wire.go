@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -82,7 +83,7 @@ func readArguments(r *http.Request) (arguments, error) {
 	a := arguments{controller: given.Get(paramController)}
 	for name, into := range a.encoded() {
 		if text := given.Get(name); text != "" {
-			if err := json.Unmarshal([]byte(text), into); err != nil {
+			if err := decodeStrictly(text, into); err != nil {
 				return a, badRequest(fmt.Errorf("parameter %s: %w", name, err))
 			}
 		}
@@ -93,6 +94,14 @@ func readArguments(r *http.Request) (arguments, error) {
 		}
 	}
 	return a, nil
+}
+
+// decodeStrictly decodes a parameter. A filter of a newer client that this process does not know
+// is an error: without it, the client would get more than it asked for.
+func decodeStrictly(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
 }
 
 // The limits.

@@ -101,11 +101,13 @@ func serve(t *testing.T, source model.Source) model.Source {
 
 // calls are all questions there are, with arguments.
 func calls() map[string][]any {
+	var gold model.LabelSelector
+	_ = gold.Set("tier in (gold,silver),!old") // A wrong one selects everything, which the test sees.
 	return map[string][]any{
 		"Name":        {},
 		"Process":     {},
 		"Controllers": {},
-		"Objects":     {"x/teams", model.Query{Text: "a&b=<c>", State: model.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
+		"Objects":     {"x/teams", model.Query{Labels: gold, Text: "a&b=<c>", State: model.StateFailing, Sort: "name", Reverse: true, Offset: 2, Limit: 9}},
 		"States":      {ref()},
 		"Runs":        {ref(), 12},
 		"Reviews":     {"x/teams", true},
@@ -218,6 +220,8 @@ func TestUnauthorizedRequests(t *testing.T) {
 		{"too much", "runs?ref={}&limit=100000", func(*http.Request) {}, 400, "limit"},
 		{"no number", "runs/seven", func(*http.Request) {}, 400, "run ID"},
 		{"no JSON", "about?ref=red", func(*http.Request) {}, 400, "parameter ref"},
+		{"no selector", "objects?query=" + url.QueryEscape(`{"labels":"a b"}`), func(*http.Request) {}, 400, "parameter query: label selector"},
+		{"a filter of a newer client", "objects?query=" + url.QueryEscape(`{"color":"red"}`), func(*http.Request) {}, 400, `unknown field`},
 		{"another version", "../v9/process", func(*http.Request) {}, 404, Prefix},
 	} {
 		t.Run(test.name, func(t *testing.T) {

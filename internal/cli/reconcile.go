@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// reconcileFlags are the flags of `setpoint reconcile`.
+type reconcileFlags struct {
+	*getFlags
+	all  bool
+	rate float64
+}
+
+// defaultRate is the default number of requests per second.
+const defaultRate = 10
+
+func (p *program) reconcileCommand() *cobra.Command {
+	f := &reconcileFlags{getFlags: newGetFlags()}
+	c := &cobra.Command{
+		Use:   "reconcile CONTROLLER [OBJECT…]",
+		Short: "Reconcile objects now",
+		Long: `Request a reconcile of some or all objects of a controller, although nothing has changed:
+its hook is called again, and retries do not wait. The history shows who requested it.
+
+The command sets the annotation setpoint.dev/reconcile-at on each object, so you need
+permission to patch them. It sends at most --rate requests per second; Ctrl-C ends it,
+and the remaining objects are not reconciled. With -A --rate 0, and no other selection,
+it annotates the object that declares the controller instead, which reconciles all
+objects at once.
+
+Paused objects are skipped. CONTROLLER is a name as for 'setpoint get', OBJECT a name or
+KIND/NAME.
+
+Exit codes: 0 all requested, 1 failure or an object was rejected, 2 wrong usage, 130
+aborted.`,
+		Example: `  setpoint reconcile teams red blue -n shop       # two objects
+  setpoint reconcile teams --all -n shop          # all in a namespace
+  setpoint reconcile teams -A --rate 50           # all, 50 per second
+  setpoint reconcile teams -A --state failing     # retry what fails`,
+		Args:              func(_ *cobra.Command, args []string) error { return f.check(args) },
+		ValidArgsFunction: completeRunning(&f.readFlags, reconcilable()),
+		RunE:              func(c *cobra.Command, args []string) error { return p.reconcile(c.Context(), f, args) },
+	}
+	f.registerDiscovery(c)
+	c.Flags().BoolVar(&f.all, "all", false, "reconcile all objects in the namespace")
+	f.registerSelection(c)
+	c.Flags().Float64Var(&f.rate, "rate", defaultRate, "most requests per second; 0 is unlimited")
+	return c
+}
+
+// selects reports whether flags select objects.
+func (f *reconcileFlags) selects() bool { return f.all || f.everywhere || f.filters() }
+
+// filters reports whether flags select some objects of a namespace.
+func (f *reconcileFlags) filters() bool {
+	return f.text != "" || !f.labels.IsZero() || f.state.Value != f.state.Allowed[0]
+}
+
+// check rejects arguments that are ambiguous.
+func (f *reconcileFlags) check(args []string) error {
+	var err error
+	switch {
+	case len(args) == 0:
+		err = errors.New("no controller given; `setpoint get` lists them")
+	case len(args) == 1 && !f.selects():
+		err = errors.New("no objects given; name some, or use --all, -A, -l or --state")
+	case len(args) > 1 && f.selects():
+		err = errors.New("objects and flags that select objects exclude each other; use one of both")
+	case f.rate < 0 || math.IsNaN(f.rate) || math.IsInf(f.rate, 0):
+		err = fmt.Errorf("--rate must be a number of requests per second, or 0, not %v", f.rate)
+	default:
+		return nil
+	}
+	return usageError{err}
+}
+
+func (p *program) reconcile(ctx context.Context, f *reconcileFlags, args []string) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	r, err := f.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	r.warnStandby(ctx)
+	g := &objectGetter{session: r, flags: f.getFlags, controllerArg: args[0]}
+	if len(args) > 1 {
+		g.name = args[1] // A user who may get that object may name the controller.
+	}
+	if g.selected, g.source, err = g.controller(ctx, g.controllerArg, g.objectName()); err != nil {
+		return err
+	}
+	if err := checkReconcilable(&g.selected); err != nil {
+		return err
+	}
+	request := newReconcileRequests(ctx, r, f.rate)
+	if f.rate == 0 && f.everywhere && !f.filters() && g.selected.Declared != nil {
+		return request.controller(ctx, &g.selected)
+	}
+	targets, err := g.targets(ctx, args[1:], f.selects())
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	return request.objects(ctx, targets)
+}
+
+// checkReconcilable returns why no object of a controller can be reconciled.
+func checkReconcilable(c *model.Controller) error {
+	name := clean(c.Name)
+	switch {
+	case c.AllReplicas:
+		return fmt.Errorf("%s is an admission controller, which manages no objects", name)
+	case c.Refusal() != "":
+		return fmt.Errorf("%s is not accepted and manages no objects: %s", name, clean(c.Refusal()))
+	case c.Suspended:
+		return errorWithHint{fmt.Errorf("%s is suspended", name), "remove spec.suspend, or the annotation setpoint.dev/paused, of the object that declares it"}
+	}
+	return nil
+}
+
+// targets returns the objects to reconcile: those of these names, or those that flags select.
+func (g *objectGetter) targets(ctx context.Context, names []string, selected bool) ([]visibleState, error) {
+	if !selected {
+		return g.namedTargets(ctx, names)
+	}
+	g.name = ""
+	all, total, err := g.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		g.warnNone(total)
+	}
+	before := len(all)
+	all = slices.DeleteFunc(all, isPaused)
+	if paused := before - len(all); paused > 0 {
+		fmt.Fprintf(g.stderr, "warning: skipped %s\n", plural(paused, "paused object", "paused objects"))
+	}
+	return all, nil
+}
+
+// namedTargets returns the objects of these names. It is an error if one is missing or paused.
+func (g *objectGetter) namedTargets(ctx context.Context, names []string) ([]visibleState, error) {
+	var all []visibleState
+	for _, name := range names {
+		g.name = name
+		if err := g.checkKind(ctx); err != nil {
+			return nil, err
+		}
+		found, _, err := g.named(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(found, isPaused); i >= 0 {
+			return nil, errorWithHint{fmt.Errorf("%s is paused", nameOf(found[i].Ref)), "to resume: `kubectl annotate " + argOf(found[i].Ref) + " setpoint.dev/paused-`"}
+		}
+		all = append(all, slices.DeleteFunc(found, func(s visibleState) bool {
+			return slices.ContainsFunc(all, func(known visibleState) bool { return known.Ref == s.Ref })
+		})...)
+	}
+	return all, nil
+}
+
+// checkKind rejects KIND/NAME of a kind that the controller does not manage.
+func (g *objectGetter) checkKind(ctx context.Context) error {
+	refs, err := g.refs(ctx)
+	if err != nil || len(refs) > 0 {
+		return err
+	}
+	word, _, _ := strings.Cut(g.name, "/")
+	return errorWithHint{fmt.Errorf("%s does not manage %s", clean(g.selected.Name), clean(word)), "it manages " + clean(kindNames(g.selected.Kinds))}
+}
+
+func isPaused(s visibleState) bool { return s.State == model.StatePaused }

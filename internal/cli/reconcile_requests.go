@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/flowcontrol"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+const (
+	// maxRequests is the most requests at a time.
+	maxRequests = 8
+	// fewTargets is the most objects that are printed one by one.
+	fewTargets = 20
+	// maxRejections is the most rejections that are printed one by one.
+	maxRejections = 10
+	// reportInterval is the time between two reports of progress.
+	reportInterval = 10 * time.Second
+)
+
+// reconcileRequests requests reconciles as the user, at a bounded rate.
+type reconcileRequests struct {
+	*session
+	// user is the name of the user for the history; "" if it is unknown.
+	user string
+	rate float64
+
+	mu                             sync.Mutex
+	total, requested, gone, failed int
+	// reported is the time of the latest report of progress.
+	reported time.Time
+}
+
+func newReconcileRequests(ctx context.Context, r *session, rate float64) *reconcileRequests {
+	user, _ := r.permissions.api.Username(ctx) // The history goes without it.
+	return &reconcileRequests{session: r, user: user, rate: rate, reported: time.Now()}
+}
+
+// send requests the reconcile of one object, or of all objects of a controller.
+func (q *reconcileRequests) send(ctx context.Context, ref object.Ref) error {
+	ref.UID = "" // A recreated object is meant too.
+	return q.permissions.annotate(ctx, ref, setpoint.AnnotationReconcileAt, plan.ReconcileRequest{At: time.Now(), By: q.user}.String())
+}
+
+// controller requests a reconcile of all objects of a controller at once.
+func (q *reconcileRequests) controller(ctx context.Context, c *model.Controller) error {
+	if err := q.send(ctx, *c.Declared); err != nil {
+		return err
+	}
+	fmt.Fprintf(q.stdout, "%s: reconcile of all objects requested\n", clean(c.Name))
+	return nil
+}
+
+// objects requests a reconcile of each object. A rejection of one does not stop the others.
+func (q *reconcileRequests) objects(ctx context.Context, targets []visibleState) error {
+	q.total = len(targets)
+	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
+	if q.rate > 0 {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(float32(q.rate), 1)
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(maxRequests)
+	for i := range targets {
+		if limiter.Wait(groupCtx) != nil || groupCtx.Err() != nil {
+			break
+		}
+		// A request that is on its way when the user interrupts is completed.
+		group.Go(func() error { return q.finish(targets[i].Ref, q.send(context.WithoutCancel(ctx), targets[i].Ref)) })
+	}
+	err := group.Wait()
+	return q.result(ctx, err)
+}
+
+// finish counts and prints the result of one object. It returns errors that affect all objects.
+func (q *reconcileRequests) finish(ref object.Ref, err error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		q.requested++
+		if q.total <= fewTargets {
+			fmt.Fprintf(q.stdout, "%s: reconcile requested\n", nameOf(ref))
+		}
+	case apierrors.IsNotFound(err):
+		q.gone++
+	case userclient.AffectsAllObjects(err):
+		return err
+	default:
+		q.failed++
+		if q.failed <= maxRejections {
+			fmt.Fprintln(q.stderr, "error:", clean(err.Error()))
+		}
+	}
+	if time.Since(q.reported) >= reportInterval {
+		q.reported = time.Now()
+		fmt.Fprintln(q.stderr, q.progress())
+	}
+	return nil
+}
+
+// progress returns how many objects are requested.
+func (q *reconcileRequests) progress() string {
+	return fmt.Sprintf("%d of %s requested", q.requested, plural(q.total, "object", "objects"))
+}
+
+// result prints the summary, and returns an error unless all objects were requested.
+func (q *reconcileRequests) result(ctx context.Context, err error) error {
+	left := q.total - q.requested - q.gone - q.failed
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", q.progress(), err)
+	case left > 0 && ctx.Err() != nil:
+		q.code = codeAborted
+		return fmt.Errorf("aborted: %s", q.progress())
+	case q.failed > 0:
+		return fmt.Errorf("%s, %d rejected", q.progress(), q.failed)
+	}
+	if q.total > fewTargets {
+		fmt.Fprintln(q.stdout, q.progress())
+	}
+	if q.gone > 0 {
+		fmt.Fprintf(q.stderr, "warning: %s deleted meanwhile\n", plural(q.gone, "object was", "objects were"))
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ReconcileRequest is a value of the annotation setpoint.dev/reconcile-at as the commands and
+// pages write it: "TIME by USER". Users may write any other value.
+type ReconcileRequest struct {
+	At time.Time
+	// By is the name of the user, as the client wrote it. It is not verified: the audit log of the
+	// API server has the authenticated one.
+	By string
+}
+
+// byUser separates the time and the user.
+const byUser = " by "
+
+// maxUser bounds the characters of a user, which the queue and the history keep.
+const maxUser = 128
+
+// String returns the value of the annotation.
+func (r ReconcileRequest) String() string {
+	text := r.At.UTC().Format(time.RFC3339Nano)
+	if r.By != "" {
+		text += byUser + r.By
+	}
+	return text
+}
+
+// ReconcileRequestOn returns the request in the annotation of an object, as far as it has the
+// form that String writes.
+func ReconcileRequestOn(o *object.Object) ReconcileRequest {
+	at, by, _ := strings.Cut(Annotation(o, v1alpha1.AnnotationReconcileAt), byUser)
+	var r ReconcileRequest
+	r.At, _ = time.Parse(time.RFC3339Nano, at) // Zero after an error.
+	if runes := []rune(by); len(runes) > maxUser {
+		by = string(runes[:maxUser]) + "…"
+	}
+	r.By = by
+	return r
+}
+
+// ReconcileRequested reports whether a change of an object requests a reconcile.
+func ReconcileRequested(before, now *object.Object) bool {
+	at := Annotation(now, v1alpha1.AnnotationReconcileAt)
+	return at != "" && at != Annotation(before, v1alpha1.AnnotationReconcileAt)
+}
