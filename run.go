@@ -106,6 +106,10 @@ type Admission struct {
 	// ClientCAFile has the CAs, as PEM, of the client certificate that the API server
 	// must present; "" requires none.
 	ClientCAFile string
+	// CertificateSecretName is a Secret in the namespace of the program with the certificate
+	// to serve, such as one of cert-manager: tls.crt, tls.key, and ca.crt. It is read and
+	// watched. If empty, the program makes certificates.
+	CertificateSecretName string
 	// CertificateLifetime is the lifetime of a serving certificate, 90 days by default,
 	// renewed after two thirds of it. A CA is valid for eight times as long.
 	CertificateLifetime time.Duration

@@ -85,6 +85,7 @@ func (f *Flags) registerAdmission(set *flag.FlagSet, d Defaults) {
 	set.UintVar(&f.admissionPort, "admission-service-port", 0, "`port` of that Service; 0 means 443")
 	set.StringVar(&a.URL, "admission-url", "", "`URL` of the webhook server instead of a Service, such as https://dev.example.com:9443")
 	set.StringVar(&a.ClientCAFile, "admission-client-ca-file", "", "`file` with the CAs, in PEM, of the API server's client certificate, which is required then")
+	set.StringVar(&a.CertificateSecretName, "admission-certificate-secret", "", "`name` of a Secret in that namespace with the certificate of the webhook server, such as one of cert-manager: tls.crt, tls.key and ca.crt (default: "+d.Program+" makes certificates)")
 	set.DurationVar(&a.CertificateLifetime, "admission-certificate-lifetime", 0, "lifetime of the serving certificate, which is renewed after two thirds of it; 0 means 90 days. The CA lives eight times as long")
 }
 

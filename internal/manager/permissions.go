@@ -31,7 +31,7 @@ func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, 
 func (o *Options) process() *rbac.Process {
 	reach, inspect := o.reach(), o.inspect()
 	return &rbac.Process{
-		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
+		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(), ProvidedCertificates: reach.ProvidesCertificates(),
 		InspectSecret: inspect.Secret().Name, LeaderElection: o.LeaderElection,
 	}
 }
@@ -45,7 +45,7 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 		secrets = append(secrets, token.NewSecret(o.Namespace))
 	}
 	reviews := slices.ContainsFunc(all, func(c *compile.Compiled) bool { return c.Admission != nil })
-	if reach := o.reach(); reviews && reach.CertificateSecret().Name != "" {
+	if reach := o.reach(); reviews && reach.CertificateSecret().Name != "" && !reach.ProvidesCertificates() {
 		secrets = append(secrets, certs.NewSecret(reach.CertificateSecret()))
 	}
 	return secrets

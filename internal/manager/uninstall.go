@@ -138,20 +138,20 @@ func (r *uninstaller) deleteWebhooks(ctx context.Context) error {
 func (r *uninstaller) deleteSecrets(ctx context.Context) error {
 	reach := r.options.reach()
 	var err error
-	if secret := reach.CertificateSecret(); secret != (types.NamespacedName{}) {
+	if secret := reach.CertificateSecret(); secret != (types.NamespacedName{}) && !reach.ProvidesCertificates() {
 		var stored *object.Object
-		if stored, err = certs.StoredSecret(ctx, r.client, secret); stored != nil {
+		if stored, err = certs.StoredSecret(ctx, r.client, secret); err == nil {
 			err = r.delete(ctx, object.Secrets, stored, "")
 		}
 	}
-	return errors.Join(err, r.deleteInspectSecret(ctx))
+	return errors.Join(ignoreNotFound(err), r.deleteInspectSecret(ctx))
 }
 
 // deleteInspectSecret deletes the token of the inspect endpoint, unless a program shares it.
 func (r *uninstaller) deleteInspectSecret(ctx context.Context) error {
-	stored, err := r.get(ctx, object.Secrets, token.SecretName)
-	if stored == nil || err != nil {
-		return err
+	stored, err := r.get(ctx, object.Secrets, r.options.Namespace, token.SecretName)
+	if err != nil {
+		return ignoreNotFound(err)
 	}
 	leases, err := r.writer().List(ctx, object.Leases, r.options.Namespace, "")
 	if err != nil {
@@ -166,28 +166,19 @@ func (r *uninstaller) deleteInspectSecret(ctx context.Context) error {
 	return r.delete(ctx, object.Secrets, stored, "")
 }
 
-// get returns an object in the namespace of Setpoint; nil if there is none.
-func (r *uninstaller) get(ctx context.Context, resource object.Resource, name string) (*object.Object, error) {
-	path := resource.Path(r.options.Namespace, name)
-	o, err := request.Object(request.Do(ctx, r.client.Get().AbsPath(path)))
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return o, err
+// get reads an object.
+func (r *uninstaller) get(ctx context.Context, resource object.Resource, namespace, name string) (*object.Object, error) {
+	return request.Object(request.Do(ctx, r.client.Get().AbsPath(resource.Path(namespace, name))))
 }
 
 func (r *uninstaller) deleteLeases(ctx context.Context) error {
 	e := &r.options.LeaderElection
 	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.Namespaces)} {
-		response, err := request.Do(ctx, r.client.Get().AbsPath(object.Leases.Path(e.Namespace, name)))
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		stored, err := request.Object(response, err)
+		stored, err := r.get(ctx, object.Leases, e.Namespace, name)
 		if err == nil {
 			err = r.delete(ctx, object.Leases, stored, "")
 		}
-		if err != nil {
+		if ignoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -203,19 +194,14 @@ func (r *uninstaller) deleteCRDs(ctx context.Context) error {
 	}
 	for _, kind := range compile.Kinds() {
 		name := crds.NameOf(kind.Resource)
-		response, err := request.Do(ctx, r.client.Get().AbsPath(crds.Resource.Path("", name)))
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		stored, err := request.Object(response, err)
-		if err != nil {
-			return err
-		}
-		if kind.Metacontroller() && len(others) > 0 {
+		stored, err := r.get(ctx, crds.Resource, "", name)
+		switch {
+		case err == nil && kind.Metacontroller() && len(others) > 0:
 			r.report("%s/%s kept: a Metacontroller runs in this cluster (%s)", crdStyleName(crds.Resource), name, others[0])
-			continue
+		case err == nil:
+			err = r.delete(ctx, crds.Resource, stored, ", with "+countObjects(r.declared[kind.Name]))
 		}
-		if err := r.delete(ctx, crds.Resource, stored, ", with "+countObjects(r.declared[kind.Name])); err != nil {
+		if ignoreNotFound(err) != nil {
 			return err
 		}
 	}

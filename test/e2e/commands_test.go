@@ -30,21 +30,22 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // explains each.
 func commands() map[string]command {
 	return map[string]command{
-		"kubectl":    passTo("kubectl"),
-		"setpoint":   passTo("setpoint"),
-		"apply":      apply,
-		"crd":        crd,
-		"capture":    capture,
-		"eventually": eventually,
-		"stays":      stays,
-		"hook":       hookCommand,
-		"calls":      callsCommand,
-		"lastcall":   lastCallCommand,
-		"tell":       instructCommand,
-		"proxy":      proxyCommand,
-		"same":       same,
-		"shown":      shown,
-		"manifests":  manifestsCommand,
+		"kubectl":     passTo("kubectl"),
+		"setpoint":    passTo("setpoint"),
+		"apply":       apply,
+		"crd":         crd,
+		"capture":     capture,
+		"eventually":  eventually,
+		"stays":       stays,
+		"hook":        hookCommand,
+		"certificate": certificateCommand,
+		"calls":       callsCommand,
+		"lastcall":    lastCallCommand,
+		"tell":        instructCommand,
+		"proxy":       proxyCommand,
+		"same":        same,
+		"shown":       shown,
+		"manifests":   manifestsCommand,
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package certs makes the serving certificate of the webhook server and the CAs that
 // verify it, renews them before they expire, and stores them in a Secret that all replicas
-// share. The manager runs one Manager: every replica watches, and the leader renews.
+// share; or it uses a Secret that users provide. The manager runs one Manager: every replica
+// watches, and the leader renews.
 package certs
 
 import (
@@ -30,6 +31,10 @@ type Options struct {
 	Lifetimes Lifetimes
 	// Secret stores the certificates. The zero value keeps them in memory.
 	Secret types.NamespacedName
+	// Provided means that users, or another program, keep the certificates in the Secret. It
+	// is only read. ServerName is the name that API servers verify.
+	Provided   bool
+	ServerName string
 	// Store watches the Secret and Client writes it; both are required with a Secret.
 	Store  *cache.Cache
 	Client rest.Interface
@@ -215,6 +220,9 @@ func (k *Manager) trigger() {
 func (k *Manager) renew(ctx context.Context) (time.Time, error) {
 	k.renewing.Lock()
 	defer k.renewing.Unlock()
+	if k.options.Provided {
+		return k.loadProvided()
+	}
 	found, err := k.load()
 	if err != nil {
 		return time.Time{}, err
@@ -266,6 +274,11 @@ func (k *Manager) rotationInput(found loadedSecret) rotationInput {
 // in use until the leader repairs the Secret.
 func (k *Manager) reload() {
 	defer k.trigger()
+	if k.options.Provided {
+		_, err := k.loadProvided()
+		k.setError(err)
+		return
+	}
 	found, err := k.loadSecret(nil)
 	if err != nil || found.keyring == nil {
 		return
@@ -275,12 +288,12 @@ func (k *Manager) reload() {
 	}
 }
 
-// setKeyring uses a keyring if it differs.
-func (k *Manager) setKeyring(current *keyring, packed secretData) {
+// setKeyring uses a keyring if it differs, and reports whether it does.
+func (k *Manager) setKeyring(current *keyring, packed secretData) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if packed.equal(k.data) {
-		return
+		return false
 	}
 	if k.keyring == nil || !bytes.Equal(packed[servingCertKey], k.data[servingCertKey]) {
 		k.cert = current.certificate()
@@ -288,6 +301,7 @@ func (k *Manager) setKeyring(current *keyring, packed secretData) {
 	current = k.mergePathKey(current)
 	k.keyring, k.data, k.err = current, packed, nil
 	k.notifyChanged()
+	return true
 }
 
 // mergePathKey keeps the path key while a new keyring has none, and accepts the previous
@@ -316,10 +330,18 @@ func (k *Manager) setError(err error) {
 		return
 	}
 	if err != nil {
-		k.options.Log.Warn("failed to store the webhook certificates; retrying", "error", err.Error())
+		k.warn(err)
 	}
 	k.err = err
 	k.notifyChanged()
+}
+
+func (k *Manager) warn(err error) {
+	if k.options.Provided {
+		k.options.Log.Warn("webhook certificate not usable; waiting for another one", "error", err.Error())
+		return
+	}
+	k.options.Log.Warn("failed to store the webhook certificates; retrying", "error", err.Error())
 }
 
 // notifyChanged must be called with the lock held.

@@ -27,6 +27,9 @@ type keyring struct {
 	nextCA *keyPair
 	// retired are CAs that no longer sign, and are trusted for what they signed.
 	retired []*x509.Certificate
+	// provided is the serving certificate of a Secret that Setpoint only reads, nil of
+	// others. Such a keyring has no other certificates.
+	provided *tls.Certificate
 	// pathKey makes webhook paths unguessable; empty in keyrings of older versions.
 	pathKey admission.PathKey
 }
@@ -156,6 +159,9 @@ func certifies(c *x509.Certificate, key crypto.Signer) bool {
 func (c secretData) equal(other secretData) bool { return maps.EqualFunc(c, other, bytes.Equal) }
 
 func (k *keyring) certificate() *tls.Certificate {
+	if k.provided != nil {
+		return k.provided
+	}
 	return &tls.Certificate{Certificate: [][]byte{k.serving.cert.Raw}, PrivateKey: k.serving.key, Leaf: k.serving.cert}
 }
 

@@ -20,16 +20,18 @@ import (
 
 func secretName(name types.NamespacedName) string { return "Secret " + name.String() }
 
-// Permissions are those to store certificates in a Secret; the zero name is for
-// certificates in memory. There is no create, which could not be limited to one name: the
+// Permissions are those to store certificates in a Secret, or to read provided ones; the zero
+// name is for certificates in memory. There is no create, which could not be limited to one name: the
 // manifests of a program include the Secret, empty.
-func Permissions(secret types.NamespacedName) []admission.Permission {
+func Permissions(secret types.NamespacedName, provided bool) []admission.Permission {
 	if secret == (types.NamespacedName{}) {
 		return nil
 	}
-	return []admission.Permission{
-		{Resource: object.Secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: []string{"get", "list", "watch", "update"}},
+	verbs := []string{"get", "list", "watch"}
+	if !provided {
+		verbs = append(verbs, "update")
 	}
+	return []admission.Permission{{Resource: object.Secrets, Namespace: secret.Namespace, Name: secret.Name, Verbs: verbs}}
 }
 
 // watchSecret watches the Secret until ctx ends.
@@ -119,7 +121,7 @@ func (k *Manager) loadSecret(reservation *keyring) (loadedSecret, error) {
 
 // secretLabel marks a Secret as Setpoint's. The label managed-by does not: Helm sets it to its
 // own name on all objects of a chart. Secrets of older versions have only that one.
-const secretLabel = "setpoint.dev/webhook-certificates"
+const secretLabel = "setpoint.dev/webhook-certificates" //nolint:gosec // a label is no credential
 
 // checkLabel returns why a Secret is not Setpoint's.
 func checkLabel(o *object.Object) error {
@@ -187,13 +189,10 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// StoredSecret returns the Secret of a program that no longer runs; nil if there is none. A
-// Secret that is not Setpoint's is an error.
+// StoredSecret returns the Secret of a program that no longer runs. A Secret that is not
+// Setpoint's is an error.
 func StoredSecret(ctx context.Context, client rest.Interface, name types.NamespacedName) (*object.Object, error) {
 	o, err := request.Object(request.Do(ctx, client.Get().AbsPath(object.Secrets.Path(name.Namespace, name.Name))))
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err == nil {
 		if err = checkLabel(o); err != nil {
 			err = fmt.Errorf("it %w", err)

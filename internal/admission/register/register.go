@@ -48,6 +48,14 @@ func (a Address) Names() []string {
 	return all
 }
 
+// ServerName returns the name that the API server verifies.
+func (a Address) ServerName() string {
+	if base, err := url.Parse(a.URL); a.URL != "" && err == nil {
+		return base.Hostname()
+	}
+	return a.Names()[0]
+}
+
 func (a Address) String() string {
 	if a.URL != "" {
 		return a.URL

@@ -42,7 +42,7 @@ func (o *Process) processPermissions(c *compile.Compiled) Permissions {
 	if c.Admission == nil {
 		return nil
 	}
-	return ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret), register.Permissions(o.Namespace))).to("webhooks")
+	return ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates), register.Permissions(o.Namespace))).to("webhooks")
 }
 
 // programPermissions returns the permissions of one program. Children need update with every

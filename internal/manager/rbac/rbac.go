@@ -21,11 +21,12 @@ type Process struct {
 	// Namespace is that of Setpoint. PodNamespace is the owner of its webhook configurations;
 	// "" for none.
 	Namespace, PodNamespace string
-	// CertificateSecret is the Secret of the webhook server; zero for none. InspectSecret is
-	// the name of that of the inspect endpoint; "" for none.
-	CertificateSecret types.NamespacedName
-	InspectSecret     string
-	LeaderElection    leader.Election
+	// CertificateSecret is the Secret of the webhook server; zero for none. A provided one is
+	// only read. InspectSecret is the name of that of the inspect endpoint; "" for none.
+	CertificateSecret    types.NamespacedName
+	ProvidedCertificates bool
+	InspectSecret        string
+	LeaderElection       leader.Election
 	// CRDs are those that the program installs.
 	CRDs []crds.Manifest
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -35,6 +36,10 @@ type AdmissionOptions struct {
 	// ClientCAFile has the CAs, in PEM, of the client certificate that the API server must
 	// present; "" requires none. It is reloaded on change.
 	ClientCAFile string
+	// CertificateSecretName is a Secret in the namespace of Setpoint with the certificate to
+	// serve, such as one of cert-manager: tls.crt, tls.key, and ca.crt. It is read and watched.
+	// Setpoint makes certificates if it is empty.
+	CertificateSecretName string
 	// CertificateLifetime is the lifetime of serving certificates, 90 days if zero. CAs last
 	// eight times as long.
 	CertificateLifetime time.Duration
@@ -84,8 +89,14 @@ func (a AdmissionOptions) clientCAs() func() (*x509.CertPool, error) {
 	}
 }
 
-// Check validates the client CAs.
+// Check validates the options.
 func (a AdmissionOptions) Check() error {
+	if a.CertificateSecretName != "" && a.CertificateLifetime != 0 {
+		return errors.New("--admission-certificate-lifetime is that of certificates that Setpoint makes: omit it with --admission-certificate-secret")
+	}
+	if problems := validation.IsDNS1123Subdomain(a.CertificateSecretName); a.CertificateSecretName != "" && len(problems) > 0 {
+		return fmt.Errorf("--admission-certificate-secret %q is no name of a Secret: %s", a.CertificateSecretName, problems[0])
+	}
 	if read := a.clientCAs(); read != nil {
 		_, err := read()
 		return err
@@ -124,9 +135,15 @@ func (r *Reach) shutdownDelay() time.Duration {
 	return 0
 }
 
+// ProvidesCertificates reports whether users keep the certificates in the Secret.
+func (r *Reach) ProvidesCertificates() bool { return r.CertificateSecretName != "" }
+
 // CertificateSecret returns the Secret with the certificates; the zero value if they are in
 // memory only.
 func (r *Reach) CertificateSecret() types.NamespacedName {
+	if r.ProvidesCertificates() {
+		return types.NamespacedName{Namespace: r.Namespace, Name: r.CertificateSecretName}
+	}
 	if !r.usesService() {
 		return types.NamespacedName{}
 	}

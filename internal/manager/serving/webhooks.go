@@ -225,7 +225,7 @@ func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address reg
 	o := &w.options
 	certificates := certs.New(certs.Options{
 		Names: address.Names(), Lifetimes: o.lifetimes(),
-		Secret: o.CertificateSecret(), Store: o.Store, Client: o.Client, Log: o.Log,
+		Secret: o.CertificateSecret(), Provided: o.ProvidesCertificates(), ServerName: address.ServerName(), Store: o.Store, Client: o.Client, Log: o.Log,
 	})
 	reviews := server.New(server.Options{
 		Observer: w, Log: o.Log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),

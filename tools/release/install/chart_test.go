@@ -1,8 +1,12 @@
 package install
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,10 +16,12 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	chartutil "helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -75,6 +81,12 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"crds: {enabled: false}", nil, []string{"CustomResourceDefinition"}},
 		{"log: {level: debug}", []string{`"--log-level=debug"`}, nil},
 		{"tolerations: [{operator: Exists}]", []string{`tolerations: [{"operator":"Exists"}]`}, nil},
+		{"affinity: {nodeAffinity: {}}", []string{`affinity: {"nodeAffinity":{}}`}, nil},
+		{"resources: {limits: {memory: 1Gi}}", []string{`resources: {"limits":{"memory":"1Gi"}`}, nil},
+		{"webhook: {certificateSecret: own}", []string{`- "--admission-certificate-secret=own"`, "resourceNames:\n  - \"own\""}, nil},
+		{"dashboard: {enabled: true}", []string{"--dashboard-address=:8443", "name: setpoint-dashboard", "port: 8443"}, []string{"volumes", "tls-cert-file"}},
+		{"dashboard: {enabled: true, tlsSecret: web}", []string{`secretName: "web"`, "mountPath: /etc/setpoint/dashboard", "--dashboard-tls-key-file=/etc/setpoint/dashboard/tls.key"}, nil},
+		{"serviceMonitor: {enabled: true, labels: {release: prometheus}}", []string{"kind: ServiceMonitor", `"release": "prometheus"`, `interval: "30s"`}, nil},
 		{"topologySpreadConstraints: []", []string{"topologySpreadConstraints: []"}, nil},
 	} {
 		t.Run(test.values, func(t *testing.T) {
@@ -100,18 +112,64 @@ func TestValuesTakeEffect(t *testing.T) {
 // Wrong values are refused with their field, before anything is installed.
 func TestWrongValuesAreRefused(t *testing.T) {
 	for values, field := range map[string]string{
-		"replicas: -1":                   "/replicas",
-		"replicas: two":                  "/replicas",
-		"image: {repository: ''}":        "/image/repository",
-		"image: {pullPolicy: Sometimes}": "/image/pullPolicy",
-		"log: {level: loud}":             "/log/level",
-		"extraArgs: --workers=1":         "/extraArgs",
-		"replcias: 3":                    "replcias",
-		"podLabels: {a: 1}":              "/podLabels/a",
+		"replicas: -1":                     "/replicas",
+		"replicas: two":                    "/replicas",
+		"image: {repository: ''}":          "/image/repository",
+		"image: {pullPolicy: Sometimes}":   "/image/pullPolicy",
+		"log: {level: loud}":               "/log/level",
+		"extraArgs: --workers=1":           "/extraArgs",
+		"replcias: 3":                      "replcias",
+		"webhook: {certificateSecret: A}":  "/webhook/certificateSecret",
+		"dashboard: {enabled: yes please}": "/dashboard/enabled",
+		"dashboard: {tlsSecret: a b}":      "/dashboard/tlsSecret",
+		"serviceMonitor: {interval: 30}":   "/serviceMonitor/interval",
+		"resources: 1Gi":                   "/resources",
+		"affinity: []":                     "/affinity",
+		"tolerations: {}":                  "/tolerations",
+		"imagePullSecrets: [registry]":     "/imagePullSecrets/0",
+		"podLabels: {a: 1}":                "/podLabels/a",
 	} {
 		if _, err := render(t, readCRDs(t), parse(t, values)); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v, want an error that names %s", values, err, field)
 		}
+	}
+}
+
+// A second installation in a cluster is refused, with the name of the first. An upgrade is not.
+func TestChartIsInstalledOnce(t *testing.T) {
+	const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/setpoint"
+	installed := func(annotations string) string {
+		return `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "setpoint", "annotations": ` + annotations + `}}`
+	}
+	for name, c := range map[string]struct{ role, error string }{
+		"first":         {"", ""},
+		"own release":   {installed(`{"meta.helm.sh/release-name": "setpoint", "meta.helm.sh/release-namespace": "setpoint-system"}`), ""},
+		"other release": {installed(`{"meta.helm.sh/release-name": "setpoint", "meta.helm.sh/release-namespace": "ops"}`), "by the release setpoint in the namespace ops"},
+		"without Helm":  {installed(`{}`), "without Helm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.URL.Path == path.Dir(path.Dir(role)):
+					fmt.Fprint(w, `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "rbac.authorization.k8s.io/v1", "resources": [{"name": "clusterroles", "kind": "ClusterRole", "namespaced": false, "verbs": ["get"]}]}`)
+				case r.URL.Path == role && c.role != "":
+					fmt.Fprint(w, c.role)
+				default:
+					w.WriteHeader(http.StatusNotFound)
+					fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`)
+				}
+			}))
+			defer server.Close()
+			chart, values, err := loadChart(t, readCRDs(t), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = engine.RenderWithClient(chart, values, &rest.Config{Host: server.URL})
+			if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
+				t.Errorf("%v, want %q", err, c.error)
+			}
+		})
 	}
 }
 
@@ -140,6 +198,25 @@ func TestChartHasNoLint(t *testing.T) {
 // render returns all templates with values, as helm template does.
 func render(t *testing.T, crds map[string][]byte, values tree) (string, error) {
 	t.Helper()
+	chart, all, err := loadChart(t, crds, values)
+	if err != nil {
+		return "", err
+	}
+	rendered, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(rendered, func(file, _ string) bool { return !strings.HasSuffix(file, ".yaml") })
+	var documents []string
+	for _, file := range slices.Sorted(maps.Keys(rendered)) {
+		documents = append(documents, rendered[file])
+	}
+	return strings.Join(documents, "\n---\n"), nil
+}
+
+// loadChart returns the chart and all values of a release.
+func loadChart(t *testing.T, crds map[string][]byte, values tree) (*v2.Chart, common.Values, error) {
+	t.Helper()
 	files, err := Chart(version, crds)
 	if err != nil {
 		t.Fatal(err)
@@ -154,19 +231,10 @@ func render(t *testing.T, crds map[string][]byte, values tree) (string, error) {
 	}
 	all, err := chartutil.ToRenderValues(chart, values, common.ReleaseOptions{Name: "setpoint", Namespace: namespace}, common.DefaultCapabilities)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	all["Release"].(map[string]any)["Service"] = name // The plain manifests name themselves.
-	rendered, err := engine.Render(chart, all)
-	if err != nil {
-		return "", err
-	}
-	maps.DeleteFunc(rendered, func(file, _ string) bool { return !strings.HasSuffix(file, ".yaml") })
-	var documents []string
-	for _, file := range slices.Sorted(maps.Keys(rendered)) {
-		documents = append(documents, rendered[file])
-	}
-	return strings.Join(documents, "\n---\n"), nil
+	return chart, all, nil
 }
 
 // objectsOf reads YAML documents by kind and name.

@@ -1,5 +1,7 @@
 package install
 
+import "fmt"
+
 func deployment() tree {
 	return object("apps/v1", "Deployment", name, tree{
 		"replicas": replicas,
@@ -31,8 +33,12 @@ func podSpec() tree {
 			"seccompProfile": tree{"type": "RuntimeDefault"},
 		},
 		"containers": list{container()},
+		"volumes":    when{dashboardSecret, list{tree{"name": "dashboard-tls", "secret": tree{"secretName": dashboardSecret}}}},
 	}
 }
+
+// dashboardFiles is where the container has the certificate of the dashboard.
+const dashboardFiles = "/etc/setpoint/dashboard"
 
 func container() tree {
 	probe := func(path string) tree { return tree{"httpGet": tree{"path": path, "port": "http"}} }
@@ -43,6 +49,10 @@ func container() tree {
 		"args": concat{list{
 			"run", "--crds=skip", "--leader-elect=true",
 			join{"--log-level=", logLevel}, join{"--log-format=", logFormat},
+			when{certificateSecret, join{"--admission-certificate-secret=", certificateSecret}},
+			when{dashboard, fmt.Sprintf("--dashboard-address=:%d", dashboardPort)},
+			when{dashboardSecret, "--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"},
+			when{dashboardSecret, "--dashboard-tls-key-file=" + dashboardFiles + "/tls.key"},
 		}, extraArgs},
 		"env": list{
 			tree{"name": "POD_NAME", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.name"}}},
@@ -51,6 +61,7 @@ func container() tree {
 		"ports": list{
 			tree{"name": "http", "containerPort": httpPort},
 			tree{"name": "webhook", "containerPort": webhookPort},
+			when{dashboard, tree{"name": "dashboard", "containerPort": dashboardPort}},
 		},
 		"livenessProbe":  probe("/healthz"),
 		"readinessProbe": probe("/readyz"),
@@ -59,5 +70,6 @@ func container() tree {
 			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 			"capabilities": tree{"drop": list{"ALL"}},
 		},
+		"volumeMounts": when{dashboardSecret, list{tree{"name": "dashboard-tls", "mountPath": dashboardFiles, "readOnly": true}}},
 	}
 }

@@ -53,6 +53,7 @@ func Chart(version string, crds map[string][]byte) (Files, error) {
 		"Chart.yaml":          []byte(fmt.Sprintf(chartYAML, version, version)),
 		"values.yaml":         valuesYAML(),
 		"templates/NOTES.txt": []byte(notes),
+		"templates/once.yaml": []byte(onceTemplate),
 	}
 	w := writer{template: true}
 	for _, m := range manifests() {
@@ -84,12 +85,39 @@ appVersion: %s
 kubeVersion: ">=1.30.0-0"
 `
 
-const notes = `Setpoint runs in the namespace {{ .Release.Namespace }}:
+const notes = `Setpoint {{ .Chart.AppVersion }} is installed in the namespace {{ .Release.Namespace }}. Wait for it:
 
   kubectl -n {{ .Release.Namespace }} rollout status deployment/setpoint
-  kubectl get setpoint -A
 
-Its ServiceAccount has no rights on the kinds of your controllers yet. It gets the rules of every
-ClusterRole with the label ` + aggregateLabel + `=true.
-The condition Accepted of a controller names what is missing.
+It has no rights on the kinds of your controllers. Grant them by a ClusterRole with the label
+` + aggregateLabel + `=true, which "setpoint rbac FILE" prints, then apply
+the controllers. The condition Accepted names what is missing:
+
+  kubectl get setpoint
+{{- if .Values.dashboard.enabled }}
+
+The dashboard, with a token of a user:
+
+  kubectl -n {{ .Release.Namespace }} port-forward service/setpoint-dashboard 8443:443
+{{- end }}
+
+After "helm uninstall {{ .Release.Name }} -n {{ .Release.Namespace }}" the CRDs and all objects are there, and so are Setpoint's
+finalizers and webhook configurations. Remove these:
+
+  setpoint uninstall --namespace {{ .Release.Namespace }}
+`
+
+// onceTemplate refuses a second installation before Helm changes anything: both would run all
+// controllers. Helm itself would only say that a ClusterRole exists.
+const onceTemplate = `{{- $installed := lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "setpoint" }}
+{{- if $installed }}
+{{- $of := $installed.metadata.annotations | default dict }}
+{{- $release := index $of "meta.helm.sh/release-name" | default "" }}
+{{- $namespace := index $of "meta.helm.sh/release-namespace" | default "" }}
+{{- if not $release }}
+{{- fail "Setpoint is installed in this cluster, without Helm: its ClusterRole setpoint exists. Uninstall it first (kubectl delete -f install.yaml)." }}
+{{- else if or (ne $release .Release.Name) (ne $namespace .Release.Namespace) }}
+{{- fail (printf "Setpoint is installed in this cluster, by the release %s in the namespace %s. A second one would run the same controllers: upgrade that release, or uninstall it first." $release $namespace) }}
+{{- end }}
+{{- end }}
 `

@@ -13,8 +13,9 @@ const UserID = 65532
 
 // Ports of the pods.
 const (
-	httpPort    = 8080
-	webhookPort = 9443
+	httpPort      = 8080
+	webhookPort   = 9443
+	dashboardPort = 8443
 )
 
 // aggregateLabel is the label of ClusterRoles whose rules the ServiceAccount gets: what the
@@ -47,6 +48,8 @@ func manifests() []manifest {
 		{"deployment", nil, deployment()},
 		{"poddisruptionbudget", pdb, disruptionBudget()},
 		{"networkpolicy", networkPolicy, policy()},
+		{"service-dashboard", dashboard, dashboardService()},
+		{"servicemonitor", serviceMonitor, monitor()},
 	}
 }
 
@@ -99,6 +102,25 @@ func service() tree {
 	})
 }
 
+// dashboardService keeps a user at one pod: sessions and history belong to a process.
+func dashboardService() tree {
+	return object("v1", "Service", name+"-dashboard", tree{
+		"selector": selector(), "sessionAffinity": "ClientIP",
+		"ports": list{tree{"name": "dashboard", "port": 443, "targetPort": "dashboard"}},
+	})
+}
+
+// monitor selects the Service with the port of the metrics.
+func monitor() tree {
+	o := object("monitoring.coreos.com/v1", "ServiceMonitor", name, tree{
+		"selector":  tree{"matchLabels": selector()},
+		"endpoints": list{tree{"port": "http", "path": "/metrics", "interval": serviceMonitorInterval}},
+	})
+	metadata := o["metadata"].(tree)
+	metadata["labels"] = merged{metadata["labels"].(tree), serviceMonitorLabels}
+	return o
+}
+
 func disruptionBudget() tree {
 	return object("policy/v1", "PodDisruptionBudget", name, tree{
 		"maxUnavailable": 1, "selector": tree{"matchLabels": selector()},
@@ -112,6 +134,7 @@ func policy() tree {
 		"ingress": list{
 			tree{"ports": list{tree{"port": webhookPort, "protocol": "TCP"}}, "from": webhookPeers},
 			tree{"ports": list{tree{"port": httpPort, "protocol": "TCP"}}}, // health and metrics
+			when{dashboard, tree{"ports": list{tree{"port": dashboardPort, "protocol": "TCP"}}}},
 		},
 	})
 }

@@ -30,6 +30,7 @@ func namespaceRules() list {
 		rule("coordination.k8s.io", list{"leases"}, list{"create", "update"}),
 		named(rule("", list{"secrets"}, list{"get", "list", "watch", "update"}), name+"-admission"),
 		named(rule("", list{"secrets"}, list{"get", "update"}), name+"-inspect"),
+		when{certificateSecret, named(rule("", list{"secrets"}, read), certificateSecret)},
 	}
 }
 

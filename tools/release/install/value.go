@@ -47,7 +47,9 @@ var (
 	texts    = map[string]any{"type": "object", "additionalProperties": text}
 	objects  = map[string]any{"type": "array", "items": mapping}
 	words    = map[string]any{"type": "array", "items": nonEmpty}
-	port     = map[string]any{"type": "integer", "minimum": 1, "maximum": 65535}
+	// secretName is the name of a Secret, or empty.
+	secretName = map[string]any{"type": "string", "maxLength": 253, "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"}
+	duration   = map[string]any{"type": "string", "pattern": "^([0-9]+(ms|[smhd]))+$"}
 )
 
 func oneOf(choices ...any) map[string]any {
@@ -62,6 +64,13 @@ type concat struct {
 	more  *value
 }
 
+// when is a field or an item that exists if a value is true or not empty. By default it is
+// neither, so the plain manifests omit it.
+type when struct {
+	value *value
+	node  any
+}
+
 // merged is a mapping with more fields from a value, which cannot replace the fields here.
 type merged struct {
 	fields tree
@@ -71,7 +80,7 @@ type merged struct {
 // join is a text of texts and values.
 type join []any
 
-// tree is an object or a part of one. Its leaves are JSON values, *value, concat and join.
+// tree is an object or a part of one. Its leaves are JSON values, *value, concat, merged, join and when.
 type tree = map[string]any
 
 // list is a list within a tree.

@@ -29,6 +29,16 @@ var (
 	logFormat = &value{"log.format", "Log format.", "json", oneOf("text", "json")}
 	extraArgs = &value{"extraArgs", "More flags of setpoint run, such as --workers=16.", list{}, words}
 
+	certificateSecret = &value{"webhook.certificateSecret", "Secret with the certificate of the webhook server: tls.crt, tls.key and ca.crt, valid for setpoint.NAMESPACE.svc, " +
+		"such as one of cert-manager. Setpoint makes certificates if empty.", "", secretName}
+
+	dashboard       = &value{"dashboard.enabled", "Serve the dashboard, behind the Service setpoint-dashboard.", false, boolean}
+	dashboardSecret = &value{"dashboard.tlsSecret", "Secret of type kubernetes.io/tls for it. Without one it serves plain HTTP, for a proxy that encrypts.", "", secretName}
+
+	serviceMonitor         = &value{"serviceMonitor.enabled", "Have the Prometheus operator scrape the metrics. Its CRDs must be installed.", false, boolean}
+	serviceMonitorInterval = &value{"serviceMonitor.interval", "How often.", "30s", duration}
+	serviceMonitorLabels   = &value{"serviceMonitor.labels", "More labels of the ServiceMonitor, such as those that your Prometheus selects.", tree{}, texts}
+
 	crdsEnabled = &value{"crds.enabled", "Install and upgrade the CRDs with the chart. Helm keeps them, and all objects, at uninstall.", true, boolean}
 
 	networkPolicy = &value{"networkPolicy.enabled", "Restrict who reaches the pods.", true, boolean}
@@ -43,6 +53,8 @@ var values = []*value{
 	resources, nodeSelector, tolerations, affinity, spread, priorityClass, podLabels, podAnnotations,
 	accountAnnotations,
 	logLevel, logFormat, extraArgs,
+	certificateSecret, dashboard, dashboardSecret,
 	crdsEnabled,
 	networkPolicy, webhookPeers,
+	serviceMonitor, serviceMonitorInterval, serviceMonitorLabels,
 }

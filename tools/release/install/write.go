@@ -42,15 +42,30 @@ func (w *writer) mapping(m tree) []string {
 		if !isOptional(m[key]) || !w.template {
 			continue
 		}
+		if c, ok := m[key].(when); ok {
+			lines = append(lines, c.guard(w.field(key, c.node))...)
+			continue
+		}
 		v := m[key].(*value)
 		lines = append(lines, "{{- with "+v.expression()+" }}", scalar(key)+": {{ toJson . }}", "{{- end }}")
 	}
 	return lines
 }
 
+// isOptional reports whether plain manifests omit a field or an item.
 func isOptional(node any) bool {
-	v, ok := node.(*value)
-	return ok && v.isOptional()
+	switch node := node.(type) {
+	case *value:
+		return node.isOptional()
+	case when:
+		return true
+	}
+	return false
+}
+
+// guard returns lines that the value of a when includes.
+func (c when) guard(lines []string) []string {
+	return slices.Concat([]string{"{{- if " + c.value.expression() + " }}"}, lines, []string{"{{- end }}"})
 }
 
 func (w *writer) field(key string, node any) []string {
@@ -80,6 +95,12 @@ func (w *writer) field(key string, node any) []string {
 func (w *writer) list(items list) []string {
 	var lines []string
 	for _, item := range items {
+		if c, ok := item.(when); ok {
+			if w.template {
+				lines = append(lines, c.guard(w.list(list{c.node}))...)
+			}
+			continue
+		}
 		if m, ok := w.resolve(item).(tree); ok && len(m) > 0 {
 			nested := indent(w.mapping(m))
 			lines = append(lines, "- "+strings.TrimPrefix(nested[0], "  "))
