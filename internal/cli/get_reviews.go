@@ -158,14 +158,15 @@ func (l *reviewLister) show(ctx context.Context, t *table, from []runningControl
 		if err != nil {
 			return err
 		}
+		runs = slices.DeleteFunc(runs, func(run model.Run) bool {
+			return run.Object.Namespace != "" && !l.everywhere && run.Object.Namespace != l.target.Namespace
+		})
+		// Whether a hidden review matches the filter is nothing to learn.
+		runs, some := model.VisibleReviews(runs, l.permissions.canRead(ctx))
+		hidden = hidden || some
 		for k := range runs {
-			switch run := &runs[k]; {
-			case run.Review() == nil || run.Object.Namespace != "" && !l.everywhere && run.Object.Namespace != l.target.Namespace:
-			case !l.permissions.can(ctx, "get", run.Object.Kind, run.Object.Namespace, ""):
-				// Whether a hidden review matches the filter is nothing to learn.
-				hidden = true
-			case l.filter.Match(run):
-				reviews = append(reviews, newReviewItem(run))
+			if l.filter.Match(&runs[k]) {
+				reviews = append(reviews, newReviewItem(&runs[k]))
 			}
 		}
 	}

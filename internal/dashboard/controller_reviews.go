@@ -22,7 +22,7 @@ type reviewList struct {
 	counts          map[string]int
 	// Partial reports whether reviews are hidden because the user may not read their objects.
 	Partial bool
-	// Kinds are the kinds to filter by.
+	// Kinds are the kinds of the reviewed objects.
 	Kinds  []object.Kind
 	at     url.URL
 	offset int
@@ -45,29 +45,36 @@ func showReviews(req *request) error {
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
 func (req *request) listReviews(source model.Source, c *model.Controller) (*reviewList, error) {
-	list := &reviewList{Filter: req.reviewFilter(), Kinds: c.Kinds, counts: map[string]int{}, at: *req.r.URL, offset: req.offset()}
+	list := &reviewList{Filter: req.reviewFilter(), counts: map[string]int{}, at: *req.r.URL, offset: req.offset()}
 	runs, err := req.fetchReviews(source, c.Name)
 	if err != nil {
 		return nil, err
 	}
-	seen := filterAllowed(runs, func(run *model.Run) bool {
-		return run.Review() != nil && req.canRead(run.Object.Kind, run.Object.Namespace)
-	})
-	list.Total, list.Partial = len(seen), len(seen) < len(runs)
-	anyOutcome := list.Filter
-	anyOutcome.Outcomes = nil
-	seen = slices.DeleteFunc(seen, func(run model.Run) bool {
-		if anyOutcome.Match(&run) {
-			list.counts[run.Outcome]++
-		}
-		return !list.Filter.Match(&run)
-	})
+	seen, hidden := model.VisibleReviews(runs, req.canRead)
+	list.Total, list.Partial = len(seen), hidden
+	list.count(seen)
+	seen = slices.DeleteFunc(seen, func(run model.Run) bool { return !list.Filter.Match(&run) })
 	list.Matching = len(seen)
 	from := min(list.offset, len(seen))
 	for _, run := range seen[from:min(from+pageSize, len(seen))] {
 		list.Reviews = append(list.Reviews, newReviewRow(run))
 	}
 	return list, nil
+}
+
+// count counts the reviews by outcome, and finds their kinds.
+func (l *reviewList) count(runs []model.Run) {
+	anyOutcome := l.Filter
+	anyOutcome.Outcomes = nil
+	for i := range runs {
+		kind := runs[i].Object.Kind
+		if !slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+			l.Kinds = append(l.Kinds, kind)
+		}
+		if anyOutcome.Match(&runs[i]) {
+			l.counts[runs[i].Outcome]++
+		}
+	}
 }
 
 func newReviewRow(run model.Run) reviewRow {

@@ -36,6 +36,8 @@ type hookRequest struct {
 		Metadata struct{ Name, Namespace string }
 		Spec     map[string]any
 	}
+	// Webhook and Name are those of a review.
+	Webhook, Name string
 }
 
 // kind creates a CRD NAME.test/v1 with any spec and status, and a controller for it. The

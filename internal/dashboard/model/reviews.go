@@ -49,6 +49,31 @@ func (f *ReviewFilter) Match(run *Run) bool {
 		func(text string) bool { return contains(text, f.Text) })
 }
 
+// VisibleReviews returns the reviews of objects that the reader may get, and whether there are
+// others. Few readers need a check for each namespace.
+func VisibleReviews(runs []Run, may func(kind object.Kind, namespace string) bool) (seen []Run, hidden bool) {
+	known := map[Location]bool{}
+	check := func(at Location) bool {
+		allowed, is := known[at]
+		if !is {
+			allowed = may(at.Kind, at.Namespace)
+			known[at] = allowed
+		}
+		return allowed
+	}
+	for i := range runs {
+		ref := &runs[i].Object
+		switch {
+		case runs[i].Review() == nil:
+		case check(Location{Kind: ref.Kind}) || ref.Namespace != "" && check(Location{ref.Kind, ref.Namespace}):
+			seen = append(seen, runs[i])
+		default:
+			hidden = true
+		}
+	}
+	return seen, hidden
+}
+
 // sameKind compares kinds in any version. Reviews of a subresource may have another kind with the
 // plural of the parent.
 func sameKind(a, b *object.Kind) bool {
