@@ -29,7 +29,8 @@ func (p *program) reconcileCommand() *cobra.Command {
 		Use:   "reconcile CONTROLLER [OBJECT…]",
 		Short: "Reconcile objects now",
 		Long: `Request a reconcile of some or all objects of a controller, although nothing has changed:
-its hook is called again, and retries do not wait. The history shows who requested it.
+its hook is called again, retries do not wait, and timers of handlers run. The history
+shows who requested it.
 
 The command sets the annotation setpoint.dev/reconcile-at on each object, so you need
 permission to patch them. It sends at most --rate requests per second; Ctrl-C ends it,
