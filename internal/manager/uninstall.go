@@ -66,12 +66,12 @@ type uninstaller struct {
 }
 
 // checkStopped returns an error while the Manager runs. One that handles controller objects
-// may do so from any namespace.
+// in all namespaces may run in any.
 func (r *uninstaller) checkStopped(ctx context.Context) error {
 	e := &r.options.LeaderElection
 	for _, name := range []string{e.Name, e.ProcessLeaseName(r.options.Namespaces)} {
 		lease := types.NamespacedName{Namespace: e.Namespace, Name: name}
-		if !r.isProgram() {
+		if !r.isProgram() && len(r.options.Namespaces) == 0 {
 			lease.Namespace = ""
 		}
 		err := leader.CheckStopped(ctx, r.options.config(), lease, func(holder string, most time.Duration) {

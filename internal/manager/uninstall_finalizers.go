@@ -72,6 +72,10 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 	if !hasReleaseFinalizer(o) {
 		return nil
 	}
+	if len(r.options.Namespaces) > 0 {
+		r.report("finalizer %s kept on %s/%s: other namespaces may have objects", setpoint.FinalizerReleaseParents, kind.Name, o.Name())
+		return nil
+	}
 	if !r.DryRun {
 		path := kind.Resource.Path("", o.Name())
 		if err := r.clearFinalizes(ctx, path, o); err != nil {

@@ -87,6 +87,8 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"dashboard: {enabled: true}", []string{"--dashboard-address=:8443", "name: setpoint-dashboard", "port: 8443"}, []string{"volumes", "tls-cert-file"}},
 		{"dashboard: {enabled: true, tlsSecret: web}", []string{`secretName: "web"`, "mountPath: /etc/setpoint/dashboard", "--dashboard-tls-key-file=/etc/setpoint/dashboard/tls.key"}, nil},
 		{"serviceMonitor: {enabled: true, labels: {release: prometheus}}", []string{"kind: ServiceMonitor", `"release": "prometheus"`, `interval: "30s"`}, nil},
+		{"{namespaces: [shop, bar], crds: {enabled: false}}", []string{`- "--namespaces=shop,bar"`, `namespace: "shop"`, `namespace: "bar"`, "namespace: default"},
+			[]string{"kind: ClusterRoleBinding\nmetadata:\n  name: setpoint\n", "statefulsets"}},
 		{"topologySpreadConstraints: []", []string{"topologySpreadConstraints: []"}, nil},
 	} {
 		t.Run(test.values, func(t *testing.T) {
@@ -118,6 +120,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"image: {pullPolicy: Sometimes}":   "/image/pullPolicy",
 		"log: {level: loud}":               "/log/level",
 		"extraArgs: --workers=1":           "/extraArgs",
+		"namespaces: shop":                 "/namespaces",
+		"namespaces: [Shop]":               "/namespaces/0",
+		"namespaces: [shop, shop]":         "/namespaces",
 		"replcias: 3":                      "replcias",
 		"webhook: {certificateSecret: A}":  "/webhook/certificateSecret",
 		"dashboard: {enabled: yes please}": "/dashboard/enabled",
@@ -246,7 +251,11 @@ func objectsOf(t *testing.T, documents string) map[string]tree {
 			continue
 		}
 		o := parse(t, document)
-		key := o["kind"].(string) + "/" + o["metadata"].(tree)["name"].(string)
+		metadata := o["metadata"].(tree)
+		key := o["kind"].(string) + "/" + metadata["name"].(string)
+		if namespace, ok := metadata["namespace"].(string); ok {
+			key = namespace + "/" + key
+		}
 		if all[key] != nil {
 			t.Errorf("%s twice", key)
 		}

@@ -49,6 +49,7 @@ func container() tree {
 		"args": concat{list{
 			"run", "--crds=skip", "--leader-elect=true",
 			join{"--log-level=", logLevel}, join{"--log-format=", logFormat},
+			when{namespaces, join{"--namespaces=", namespaces}},
 			when{certificateSecret, join{"--admission-certificate-secret=", certificateSecret}},
 			when{dashboard, fmt.Sprintf("--dashboard-address=:%d", dashboardPort)},
 			when{dashboardSecret, "--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"},

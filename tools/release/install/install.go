@@ -25,9 +25,12 @@ func Manifests(version string, crds map[string][]byte) Files {
 	w := writer{builtins: map[builtin]string{releaseNamespace: namespace, releaseVersion: version, managedBy: name}}
 	documents := []string{w.document(namespaceObject())}
 	for _, m := range manifests() {
-		if m.enabled == nil || m.enabled.initial == true {
-			documents = append(documents, w.document(m.object))
+		if m.enabled != nil {
+			if _, byDefault := m.enabled.block(); !byDefault {
+				continue
+			}
 		}
+		documents = append(documents, w.document(m.object))
 	}
 	var definitions [][]byte
 	for _, crd := range slices.Sorted(maps.Keys(crds)) {
@@ -68,12 +71,16 @@ func Chart(version string, crds map[string][]byte) (Files, error) {
 	return files, err
 }
 
-// guarded returns a template that a value enables.
-func guarded(enabled *value, document string) []byte {
+// guarded returns a template that a condition includes.
+func guarded(enabled condition, document string) []byte {
 	if enabled == nil {
 		return []byte(document)
 	}
-	return []byte("{{- if " + enabled.expression() + " }}\n" + document + "{{- end }}\n")
+	begin, _ := enabled.block()
+	if _, ok := enabled.(each); ok {
+		document = "---\n" + document
+	}
+	return []byte("{{- " + begin + " }}\n" + document + "{{- end }}\n")
 }
 
 const chartYAML = `apiVersion: v2

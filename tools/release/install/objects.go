@@ -26,8 +26,8 @@ const aggregateLabel = "rbac.setpoint.dev/aggregate-to-setpoint"
 type manifest struct {
 	// file is its file in the chart, without suffix.
 	file string
-	// enabled is the value that includes it; nil is always.
-	enabled *value
+	// enabled includes it; nil is always.
+	enabled condition
 	object  tree
 }
 
@@ -35,11 +35,16 @@ type manifest struct {
 func manifests() []manifest {
 	return []manifest{
 		{"serviceaccount", nil, serviceAccount()},
-		{"clusterrole", nil, clusterRole(name+"-runtime", tree{aggregateLabel: "true"}, runtimeRules())},
+		{"clusterrole", nil, clusterRole(name+"-runtime", nil, runtimeRules())},
+		{"clusterrole-events", nil, clusterRole(name+"-events", tree{aggregateLabel: "true"}, eventRules())},
 		{"clusterrole-aggregate", nil, aggregateRole()},
-		{"clusterrolebinding", nil, binding("ClusterRoleBinding", "ClusterRole", name)},
+		{"clusterrolebinding-runtime", nil, clusterBinding(name + "-runtime")},
+		{"clusterrolebinding", unset{namespaces}, clusterBinding(name)},
+		{"rolebinding-namespaces", each{namespaces}, roleBinding(item, name+"-controllers", "ClusterRole", name)},
+		// Events on controllers, which have no namespace, are in this one.
+		{"rolebinding-events", namespaces, roleBinding("default", name+"-events", "ClusterRole", name+"-events")},
 		{"role", nil, role(namespaceRules())},
-		{"rolebinding", nil, binding("RoleBinding", "Role", name)},
+		{"rolebinding", nil, roleBinding(releaseNamespace, name, "Role", name)},
 		{"clusterrole-view", nil, clusterRole(name+"-view", tree{aggregateTo("view"): "true"}, userRules("get", "list", "watch"))},
 		{"clusterrole-admin", nil, clusterRole(name+"-admin", nil, userRules("*"))},
 		{"secret-admission", nil, secret("admission", tree{"setpoint.dev/webhook-certificates": "true"})},

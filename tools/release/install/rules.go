@@ -15,19 +15,21 @@ func runtimeRules() list {
 		rule("metacontroller.k8s.io", list{"compositecontrollers", "compositecontrollers/status", "decoratorcontrollers", "decoratorcontrollers/status"}, observe),
 		rule("apiextensions.k8s.io", list{"customresourcedefinitions"}, read),
 		rule("admissionregistration.k8s.io", list{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, manage),
-		rule("", list{"events"}, list{"create", "patch"}),
 		rule("", list{"namespaces"}, read),
 		// To find a Metacontroller, and webhooks of processes that are gone.
-		rule("apps", list{"deployments", "statefulsets"}, list{"get", "list"}),
-		rule("", list{"pods"}, list{"list"}),
-		rule("coordination.k8s.io", list{"leases"}, list{"get", "list"}),
+		unless{namespaces, rule("apps", list{"deployments", "statefulsets"}, list{"get", "list"})},
+		unless{namespaces, rule("", list{"pods"}, list{"list"})},
+		unless{namespaces, rule("coordination.k8s.io", list{"leases"}, list{"get", "list"})},
 	}
 }
+
+// eventRules are needed in all namespaces with objects.
+func eventRules() list { return list{rule("", list{"events"}, list{"create", "patch"})} }
 
 // namespaceRules are what Setpoint needs in its own namespace.
 func namespaceRules() list {
 	return list{
-		rule("coordination.k8s.io", list{"leases"}, list{"create", "update"}),
+		rule("coordination.k8s.io", list{"leases"}, list{"get", "create", "update"}),
 		named(rule("", list{"secrets"}, list{"get", "list", "watch", "update"}), name+"-admission"),
 		named(rule("", list{"secrets"}, list{"get", "update"}), name+"-inspect"),
 		when{certificateSecret, named(rule("", list{"secrets"}, read), certificateSecret)},
@@ -72,12 +74,19 @@ func role(rules list) tree {
 	return o
 }
 
-// binding gives the ServiceAccount a role.
-func binding(kind, roleKind, roleName string) tree {
-	o := clusterObject(rbacVersion, kind, name, nil)
-	if kind == "RoleBinding" {
-		o = object(rbacVersion, kind, name, nil)
-	}
+// clusterBinding gives the ServiceAccount a ClusterRole in the whole cluster.
+func clusterBinding(roleName string) tree {
+	return bound(clusterObject(rbacVersion, "ClusterRoleBinding", roleName, nil), "ClusterRole", roleName)
+}
+
+// roleBinding gives it a role in a namespace.
+func roleBinding(namespace any, bindingName, roleKind, roleName string) tree {
+	o := object(rbacVersion, "RoleBinding", bindingName, nil)
+	o["metadata"].(tree)["namespace"] = namespace
+	return bound(o, roleKind, roleName)
+}
+
+func bound(o tree, roleKind, roleName string) tree {
 	o["roleRef"] = tree{"apiGroup": "rbac.authorization.k8s.io", "kind": roleKind, "name": roleName}
 	o["subjects"] = list{tree{"kind": "ServiceAccount", "name": name, "namespace": releaseNamespace}}
 	return o

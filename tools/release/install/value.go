@@ -15,7 +15,7 @@ type value struct {
 }
 
 // expression refers to the value in a template.
-func (v *value) expression() string { return ".Values." + v.path }
+func (v *value) expression() string { return "$.Values." + v.path }
 
 // reference is the value in a template, with what replaces an empty one.
 func (v *value) reference() string {
@@ -23,6 +23,14 @@ func (v *value) reference() string {
 		return "(default " + string(fallback) + " " + v.expression() + ")"
 	}
 	return v.expression()
+}
+
+// text is the value in a text.
+func (v *value) text() string {
+	if _, ok := v.initial.(list); ok {
+		return `(join "," ` + v.expression() + ")"
+	}
+	return v.reference()
 }
 
 // isOptional reports whether a field with the value is left out by default.
@@ -56,6 +64,11 @@ func oneOf(choices ...any) map[string]any {
 	return map[string]any{"type": "string", "enum": choices}
 }
 
+// namespaceNames is a list of namespaces.
+var namespaceNames = map[string]any{"type": "array", "uniqueItems": true, "items": map[string]any{
+	"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+}}
+
 func atLeast(n int) map[string]any { return map[string]any{"type": "integer", "minimum": n} }
 
 // concat is a list, followed by the items of a value.
@@ -71,16 +84,42 @@ type when struct {
 	node  any
 }
 
+// unless is an item that exists if a value is empty, as it is by default.
+type unless struct {
+	value *value
+	node  any
+}
+
+// condition decides whether an object is installed: a *value that is true, or one of the types
+// below.
+type condition interface {
+	// block returns the beginning of a template block, and whether plain manifests have it.
+	block() (begin string, byDefault bool)
+}
+
+func (v *value) block() (string, bool) { return "if " + v.expression(), v.initial == true }
+
+// unset installs an object if a value is empty, as it is by default.
+type unset struct{ *value }
+
+func (u unset) block() (string, bool) { return "if not " + u.expression(), true }
+
+// each installs an object for each item of a list, which is empty by default; item is the item.
+type each struct{ *value }
+
+func (e each) block() (string, bool) { return "range " + e.expression(), false }
+
 // merged is a mapping with more fields from a value, which cannot replace the fields here.
 type merged struct {
 	fields tree
 	more   *value
 }
 
-// join is a text of texts and values.
+// join is a text of texts and values. Lists in it have commas between their items.
 type join []any
 
-// tree is an object or a part of one. Its leaves are JSON values, *value, concat, merged, join and when.
+// tree is an object or a part of one. Its leaves are JSON values, *value, concat, merged, join, when
+// and unless.
 type tree = map[string]any
 
 // list is a list within a tree.

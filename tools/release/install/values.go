@@ -25,6 +25,8 @@ var (
 
 	accountAnnotations = &value{"serviceAccount.annotations", "Annotations of the ServiceAccount.", tree{}, texts}
 
+	namespaces = &value{"namespaces", "Namespaces in which Setpoint handles objects, and has rights; all if empty.", list{}, namespaceNames}
+
 	logLevel  = &value{"log.level", "Lowest log level.", "info", oneOf("debug", "info", "warn", "error")}
 	logFormat = &value{"log.format", "Log format.", "json", oneOf("text", "json")}
 	extraArgs = &value{"extraArgs", "More flags of setpoint run, such as --workers=16.", list{}, words}
@@ -52,6 +54,7 @@ var values = []*value{
 	replicas, pdb,
 	resources, nodeSelector, tolerations, affinity, spread, priorityClass, podLabels, podAnnotations,
 	accountAnnotations,
+	namespaces,
 	logLevel, logFormat, extraArgs,
 	certificateSecret, dashboard, dashboardSecret,
 	crdsEnabled,

@@ -13,9 +13,11 @@ import (
 type builtin string
 
 const (
-	releaseNamespace builtin = ".Release.Namespace"
-	releaseVersion   builtin = ".Chart.AppVersion"
-	managedBy        builtin = ".Release.Service"
+	releaseNamespace builtin = "$.Release.Namespace"
+	releaseVersion   builtin = "$.Chart.AppVersion"
+	managedBy        builtin = "$.Release.Service"
+	// item is the item in an object of each.
+	item builtin = "."
 )
 
 // writer writes objects as YAML: as templates of a chart, or with the defaults of all values.
@@ -101,6 +103,10 @@ func (w *writer) list(items list) []string {
 			}
 			continue
 		}
+		if c, ok := item.(unless); ok {
+			lines = append(lines, w.unless(c)...)
+			continue
+		}
 		if m, ok := w.resolve(item).(tree); ok && len(m) > 0 {
 			nested := indent(w.mapping(m))
 			lines = append(lines, "- "+strings.TrimPrefix(nested[0], "  "))
@@ -110,6 +116,15 @@ func (w *writer) list(items list) []string {
 		lines = append(lines, "- "+w.inline(item))
 	}
 	return lines
+}
+
+// unless returns the lines of an item that exists by default.
+func (w *writer) unless(c unless) []string {
+	lines := w.list(list{c.node})
+	if !w.template {
+		return lines
+	}
+	return slices.Concat([]string{"{{- if not " + c.value.expression() + " }}"}, lines, []string{"{{- end }}"})
 }
 
 // resolve replaces values by their defaults in plain manifests.
@@ -153,7 +168,7 @@ func (w *writer) inline(node any) string {
 				format += strings.ReplaceAll(part, "%", "%%")
 			case *value:
 				format += "%v"
-				arguments += " " + part.reference()
+				arguments += " " + part.text()
 			}
 		}
 		return fmt.Sprintf("{{ printf %q%s | toJson }}", format, arguments)
