@@ -98,8 +98,9 @@ type reviewLister struct {
 	controllerArg string
 	everywhere    bool
 	filter        model.ReviewFilter
-	// warned reports that the warning about hidden reviews was printed.
-	warned bool
+	// warned reports that the warning about hidden reviews was printed, none that no review
+	// matched before.
+	warned, none bool
 }
 
 // setObject selects one object by NAME or KIND/NAME.
@@ -183,9 +184,10 @@ func (l *reviewLister) show(ctx context.Context, t *table, from []runningControl
 		rows = append(rows, l.row(&reviews[i], time.Now()))
 	}
 	if len(rows) == 0 && l.isTable() {
-		if !t.started {
+		if !l.none && !t.started {
 			l.warnNone(len(from))
 		}
+		l.none = true
 		return nil
 	}
 	return l.session.show(t, rows, reviews)

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	authorization "k8s.io/api/authorization/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -40,7 +43,7 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 	none := get(t, reviewServer(t), controllerURL("setpoint", policyName)).Body.String()
 	wantTexts(t, none, "No reviews yet", "before it stores Pod objects", "12,345")
 	denied := reviewRun(7, "web", "denied", model.Review{Denied: true, Message: "image :latest is not pinned"})
-	mutated := reviewRun(8, "", "mutated", model.Review{GenerateName: "web-", DryRun: true, Fields: []string{"spec.image"}, Changes: []model.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
+	mutated := reviewRun(8, "", "mutated", model.Review{GenerateName: "web-", DryRun: true, Unverified: true, Fields: []string{"spec.image"}, Changes: []model.Change{{Path: "spec.image", To: json.RawMessage(`"a@sha256:1"`)}}, Groups: []string{"devs"}})
 	s := reviewServer(t, mutated, denied)
 	at := controllerURL("setpoint", policyName)
 	all := get(t, s, at).Body.String()
@@ -61,7 +64,7 @@ func TestAdmissionControllersListReviews(t *testing.T) {
 		}
 	}
 	wantTexts(t, get(t, s, at+"/reviews?result=failed").Body.String(), "No matches", "Show all")
-	wantTexts(t, get(t, s, at+"/reviews/8").Body.String(), "Creation (dry run) mutated and allowed", "web-*", "devs", "ann", "spec.image", "a@sha256:1", at+"/reviews/8?in=")
+	wantTexts(t, get(t, s, at+"/reviews/8").Body.String(), "Creation (dry run) mutated and allowed", "web-*", "devs", "ann", "as reported by the caller", "spec.image", "a@sha256:1", at+"/reviews/8?in=")
 	wantTexts(t, get(t, s, at+"/reviews/7").Body.String(), "Creation denied", "image :latest is not pinned", "/resources/pods/shop/web")
 	for _, missing := range []string{"9", "x", "-1"} {
 		if w := get(t, s, at+"/reviews/"+missing); w.Code != http.StatusNotFound {
@@ -93,4 +96,35 @@ func TestObjectsAndReviews(t *testing.T) {
 	at := controllerURL("setpoint", guitars.Name)
 	wantTexts(t, get(t, s, at).Body.String(), `href="`+at+`" aria-current="page">Objects`, `href="`+at+`/reviews">Reviews`)
 	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message")
+}
+
+// Users see the reviews of objects that they may read, and nothing of others: neither in the list
+// nor by their addresses.
+func TestReviewsRequirePermission(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review authorization.SelfSubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		wanted := review.Spec.ResourceAttributes
+		review.Status.Allowed = wanted.Verb == "list" || wanted.Verb == "get" && wanted.Resource == "pods" && wanted.Namespace == "shop"
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	defer api.Close()
+	hidden := reviewRun(8, "vault", "denied", model.Review{Denied: true, Message: "the vault is closed"})
+	hidden.Object.Namespace = "bank"
+	policy := model.Controller{Name: policyName, Process: "setpoint", Reviews: true, AllReplicas: true, Kinds: []object.Kind{webPod("").Kind}}
+	process := &fakeSource{name: "setpoint", controllers: []model.Controller{policy}, runs: []model.Run{hidden, reviewRun(7, "web", "allowed", model.Review{})}}
+	load, at := newProxyServer(t, api.URL, process), controllerURL("setpoint", policyName)
+	for _, path := range []string{at, at + "/reviews?name=vault", at + "/reviews?result=denied", at + "/reviews/8", at + "/reviews/8?show=request&step=0"} {
+		body := load(path).Body.String()
+		for _, secret := range []string{"bank", "closed", "Denied <b>1", "/reviews/8\""} {
+			if strings.Contains(body, secret) {
+				t.Errorf("%s shows %q to who may not read the object", path, secret)
+			}
+		}
+	}
+	wantTexts(t, load(at).Body.String(), "/reviews/7", "All <b>1</b>", "Reviews of objects that you may not read are not shown.")
+	if w := load(at + "/reviews/8"); w.Code != http.StatusNotFound {
+		t.Errorf("the page of a hidden review: %d", w.Code)
+	}
 }

@@ -70,7 +70,7 @@ func (a admissionWorker) Health() controller.Health { return a.webhooks.Health(a
 
 // reviewRecord returns the record of a review as a run with one call.
 func reviewRecord(o admission.ReviewRecord) record.Run {
-	call := &record.Call{Name: o.Webhook, Err: o.Err, Response: record.Response{ReviewPatch: o.Patch}}
+	call := &record.Call{Name: o.Webhook, Err: o.Err, Unverified: !o.Authenticated, Response: record.Response{ReviewPatch: o.Patch}}
 	run := record.Run{
 		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err, Trigger: "a review",
 		Steps: []record.Step{{Duration: o.Duration, Call: call}},

@@ -90,6 +90,8 @@ type Call struct {
 	// Revision is the parent revision in the request; zero if the controller stores
 	// none.
 	Revision Revision
+	// Unverified means that the caller of a webhook did not prove to be the API server.
+	Unverified bool
 	// Response is empty after an error.
 	Request  Request
 	Response Response

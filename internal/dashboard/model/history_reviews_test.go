@@ -76,6 +76,23 @@ func TestDenialsOutliveAllowedReviews(t *testing.T) {
 	}
 }
 
+// A webhook that says much displaces neither its earlier reviews nor others from the memory.
+func TestLongReviewTexts(t *testing.T) {
+	b := NewHistory(HistoryOptions{}, noon)
+	addReview(b, "first", 0, "allowed", nil)
+	long := strings.Repeat("€", 1<<20)
+	for i := range 100 {
+		addReview(b, fmt.Sprint("o", i), time.Second, "denied", &hook.ReviewResponse{Denial: &hook.Denial{Message: long, Reason: long}, Warnings: slices.Repeat([]string{long}, 100)})
+	}
+	all := b.Reviews("policy", false)
+	if size := b.Stats().Bytes; len(all) != 101 || size > maxControllerBytes {
+		t.Errorf("%d reviews of %d bytes", len(all), size)
+	}
+	if review := all[0].Review(); len(review.Message) > maxReviewText+3 || !strings.HasSuffix(review.Message, "€…") || len(review.Warnings) != maxReviewWarnings {
+		t.Errorf("a message of %d bytes, %d warnings", len(review.Message), len(review.Warnings))
+	}
+}
+
 // BenchmarkReview is a webhook of a busy controller: the history is full.
 func BenchmarkReview(b *testing.B) {
 	history := NewHistory(HistoryOptions{}, noon)

@@ -20,8 +20,10 @@ type Review struct {
 	Subresource  string `json:"subresource,omitempty"`
 	GenerateName string `json:"generateName,omitempty"`
 	DryRun       bool   `json:"dryRun,omitempty"`
-	// User sent the request.
-	User string `json:"user,omitempty"`
+	// User sent the request, if the review is from the API server; Unverified means that its
+	// caller did not prove that.
+	User       string `json:"user,omitempty"`
+	Unverified bool   `json:"unverified,omitempty"`
 	// Denied reports a denial, with Message and Reason.
 	Denied  bool   `json:"denied,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -37,8 +39,13 @@ type Review struct {
 	Changes   []Change `json:"changes,omitempty"`
 }
 
-// maxReviewFields bounds Review.Fields, which the history keeps.
-const maxReviewFields = 4
+// The bounds of what lists show of a review, which stays in the history when requests and
+// responses are dropped.
+const (
+	maxReviewFields   = 4
+	maxReviewWarnings = 16
+	maxReviewText     = 2000
+)
 
 // reviewOf renders a review; nil for other calls.
 func (w *renderer) reviewOf(a *record.Call) *Review {
@@ -48,13 +55,16 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	review := &Review{
 		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
-		DryRun: request.DryRun, User: request.User.Name,
+		DryRun: request.DryRun, User: request.User.Name, Unverified: a.Unverified,
 	}
 	if response != nil {
-		review.Warnings = response.Warnings
+		for _, warning := range response.Warnings[:min(len(response.Warnings), maxReviewWarnings)] {
+			review.Warnings = append(review.Warnings, truncateReview(warning))
+		}
 	}
 	if response != nil && response.Denial != nil {
-		review.Denied, review.Message, review.Reason = true, response.Denial.Message, response.Denial.Reason
+		review.Denied, review.Reason = true, truncateReview(response.Denial.Reason)
+		review.Message = truncateReview(response.Denial.Message)
 	}
 	changes := w.mutations(request, a.Response.ReviewPatch)
 	for i := range min(len(changes), maxReviewFields) {
@@ -67,6 +77,14 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 		review.Message = redactQuotes(review.Message)
 	}
 	return review
+}
+
+// truncateReview bounds a text of a hook. It keeps no reference to a longer one.
+func truncateReview(text string) string {
+	if len(text) <= maxReviewText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReviewText], "") + "…"
 }
 
 // generateName returns the prefix of a name that the API server has yet to generate.
