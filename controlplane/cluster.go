@@ -20,6 +20,7 @@ import (
 // Cluster is a running control plane.
 type Cluster struct {
 	opts     Options
+	binaries binaries
 	dir      *datadir.Dir
 	lifeline *lifeline.Line
 	ports    map[string]*port.Reservation

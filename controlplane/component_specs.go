@@ -25,7 +25,7 @@ type componentSpec struct {
 // spec completes a component's recipe with what all of them share.
 func (c *Cluster) spec(component string) supervise.Spec {
 	r := c.componentSpec(component)
-	return supervise.Spec{
+	spec := supervise.Spec{
 		Name:  component,
 		Path:  c.opts.Executable,
 		Args:  slices.Concat([]string{names.Command, component}, r.args, c.opts.Args[component]),
@@ -35,6 +35,8 @@ func (c *Cluster) spec(component string) supervise.Spec {
 		Grace: r.grace,
 		Needs: r.needs,
 	}
+	c.binaries.use(&spec)
+	return spec
 }
 
 func (c *Cluster) componentSpec(component string) componentSpec {
@@ -99,7 +101,7 @@ func (c *Cluster) etcd() componentSpec {
 }
 
 func (c *Cluster) apiServer() componentSpec {
-	return componentSpec{
+	r := componentSpec{
 		args: append(c.serving(names.APIServer),
 			"--etcd-servers=unix://"+etcdSocket,
 			// Loopback addresses may not be published as endpoints, and no pod
@@ -119,11 +121,14 @@ func (c *Cluster) apiServer() componentSpec {
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 			"--service-account-key-file="+c.certFile("service-accounts"),
 			"--service-account-signing-key-file="+c.keyFile("service-accounts"),
-			"--feature-gates=ShardedListAndWatch=true",
 			"--allow-privileged=true",
 			"--profiling=false",
 		),
 	}
+	if c.binaries.isAtLeast("1.36") {
+		r.args = append(r.args, "--feature-gates=ShardedListAndWatch=true")
+	}
+	return r
 }
 
 func (c *Cluster) controllerManager() componentSpec {

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,6 +31,11 @@ type Options struct {
 	// components.Main first. If empty, it is the running one.
 	Executable string
 
+	// KubernetesBinaries is a folder with kube-apiserver, kube-controller-manager and
+	// kube-scheduler of another version, to run instead of those in Executable. If empty,
+	// $SETPOINT_KUBERNETES_BINARIES names it.
+	KubernetesBinaries string
+
 	// Args are extra arguments by component name, which win over ours.
 	Args map[string][]string
 
@@ -52,6 +58,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.KubernetesBinaries = cmp.Or(o.KubernetesBinaries, os.Getenv("SETPOINT_KUBERNETES_BINARIES"))
 	if o.Executable == "" {
 		self, err := os.Executable()
 		if err != nil {

@@ -31,6 +31,12 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var programs binaries
+	if opts.KubernetesBinaries != "" {
+		if programs, err = findBinaries(opts.KubernetesBinaries); err != nil {
+			return nil, err
+		}
+	}
 	dir, err := datadir.Open(opts.DataDir)
 	if err != nil {
 		return nil, err
@@ -39,7 +45,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	c := &Cluster{opts: opts, dir: dir, lifeline: line, ports: map[string]*port.Reservation{}, done: make(chan struct{})}
+	c := &Cluster{opts: opts, binaries: programs, dir: dir, lifeline: line, ports: map[string]*port.Reservation{}, done: make(chan struct{})}
 
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

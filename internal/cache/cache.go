@@ -95,6 +95,9 @@ type Options struct {
 	// somewhat more than two of these. API servers send a bookmark about every minute. 90s
 	// if zero.
 	IdleTimeout time.Duration
+
+	// onUnstreamed is called when the API server does not stream a list.
+	onUnstreamed func()
 }
 
 func (o Options) withDefaults() Options {
@@ -107,6 +110,9 @@ func (o Options) withDefaults() Options {
 	o.MinBackoff = cmp.Or(o.MinBackoff, 250*time.Millisecond)
 	o.GracePeriod = cmp.Or(o.GracePeriod, 5*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 90*time.Second)
+	o.onUnstreamed = sync.OnceFunc(func() {
+		o.Log.Info("the API server does not stream lists (WatchList); reading each at once, which takes more of its memory")
+	})
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
 	return o
 }

@@ -44,6 +44,8 @@ type listWatcher struct {
 	gracePeriod time.Duration
 	// idleTimeout is how long an open watch may receive nothing.
 	idleTimeout time.Duration
+	// onUnstreamed is called when the API server does not stream a list.
+	onUnstreamed func()
 	// throttledSince is when throttling began; zero if it did not. Only the reflector's
 	// goroutine uses it.
 	throttledSince time.Time
@@ -101,6 +103,9 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	if err != nil {
 		if !lists || retriesStream(err) {
 			s.report(ctx, err)
+		}
+		if lists && apierrors.IsInvalid(err) {
+			s.onUnstreamed()
 		}
 		cancel()
 		if _, unanswered := errors.AsType[*url.Error](err); unanswered && !lists {

@@ -15,10 +15,11 @@ import (
 
 // devFlags are the flags of `setpoint dev`.
 type devFlags struct {
-	dataDir          string
-	kubeconfig       string
-	dashboardAddress string
-	processLogs      string
+	dataDir            string
+	kubeconfig         string
+	kubernetesBinaries string
+	dashboardAddress   string
+	processLogs        string
 	// readyTimeout is how long COMMAND waits for the processes.
 	readyTimeout time.Duration
 	logLevel     *flags.Choice
@@ -64,6 +65,7 @@ Ctrl-C stops everything; a second Ctrl-C aborts.`,
 	}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to (default: in the data directory)")
+	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
 	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
 	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
@@ -80,7 +82,7 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 		}
 	}
 	o := dev.Options{
-		Dirs: dirs, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
+		Dirs: dirs, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {

@@ -45,6 +45,9 @@ type BootOptions struct {
 	DataDir string
 	// Kubeconfig is the file to write; "" for one in the data directory.
 	Kubeconfig string
+	// KubernetesBinaries is the folder of other programs of Kubernetes; "" for the default of
+	// Boot.
+	KubernetesBinaries string
 	// Progress is called at the start of a phase and returns the function for its end.
 	Progress func(phase string) (done func(error))
 	Log      *slog.Logger
@@ -82,9 +85,9 @@ type Options struct {
 	// DashboardAddress is the loopback address of the dashboard; AnyDashboardAddress for
 	// the default port or a free one, "" for no dashboard.
 	DashboardAddress string
-	// DataDir and Kubeconfig are passed to Boot.
-	DataDir, Kubeconfig string
-	Boot                Boot
+	// DataDir, Kubeconfig and KubernetesBinaries are passed to Boot.
+	DataDir, Kubeconfig, KubernetesBinaries string
+	Boot                                    Boot
 	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 

@@ -100,7 +100,7 @@ func (s *session) exitCode(ctx context.Context, err error) (int, error) {
 
 func (s *session) boot(ctx context.Context) error {
 	cluster, err := s.Boot(ctx, BootOptions{
-		DataDir: s.DataDir, Kubeconfig: s.Kubeconfig, Log: s.Log,
+		DataDir: s.DataDir, Kubeconfig: s.Kubeconfig, KubernetesBinaries: s.KubernetesBinaries, Log: s.Log,
 		Progress: func(name string) func(error) { return s.phase(name) },
 	})
 	if err != nil {

@@ -143,10 +143,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, endpoint := range endpoints {
 		group.Go(func() error { return endpoint.Serve(ctx) })
 	}
-	group.Go(func() error { return m.webhooks.Run(ctx) })
-	group.Go(func() error { return m.runControllers(ctx) })
-	group.Go(func() error { m.processLease.Run(ctx); return nil })
-	group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
+	group.Go(func() error {
+		// First, since an unsupported cluster must stay as it is.
+		if err := m.checkKubernetes(ctx); err != nil {
+			return err
+		}
+		group.Go(func() error { return m.webhooks.Run(ctx) })
+		group.Go(func() error { m.processLease.Run(ctx); return nil })
+		group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
+		return m.runControllers(ctx)
+	})
 	return group.Wait()
 }
 

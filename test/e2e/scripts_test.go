@@ -18,8 +18,17 @@ func TestScripts(t *testing.T) {
 		Dir:                filepath.Join("testdata", "scripts"),
 		Setup:              setup,
 		Cmds:               commands(),
+		Condition:          condition,
 		RequireUniqueNames: true,
 	})
+}
+
+// condition decides on [oldest]: the control plane is the oldest supported Kubernetes.
+func condition(name string) (bool, error) {
+	if name != "oldest" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	return os.Getenv("SETPOINT_KUBERNETES_BINARIES") != "", nil
 }
 
 // TestExamples runs the script that each example brings along.

@@ -22,7 +22,7 @@ func (c cluster) Components() []dev.Component {
 // boot starts a control plane for the dev loop.
 func boot(ctx context.Context, o dev.BootOptions) (dev.Cluster, error) {
 	c, err := controlplane.Start(ctx, controlplane.Options{
-		DataDir: o.DataDir, Kubeconfig: o.Kubeconfig, Progress: o.Progress, Log: o.Log,
+		DataDir: o.DataDir, Kubeconfig: o.Kubeconfig, KubernetesBinaries: o.KubernetesBinaries, Progress: o.Progress, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,9 @@ const (
 	Kwok              = "kwok"
 )
 
+// Kubernetes lists the components that are programs of Kubernetes itself.
+func Kubernetes() []string { return []string{APIServer, ControllerManager, Scheduler} }
+
 // All lists the components in the order in which they are started.
 func All() []string {
 	return []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}

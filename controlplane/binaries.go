@@ -1,0 +1,69 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/supervise"
+)
+
+// lifelineScript runs a program that does not know the lifeline, which is descriptor 3, and kills it
+// when the line is cut. The program replaces the shell: its process ID is that of the shell. The
+// watching subshell is in its process group, so that the ID is not used again before both have ended.
+const lifelineScript = `(read -r _ <&3; kill -s KILL $$) 2>/dev/null & exec "$@"`
+
+// binaries are programs of Kubernetes of another version. The zero value stands for our own.
+type binaries struct {
+	folder  string
+	version *version.Version
+}
+
+// findBinaries returns the programs in a folder.
+func findBinaries(folder string) (binaries, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return binaries{}, fmt.Errorf("find the programs of Kubernetes: %w", err)
+	}
+	b := binaries{folder: folder}
+	var missing []error
+	for _, component := range names.Kubernetes() {
+		_, err := exec.LookPath(b.path(component))
+		missing = append(missing, err)
+	}
+	if err := errors.Join(missing...); err != nil {
+		return b, fmt.Errorf("find the programs of Kubernetes in %s: %w", folder, err)
+	}
+	out, err := exec.Command(b.path(names.APIServer), "--version").Output()
+	if err != nil {
+		return b, fmt.Errorf("%s --version: %w", b.path(names.APIServer), err)
+	}
+	b.version, err = version.ParseSemantic(strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes "))
+	if err != nil {
+		return b, fmt.Errorf("%s --version prints no version: %w", b.path(names.APIServer), err)
+	}
+	return b, nil
+}
+
+func (b binaries) path(component string) string { return filepath.Join(b.folder, component) }
+
+// use replaces the program of a component of Kubernetes.
+func (b binaries) use(spec *supervise.Spec) {
+	if b.folder == "" || !slices.Contains(names.Kubernetes(), spec.Name) {
+		return
+	}
+	spec.Path = "/bin/sh"
+	// The first two arguments make our own binary the component.
+	spec.Args = append([]string{"-c", lifelineScript, spec.Name, b.path(spec.Name)}, spec.Args[2:]...)
+}
+
+// isAtLeast reports whether Kubernetes has a version such as "1.36" or a newer one.
+func (b binaries) isAtLeast(atLeast string) bool {
+	return b.version == nil || b.version.AtLeast(version.MustParseGeneric(atLeast))
+}

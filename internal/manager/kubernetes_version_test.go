@@ -1,0 +1,50 @@
+package manager
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+func TestOldKubernetesIsRefused(t *testing.T) {
+	t.Parallel()
+	for served, supported := range map[string]bool{
+		"v1.30.0": true, "v1.36.3": true, "v1.31.7-eks-1a2b3c": true, "v1.30.4+k3s1": true, "v1.33.1-gke.100": true, "v2.0.0": true,
+		"v1.29.15": false, "v1.9.0": false, "v1.29.8-eks-abc": false,
+		// Development builds have no version.
+		"v0.0.0-master+$Format:%H$": true, "": true, "unknown": true,
+	} {
+		if err := checkVersion(served); (err == nil) != supported {
+			t.Errorf("%q: %v", served, err)
+		}
+	}
+}
+
+// A cluster that is not supported stays as it is: the Manager only reads its version.
+func TestUnsupportedClusterStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	var others atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			others.Add(1)
+		}
+		_, _ = io.WriteString(w, `{"major":"1","minor":"29","gitVersion":"v1.29.15"}`)
+	}))
+	defer server.Close()
+	m, err := New(Options{Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = m.Run(t.Context())
+	if want := "the cluster runs Kubernetes v1.29.15, and Setpoint supports 1.30 and newer: upgrade the cluster, or use an older Setpoint"; err == nil || err.Error() != want {
+		t.Errorf("Run returns %v, want %s", err, want)
+	}
+	if n := others.Load(); n > 0 {
+		t.Errorf("%d other requests", n)
+	}
+}
