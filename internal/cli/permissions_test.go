@@ -97,7 +97,7 @@ func TestListNeedsAccess(t *testing.T) {
 		{allowedVerbs{"list teams in shop", "list pods in shop"}, "shop", 2, ""},
 		{allowedVerbs{"list teams in shop"}, "shop", 1, ""},
 		{allowedVerbs{"list teams in shop"}, "", 0, `cannot list resource "teams" in API group "example.com" at the cluster scope`},
-		{allowedVerbs{"get teams in shop"}, "shop", 0, `pods is forbidden: cannot list resource "pods" in API group "" in the namespace "shop"`},
+		{allowedVerbs{"get teams in shop"}, "shop", 0, `pods is forbidden: you cannot list resource "pods" in API group "" in the namespace "shop"`},
 	} {
 		got, err := (&permissions{accessReviewer: test.of}).listable(t.Context(), both, test.namespace)
 		if len(got) != test.want || (err != nil) != (test.missing != "") {

@@ -95,5 +95,5 @@ func (req *request) controller() (model.Source, *model.Controller, error) {
 	if err := req.accessErrors.first(); err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, notFound("Process %s runs no controller %s, or you may not read it.", process, name)
+	return nil, nil, notFound("Process %s runs no controller %s, or you cannot get it.", process, name)
 }

@@ -43,8 +43,10 @@ func (req *request) notReconcilable(c *model.Controller) string {
 		return req.missingPermission("patch", *c.Declared)
 	case len(c.Kinds) == 0:
 		return "The kinds of its objects are unknown."
+	case len(req.reconcilableKinds(c)) == 0 && !req.can("list", c.Kinds[0], "", ""):
+		return forbidden("list", c.Kinds[0], "")
 	case len(req.reconcilableKinds(c)) == 0:
-		return "You do not have permission to " + describePermission("list and patch", c.Kinds[0], "") + "."
+		return forbidden("patch", c.Kinds[0], "")
 	}
 	return ""
 }

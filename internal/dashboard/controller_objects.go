@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -20,7 +22,7 @@ type objectList struct {
 	Query model.Query
 	// at is the URL of the page.
 	at url.URL
-	// MissingPermission is what the user needs to see any objects; "" if nothing is missing.
+	// MissingPermission says what the user needs to see any objects; "" if nothing is missing.
 	MissingPermission string
 	// Partial reports whether kinds are hidden because the user may not list them.
 	Partial bool
@@ -44,7 +46,7 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	case len(c.Kinds) == 0:
 		return list, nil
 	case len(list.Kinds) == 0:
-		list.MissingPermission = describePermission("list", c.Kinds[0], list.Query.Namespace)
+		list.MissingPermission = capitalize(missing("list", c.Kinds[0], list.Query.Namespace))
 		return list, nil
 	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
@@ -104,16 +106,19 @@ func kindValue(group, kind string) string {
 	return kind + "." + group
 }
 
-// describePermission describes a permission, such as "list pods in all namespaces".
-func describePermission(verb string, kind object.Kind, namespace string) string {
-	switch {
-	case !kind.Namespaced:
-		return verb + " " + kind.Resource()
-	case namespace == "":
-		return verb + " " + kind.Resource() + " in all namespaces"
-	default:
-		return verb + " " + kind.Resource() + " in namespace " + namespace
+// missing says that the user does not have a permission: for all objects of a kind in a namespace,
+// or in all if that is "".
+func missing(verb string, kind object.Kind, namespace string) string {
+	p := userclient.Permission{Verb: verb, Resource: cmp.Or(kind.Plural, strings.ToLower(kind.Kind)), Group: kind.Group}
+	if kind.Namespaced {
+		p.Namespace = namespace
 	}
+	return p.Missing() + "."
+}
+
+// forbidden is missing as a sentence of its own.
+func forbidden(verb string, kind object.Kind, namespace string) string {
+	return "Forbidden: " + missing(verb, kind, namespace)
 }
 
 // objectQuery returns the query in the URL.

@@ -92,7 +92,7 @@ func TestStateFilters(t *testing.T) {
 		has, not string
 	}{
 		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
-		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you may not list", "All kinds"},
+		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you cannot list", "All kinds"},
 	} {
 		test.list.Total = 1
 		var out strings.Builder

@@ -175,7 +175,7 @@ func showReview(req *request) error {
 		return err
 	}
 	if run.Controller != c.Name || run.Review() == nil || !req.canRead(run.Object.Kind, run.Object.Namespace) {
-		return notFound("Review %d of %s is no longer in memory, or you may not read its object.", id, shortName(c.Name))
+		return notFound("Review %d of %s is no longer in memory, or you cannot get its object.", id, shortName(c.Name))
 	}
 	of := &pageObject{Ref: run.Object}
 	p := &reviewPage{runPage: runPage{pageObject: of, Entry: newEntry(of, timeline.Entry{Run: run})}, Row: newReviewRow(run), Controller: c}

@@ -68,7 +68,7 @@ func (req *request) missingPermission(verb string, ref object.Ref) string {
 	if req.can(verb, ref.Kind, ref.Namespace, ref.Name) {
 		return ""
 	}
-	return "You do not have permission to " + describePermission(verb, ref.Kind, ref.Namespace) + "."
+	return forbidden(verb, ref.Kind, ref.Namespace)
 }
 
 // disabledReasons returns why actions are disabled.
@@ -191,7 +191,7 @@ func forbiddenRef(refs []object.Ref, itself object.Ref, reads func(object.Kind, 
 	}
 	for _, ref := range refs {
 		if ref.Identity() != itself.Identity() && !reads(ref.Kind, ref.Namespace) {
-			return "The plan includes objects that you may not read. Missing permission: " + describePermission("get", ref.Kind, ref.Namespace) + "."
+			return "The plan includes objects that you cannot get. " + forbidden("get", ref.Kind, ref.Namespace)
 		}
 	}
 	return ""
@@ -205,7 +205,7 @@ func (req *request) forbiddenKind(kinds []object.Kind, namespace string) string 
 			in = ""
 		}
 		if !req.canRead(kind, in) {
-			return "The plan includes " + kind.Resource() + ", which you may not read. Missing permission: " + describePermission("get", kind, in) + "."
+			return "The plan includes " + kind.Resource() + ", which you cannot get. " + forbidden("get", kind, in)
 		}
 	}
 	return ""

@@ -24,9 +24,9 @@ func TestPlanPermissions(t *testing.T) {
 	}{
 		{"all may be read", all, false, []string{"Pod in shop", "Pod in bank"}, ""},
 		{"the object itself was read", []object.Ref{web.Ref}, false, nil, ""},
-		{"another of its kind was not", []object.Ref{webSubject("other", "").Ref}, false, nil, "get webs.example.org in namespace shop"},
-		{"a kind may not", all, false, nil, "get pods in namespace shop"},
-		{"a namespace may not", all, false, []string{"Pod in shop"}, "get pods in namespace bank"},
+		{"another of its kind was not", []object.Ref{webSubject("other", "").Ref}, false, nil, `cannot get resource "webs" in API group "example.org" in the namespace "shop"`},
+		{"a kind may not", all, false, nil, `cannot get resource "pods" in API group "" in the namespace "shop"`},
+		{"a namespace may not", all, false, []string{"Pod in shop"}, `cannot get resource "pods" in API group "" in the namespace "bank"`},
 		{"the process itself", all, true, nil, ""},
 		{"another version", nil, false, []string{"Pod in shop", "Pod in bank"}, "runs a version"},
 		{"another version, the process itself", nil, true, nil, ""},

@@ -128,7 +128,7 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
 		{Label: "Pause", Icon: "pause", Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": "pause"}},
-		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: "You do not have permission to delete webs.example.org in namespace shop."},
+		{Label: "Delete", Icon: "trash", URL: s.URL("delete"), Danger: true, DisabledReason: `Forbidden: you cannot delete resource "webs" in API group "example.org" in the namespace "shop".`},
 	}
 	return p
 }
@@ -137,7 +137,7 @@ func TestObjectPage(t *testing.T) {
 	html := renderPage(t, "object", newObjectPage("a", "p", newRun(9, "p"), newRun(8, "q")))
 	wantTexts(t, html,
 		"Updated Pod p", "child Pod shop/p changed", `href="/resources/pods/shop/p"`, "queue 2.0ms", "hook 5.0ms", "API writes 9.0ms",
-		"2 earlier runs without changes", "1 of 2 current", "Told: p", "You do not have permission to delete",
+		"2 earlier runs without changes", "1 of 2 current", "Told: p", "Forbidden: you cannot delete",
 		`action="/resources/webs.example.org/shop/a/annotate"`, `name="csrf" value="c"`, `id="run-setpoint-9"`)
 }
 

@@ -105,7 +105,7 @@ func (t tree) Summary() string {
 // incompleteMessage returns why a part of a tree is missing.
 func incompleteMessage(err error) string {
 	if right, is := userclient.MissingPermission(err); is {
-		return "Incomplete: you do not have permission to " + right.String() + "."
+		return "Incomplete: forbidden: " + right.Missing() + "."
 	}
 	return "Incomplete: " + err.Error() + "."
 }

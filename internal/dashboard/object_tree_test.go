@@ -68,7 +68,7 @@ func TestTreeSpansControllers(t *testing.T) {
 	source := newChildrenSource(map[string][]model.Child{"a": {newChild("example.org", "Web", "b")}, "b": deployments})
 	body := get(t, a.newServer(t, source), "/resources/webs.example.org/shop/a").Body.String()
 	wantTexts(t, body, `href="/resources/webs.example.org/shop/b"`, `href="/resources/deployments.apps/shop/d8"`, `href="/resources/replicasets.apps/shop/r8"`,
-		"Incomplete: you do not have permission to list things in namespace shop.")
+		`Incomplete: forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.`)
 	if sets, pods := a.count("/replicasets?"), a.count("/pods?"); sets != 1 || pods != 1 {
 		t.Errorf("listed replica sets %d times, and pods %d", sets, pods)
 	}

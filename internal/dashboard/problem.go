@@ -181,7 +181,7 @@ func forbiddenProblem(err error) *problem {
 func permissionProblem(right userclient.Permission) *problem {
 	return &problem{
 		Status: http.StatusForbidden, Title: "Forbidden",
-		Text:     fmt.Sprintf("%s does not have permission to %s.", right.User, right),
+		Text:     right.Missing() + ".",
 		Hint:     "A cluster admin can grant it with:",
 		Commands: right.Commands(),
 	}

@@ -17,7 +17,7 @@ func TestForbiddenEvents(t *testing.T) {
 	refusal := permissionProblem(userclient.Permission{User: "ann", Verb: "list", Resource: "events", Namespace: "shop"})
 	p := objectPage{pageObject: &pageObject{Ref: object.Ref{Kind: object.Kind{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, Namespace: "shop", Name: "web"}}, Events: eventList{Problem: refusal}}
 	body := renderPage(t, "object", p)
-	wantTexts(t, body, "ann does not have permission to list events in namespace shop.", "kubectl create role events-list --verb=list --resource=events -n shop")
+	wantTexts(t, body, "User &#34;ann&#34; cannot list resource &#34;events&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", "kubectl create role events-list --verb=list --resource=events -n shop")
 	if strings.Contains(body, "No events") {
 		t.Error("the page says that there are none")
 	}

@@ -109,7 +109,7 @@ func TestDeleteNamespaceListsContents(t *testing.T) {
 	a.responses["/api/v1/namespaces/shop/things"] = "forbidden"
 	body := get(t, a.newServer(t), "/resources/namespaces/-/shop/delete").Body.String()
 	wantTexts(t, body, "Everything in this namespace is deleted with it.", `<a href="/resources/pods?namespace=shop">Pod</a>`,
-		"1,234", "things <span class=\"muted small\">(missing permission: list things in namespace shop)</span>", "Type shop to confirm")
+		"1,234", "things <span class=\"muted small\">(forbidden: User &#34;ann&#34; cannot list resource &#34;things&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;)</span>", "Type shop to confirm")
 	for _, not := range []string{"ConfigMap", "None found", "Orphan"} {
 		if strings.Contains(body, not) {
 			t.Errorf("it says %q", not)

@@ -182,7 +182,7 @@ func TestForbiddenCreateKeepsDraft(t *testing.T) {
 	form := url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, ".metadata.name": {"b"}, "do": {"save"}}
 	page := send("/resources/configmaps/new", form).Body.String()
 	for _, want := range []string{
-		"ann does not have permission to create configmaps in namespace shop.", `name=".metadata.name" value="b"`,
+		"User &#34;ann&#34; cannot create resource &#34;configmaps&#34; in API group &#34;&#34; in the namespace &#34;shop&#34;.", `name=".metadata.name" value="b"`,
 		"kubectl create role configmaps-create --verb=create --resource=configmaps -n shop",
 	} {
 		if !strings.Contains(page, want) {

@@ -169,7 +169,7 @@ func TestForbiddenAndRevoked(t *testing.T) {
 	b.send("POST", "/signin", url.Values{"token": {secretToken}})
 	const object = "/objects/teams.example.org/shop/a"
 	w := b.getForbidden(object)
-	b.expect(w, 403, "", "ann does not have permission to get teams.example.org in namespace shop.")
+	b.expect(w, 403, "", "User &#34;ann&#34; cannot get resource &#34;teams&#34; in API group &#34;example.org&#34; in the namespace &#34;shop&#34;.")
 	b.expect(w, 403, "", "kubectl create role teams-get --verb=get --resource=teams.example.org -n shop")
 	api.revoked.Store(true)
 	b.expect(b.getForbidden(object), 303, "/signin?expired=yes&return="+url.QueryEscape(object), "")

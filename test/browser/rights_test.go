@@ -184,10 +184,10 @@ func maySeeOne(t *testing.T, c *cluster, ui string) {
 	// A forbidden page names the missing permission and shows no content.
 	p.errors.allow("status 403|status of 403")
 	p.open(widgetsPath + "/elsewhere/in-elsewhere")
-	p.see("does not have permission to get widgets.people.test in namespace elsewhere")
+	p.see(`cannot get resource "widgets" in API group "people.test" in the namespace "elsewhere"`)
 	p.audit()
 	p.open(widgetsPath + "/elsewhere/not-there")
-	p.see("does not have permission to get widgets.people.test in namespace elsewhere")
+	p.see(`cannot get resource "widgets" in API group "people.test" in the namespace "elsewhere"`)
 }
 
 func hasNoAccess(t *testing.T, ui string) {
@@ -226,7 +226,7 @@ func throughProxy(t *testing.T, ui string) {
 	p.errors.allow("status 403|status of 403")
 	p.withHeaders(map[string]any{"X-Forwarded-User": "paul", "X-Forwarded-Groups": "system:masters"})
 	p.open(widgetsPath)
-	p.see("does not have permission to list widgets.people.test")
+	p.see(`cannot list resource "widgets" in API group "people.test" at the cluster scope`)
 	p.notSee("in-people")
 }
 

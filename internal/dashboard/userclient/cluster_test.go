@@ -328,20 +328,20 @@ func TestDescribeError(t *testing.T) {
 
 func TestMissingPermission(t *testing.T) {
 	for message, want := range map[string]string{
-		`guitars.kool.example.org is forbidden: User "rita" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"`: "create guitars.kool.example.org in namespace shop\n" +
+		`guitars.kool.example.org is forbidden: User "rita" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"`: `User "rita" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"` + "\n" +
 			"kubectl create role guitars-create --verb=create --resource=guitars.kool.example.org -n shop\n" +
 			"kubectl create rolebinding guitars-create --role=guitars-create --user=rita -n shop",
-		`pods is forbidden: User "system:serviceaccount:shop:bot" cannot list resource "pods" in API group "" at the cluster scope: why not`: "list pods at the cluster scope\n" +
+		`pods is forbidden: User "system:serviceaccount:shop:bot" cannot list resource "pods" in API group "" at the cluster scope: why not`: `User "system:serviceaccount:shop:bot" cannot list resource "pods" in API group "" at the cluster scope` + "\n" +
 			"kubectl create clusterrole pods-list --verb=list --resource=pods\n" +
 			"kubectl create clusterrolebinding pods-list --clusterrole=pods-list --serviceaccount=shop:bot",
-		`User "a'; rm -rf /" cannot patch resource "guitars/status" in API group "kool.example.org" in the namespace "shop"`: "patch guitars.kool.example.org/status in namespace shop\n" +
+		`User "a'; rm -rf /" cannot patch resource "guitars/status" in API group "kool.example.org" in the namespace "shop"`: `User "a'; rm -rf /" cannot patch resource "guitars/status" in API group "kool.example.org" in the namespace "shop"` + "\n" +
 			"kubectl create role guitars-patch --verb=patch --resource=guitars.kool.example.org/status -n shop\n" +
 			`kubectl create rolebinding guitars-patch --role=guitars-patch --user='a'\''; rm -rf /' -n shop`,
 		`admission webhook "x" denied the request`: "nothing is missing",
 	} {
 		got := "nothing is missing"
 		if right, missing := userclient.MissingPermission(fmt.Errorf("create: %w", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(message)))); missing {
-			got = right.String() + "\n" + strings.Join(right.Commands(), "\n")
+			got = right.Missing() + "\n" + strings.Join(right.Commands(), "\n")
 		}
 		if got != want {
 			t.Errorf("%s\n\tgot  %s\n\twant %s", message, got, want)

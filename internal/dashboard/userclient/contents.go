@@ -25,14 +25,14 @@ type KindCount struct {
 	Err error
 }
 
-// MissingPermission returns the permission that is needed to count them; "" if that is not the
+// MissingPermission says which permission is needed to count them; "" if that is not the
 // problem.
 func (t KindCount) MissingPermission() string {
 	missing, is := MissingPermission(t.Err)
 	if !is {
 		return ""
 	}
-	return missing.String()
+	return missing.Missing()
 }
 
 // The timeout and parallelism of counting the contents of a namespace.

@@ -40,20 +40,22 @@ func MissingPermission(err error) (Permission, bool) {
 // Forbidden returns the error of the API server for a request without the permission, for all
 // objects if name is "".
 func (r Permission) Forbidden(name string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: r.Group, Resource: r.Resource}, name, errors.New(r.Missing()))
+}
+
+// Missing says that the permission is missing, in the words of the API server:
+// `User "ann" cannot create resource "guitars" in API group "kool.example.org" in the namespace "shop"`,
+// or "you cannot …" if the user is unknown.
+func (r Permission) Missing() string {
 	where := "at the cluster scope"
 	if r.Namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", r.Namespace)
 	}
-	err := fmt.Errorf("cannot %s resource %q in API group %q %s", r.Verb, r.Resource, r.Group, where)
-	return apierrors.NewForbidden(schema.GroupResource{Group: r.Group, Resource: r.Resource}, name, err)
-}
-
-// String describes the permission: "create guitars.kool.example.org in namespace shop".
-func (r Permission) String() string {
-	if r.Namespace == "" {
-		return r.Verb + " " + r.resource() + " at the cluster scope"
+	who := "you"
+	if r.User != "" {
+		who = fmt.Sprintf("User %q", r.User)
 	}
-	return r.Verb + " " + r.resource() + " in namespace " + r.Namespace
+	return fmt.Sprintf("%s cannot %s resource %q in API group %q %s", who, r.Verb, r.Resource, r.Group, where)
 }
 
 func (r Permission) resource() string {
