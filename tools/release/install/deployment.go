@@ -50,6 +50,7 @@ func container() tree {
 			"run", "--crds=skip", "--leader-elect=true",
 			join{"--log-level=", logLevel}, join{"--log-format=", logFormat},
 			when{namespaces, join{"--namespaces=", namespaces}},
+			when{defaultAccount, join{"--default-service-account=", defaultAccount}},
 			when{certificateSecret, join{"--admission-certificate-secret=", certificateSecret}},
 			when{dashboard, fmt.Sprintf("--dashboard-address=:%d", dashboardPort)},
 			when{dashboardSecret, "--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"},

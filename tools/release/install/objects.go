@@ -33,7 +33,7 @@ type manifest struct {
 
 // manifests lists every object but the CRDs and the namespace.
 func manifests() []manifest {
-	return []manifest{
+	return append([]manifest{
 		{"serviceaccount", nil, serviceAccount()},
 		{"clusterrole", nil, clusterRole(name+"-runtime", nil, runtimeRules())},
 		{"clusterrole-events", nil, clusterRole(name+"-events", tree{aggregateLabel: "true"}, eventRules())},
@@ -55,7 +55,7 @@ func manifests() []manifest {
 		{"networkpolicy", networkPolicy, policy()},
 		{"service-dashboard", dashboard, dashboardService()},
 		{"servicemonitor", serviceMonitor, monitor()},
-	}
+	}, identityPolicies()...)
 }
 
 // object returns an object in the namespace of the installation.

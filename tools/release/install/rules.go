@@ -20,6 +20,8 @@ func runtimeRules() list {
 		unless{namespaces, rule("apps", list{"deployments", "statefulsets"}, list{"get", "list"})},
 		unless{namespaces, rule("", list{"pods"}, list{"list"})},
 		unless{namespaces, rule("coordination.k8s.io", list{"leases"}, list{"get", "list"})},
+		// What the ServiceAccounts of controllers may read.
+		rule("authorization.k8s.io", list{"subjectaccessreviews"}, list{"create"}),
 	}
 }
 

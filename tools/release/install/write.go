@@ -169,6 +169,9 @@ func (w *writer) inline(node any) string {
 			case *value:
 				format += "%v"
 				arguments += " " + part.text()
+			case builtin:
+				format += "%v"
+				arguments += " " + string(part)
 			}
 		}
 		return fmt.Sprintf("{{ printf %q%s | toJson }}", format, arguments)
