@@ -54,5 +54,5 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
 // one.
 func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
-	return m.options.process().Check(ctx, m.client, kind, compiled, types.NamespacedName{})
+	return m.options.process().Check(ctx, m.client, kind, compiled, types.NamespacedName(compiled.Account))
 }

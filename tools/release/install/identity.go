@@ -13,15 +13,15 @@ func identityPolicy(policyName, group string, resources list, account join) tree
 		}}},
 		"matchConditions": list{tree{"name": "spec-changed", "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec"}},
 		"variables": list{
-			tree{"name": "default", "expression": join{"'", defaultAccount, "' != '' ? '", defaultAccount, "' : '", releaseNamespace, "/" + name + "'"}},
+			tree{"name": "defaultAccount", "expression": join{"'", defaultAccount, "' != '' ? '", defaultAccount, "' : '", releaseNamespace, "/" + name + "'"}},
 			tree{"name": "account", "expression": account},
-			tree{"name": "namespace", "expression": "variables.account.contains('/') ? variables.account.split('/')[0] : ''"},
-			tree{"name": "name", "expression": "variables.account.contains('/') ? variables.account.split('/')[1] : variables.account"},
+			tree{"name": "accountNamespace", "expression": "variables.account.contains('/') ? variables.account.split('/')[0] : ''"},
+			tree{"name": "accountName", "expression": "variables.account.contains('/') ? variables.account.split('/')[1] : variables.account"},
 		},
 		"validations": list{tree{
-			"expression": "authorizer.group('').resource('serviceaccounts').namespace(variables.namespace).name(variables.name).check('impersonate').allowed()",
+			"expression": "authorizer.group('').resource('serviceaccounts').namespace(variables.accountNamespace).name(variables.accountName).check('impersonate').allowed()",
 			"messageExpression": "'user ' + request.userInfo.username + ' cannot impersonate the ServiceAccount ' + variables.account + " +
-				"(variables.namespace == '' ? ' in all namespaces' : '') + ', as which this controller acts; see spec.serviceAccountName'",
+				"(variables.accountNamespace == '' ? ' in all namespaces' : '') + ', as which this controller acts; see spec.serviceAccountName'",
 			"reason": "Forbidden",
 		}},
 	})
@@ -42,12 +42,12 @@ func clusterSpec(kind, objectName string, spec tree) tree {
 func identityPolicies() []manifest {
 	const own, other = name + "-identities", name + "-identities-metacontroller"
 	declared := join{"has(object.spec.serviceAccountName) ? (has(object.spec.serviceAccountNamespace) ? object.spec.serviceAccountNamespace + '/' : '') + " +
-		"object.spec.serviceAccountName : variables.default"}
+		"object.spec.serviceAccountName : variables.defaultAccount"}
 	return []manifest{
 		{"identitypolicy", identityPolicyEnabled, identityPolicy(own, "setpoint.dev", list{"*"}, declared)},
 		{"identitypolicy-binding", identityPolicyEnabled, identityPolicyBinding(own)},
 		{"identitypolicy-metacontroller", identityPolicyEnabled,
-			identityPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, join{"variables.default"})},
+			identityPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, join{"variables.defaultAccount"})},
 		{"identitypolicy-metacontroller-binding", identityPolicyEnabled, identityPolicyBinding(other)},
 	}
 }
