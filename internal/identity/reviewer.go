@@ -44,10 +44,23 @@ func NewReviewer(client rest.Interface) *Reviewer {
 // ErrForbidden is wrapped by errors about what a ServiceAccount may not do.
 var ErrForbidden = errors.New("forbidden")
 
-// CheckRead returns an error that wraps ErrForbidden unless a user may read an object: it may list the kind
-// in all namespaces or in that of the object, or get the object. The ServiceAccount of the user has to
-// exist: its role bindings outlive it. The empty user, Setpoint itself, may read what it has read.
+// CheckRead returns an error that wraps ErrForbidden unless a user may read an object: get it, or list the
+// kind in its namespace or in all. The ServiceAccount of the user has to exist: its role bindings outlive it.
+// The empty user, Setpoint itself, may read what it has read.
 func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.Resource, namespace, name string) error {
+	err := r.CheckList(ctx, user, resource, namespace)
+	if !errors.Is(err, ErrForbidden) {
+		return err
+	}
+	get := question{user: user, verb: "get", resource: resource, namespace: namespace, name: name}
+	if allowed, failed := r.decide(ctx, get, r.review); allowed || failed != nil {
+		return failed
+	}
+	return err
+}
+
+// CheckList is CheckRead for all objects of a kind, in a namespace or in all.
+func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.Resource, namespace string) error {
 	if user == "" {
 		return nil
 	}
@@ -55,20 +68,20 @@ func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.R
 		return err
 	}
 	// The widest right first: one decision then serves many namespaces.
-	attempts := []question{{user: user, verb: "list", resource: resource}, {user: user, verb: "get", resource: resource, namespace: namespace, name: name}}
-	if namespace != "" {
-		attempts = append(attempts[:1], question{user: user, verb: "list", resource: resource, namespace: namespace}, attempts[1])
+	list := question{user: user, verb: "list", resource: resource}
+	allowed, err := r.decide(ctx, list, r.review)
+	in := "in all namespaces"
+	switch {
+	case namespace != "" && !allowed && err == nil:
+		list.namespace, in = namespace, "in the namespace "+namespace
+		allowed, err = r.decide(ctx, list, r.review)
+	case !resource.Namespaced:
+		in = "of the cluster"
 	}
-	for _, one := range attempts {
-		if allowed, err := r.decide(ctx, one, r.review); allowed || err != nil {
-			return err
-		}
+	if allowed || err != nil {
+		return err
 	}
-	in := ""
-	if namespace != "" {
-		in = " in the namespace " + namespace
-	}
-	return forbidden("%s %q%s is %w: the ServiceAccount %s may neither list nor get it", resource.Kind, name, in, ErrForbidden, ofUser(user))
+	return forbidden("reading %s %s is %w for the ServiceAccount %s", resource, in, ErrForbidden, ofUser(user))
 }
 
 // forbidden returns an error with the reason of events.

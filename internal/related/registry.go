@@ -135,8 +135,6 @@ type Snapshot struct {
 	// Groups has a group for each kind in the rules, even without objects. Groups and objects are
 	// sorted as in the request. They are shared and read-only.
 	Groups []hook.Group
-	// Resources are the kinds of the Groups.
-	Resources []object.Resource
 	// Digest changes with the content of the groups, but not with resource versions. It is valid in
 	// this process only, and 0 without rules.
 	Digest uint64

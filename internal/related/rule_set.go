@@ -94,7 +94,6 @@ func (a *ruleSet) takeSnapshot() Snapshot {
 		n := countSameKind(rest)
 		objects := objectsOf(rest[:n])
 		a.snapshot.Groups = append(a.snapshot.Groups, groupOf(rest[0].resource, objects))
-		a.snapshot.Resources = append(a.snapshot.Resources, rest[0].resource)
 		maphash.WriteComparable(&digest, rest[0].resource)
 		for _, o := range objects {
 			maphash.WriteComparable(&digest, o.Digest())

@@ -67,9 +67,6 @@ func (r *run) callHook(ctx context.Context) error {
 	if r.Phase == controller.PhaseFinalizing {
 		h = r.program.Finalize
 	}
-	if err := r.checkReads(ctx); err != nil {
-		return err
-	}
 	if err := r.loadRevisions(); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 
 // dryRun takes the steps of a run that write nothing.
 func (r *run) dryRun(ctx context.Context, into *DryRunResult) error {
-	if err := r.checkParentRead(ctx); err != nil {
+	if err := r.checkReads(ctx); err != nil {
 		return err
 	}
 	if err := r.dryRunFinalizer(); err != nil {

@@ -12,28 +12,40 @@ func (r *run) user() string { return r.program.Account.UserFor(r.Stored.Namespac
 // writer writes, and reads from the API server, as the controller's ServiceAccount.
 func (r *run) writer() *apply.Writer { return r.tools.Writer.As(r.user()) }
 
-// checkParentRead returns an error unless the ServiceAccount may read the parent.
-func (r *run) checkParentRead(ctx context.Context) error {
-	return r.tools.Access.CheckRead(ctx, r.user(), r.program.Parent, r.Stored.Namespace(), r.Stored.Name())
+// checkReads returns an error unless the ServiceAccount may read the parent and its children.
+func (r *run) checkReads(ctx context.Context) error {
+	if err := r.tools.Access.CheckRead(ctx, r.user(), r.program.Parent, r.Stored.Namespace(), r.Stored.Name()); err != nil {
+		return err
+	}
+	return r.checkChildReads(ctx)
 }
 
-// checkReads returns an error unless the ServiceAccount may read everything in a request: the caches have
-// what Setpoint itself may read.
-func (r *run) checkReads(ctx context.Context) error {
+// checkChildReads returns an error unless the ServiceAccount may read the kinds of children: the caches have
+// what Setpoint itself may read. It does not depend on the objects that exist, so that others cannot make a
+// run fail by an object of theirs.
+func (r *run) checkChildReads(ctx context.Context) error {
+	for _, rule := range r.program.Children {
+		if err := r.tools.Access.CheckList(ctx, r.user(), rule.Resource, r.Stored.Namespace()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRelatedReads is checkChildReads for the rules of the customize hook.
+func (r *run) checkRelatedReads(ctx context.Context) error {
 	user := r.user()
 	if user == "" {
 		return nil
 	}
-	for i, children := range r.children {
-		for _, child := range children {
-			if err := r.tools.Access.CheckRead(ctx, user, r.program.Children[i].Resource, child.Namespace(), child.Name()); err != nil {
+	for _, read := range r.related.Reads(r.Item.Key) {
+		if read.Names == nil {
+			if err := r.tools.Access.CheckList(ctx, user, read.Resource, read.Namespace); err != nil {
 				return err
 			}
 		}
-	}
-	for i, group := range r.relatedObjects.Groups {
-		for _, o := range group.Objects {
-			if err := r.tools.Access.CheckRead(ctx, user, r.relatedObjects.Resources[i], o.Namespace, o.Name); err != nil {
+		for _, name := range read.Names {
+			if err := r.tools.Access.CheckRead(ctx, user, read.Resource, read.Namespace, name); err != nil {
 				return err
 			}
 		}

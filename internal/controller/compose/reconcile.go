@@ -89,7 +89,7 @@ func (r *run) attempt(ctx context.Context) error {
 
 // reconcileParent does what the phase of the parent requires.
 func (r *run) reconcileParent(ctx context.Context) error {
-	if err := r.checkParentRead(ctx); err != nil {
+	if err := r.checkReads(ctx); err != nil {
 		return err
 	}
 	if r.Phase == controller.PhaseReleasing {

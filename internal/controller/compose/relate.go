@@ -29,6 +29,9 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.checkRelatedReads(ctx); err != nil {
+		return err
+	}
 	if err := r.relatedListed(); err != nil {
 		return err
 	}

@@ -49,9 +49,6 @@ func (r *run) callHandler(ctx context.Context, h *handlerMemory) error {
 
 // callAndWrite makes one call and writes its response.
 func (r *run) callAndWrite(ctx context.Context, c call) error {
-	if err := r.checkReads(ctx); err != nil {
-		return err
-	}
 	o, err := r.makeCall(ctx, c)
 	switch {
 	case ctx.Err() != nil:

@@ -73,9 +73,8 @@ func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
 func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
+	n.Owned = c.program.ownedGroups(c.ownedBy(o))
 	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
-	r.owned = c.ownedBy(o)
-	n.Owned = c.program.ownedGroups(r.owned)
 	var response *hook.HandlerResponse
 	err := r.checkReads(ctx)
 	if err == nil {

@@ -16,21 +16,16 @@ func (c *Controller) writerFor(namespace string) *apply.Writer {
 
 func (r *run) writer() *apply.Writer { return r.writerFor(r.Stored.Namespace()) }
 
-// checkReads returns an error unless the ServiceAccount may read the object and what it owns: the caches
-// have what Setpoint itself may read.
+// checkReads returns an error unless the ServiceAccount may read the object and the kinds that it owns: the
+// caches have what Setpoint itself may read.
 func (r *run) checkReads(ctx context.Context) error {
 	user := r.userFor(r.Stored.Namespace())
-	if user == "" {
-		return nil
-	}
 	if err := r.tools.Access.CheckRead(ctx, user, r.program.Resource, r.Stored.Namespace(), r.Stored.Name()); err != nil {
 		return err
 	}
-	for i, objects := range r.owned {
-		for _, o := range objects {
-			if err := r.tools.Access.CheckRead(ctx, user, r.program.Owns[i], o.Namespace(), o.Name()); err != nil {
-				return err
-			}
+	for _, owned := range r.program.Owns {
+		if err := r.tools.Access.CheckList(ctx, user, owned, r.Stored.Namespace()); err != nil {
+			return err
 		}
 	}
 	return nil
