@@ -126,6 +126,15 @@ type ParentResource struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
+	// namespaces are the namespaces of the parents. The default is all namespaces. Setpoint does nothing with
+	// objects in other namespaces, also if it had before.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Namespaces []string `json:"namespaces,omitempty"`
+
 	// revisionHistory selects the changes of a parent to roll out child by child, to children with a
 	// rolling update method.
 	// +optional

@@ -111,6 +111,16 @@ type DecoratedResource struct {
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 
+	// namespaces are the namespaces of the objects. The default is all namespaces. Setpoint does nothing with
+	// objects in other namespaces, also if it had before. All rules
+	// for a kind have the same namespaces.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Namespaces []string `json:"namespaces,omitempty"`
+
 	// syncOnStatusChange also calls the hook when only the status of an object changed. By default, changes
 	// of the spec, the labels and the annotations, and deletion, call the hook. If one rule for a kind sets
 	// it, it applies to all objects of the kind. (In metacontroller.k8s.io this is ignoreStatusChanges, with

@@ -237,7 +237,7 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		return nil, err
 	}
 	compiled := &Compiled{
-		Programs:      env.perNamespace(programs),
+		Programs:      perNamespace(programs),
 		HookAddresses: d.hooks.all().addresses(),
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),

@@ -197,6 +197,7 @@ func lineOf(text *strings.Builder) func(name string, value any) {
 // describeRest prints what controllers of all kinds have.
 func describeRest(line func(string, any), c *Compiled) {
 	line("hook addresses", c.HookAddresses)
+	line("acts as", c.Account)
 	line("suspended", c.Suspended)
 	for _, note := range c.Notes {
 		line("note", note)

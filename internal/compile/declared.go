@@ -39,6 +39,7 @@ type target struct {
 	resourceRef
 	labels             *metav1.LabelSelector
 	annotations        *api.AnnotationSelector
+	namespaces         []string
 	syncOnStatusChange bool
 }
 

@@ -10,7 +10,7 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
-	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // PerNamespace returns a copy of a program for each of some namespaces, which share its workers.
@@ -28,11 +28,11 @@ func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
 	return all
 }
 
-// perNamespace limits all programs to the namespaces of the environment.
-func (env *Environment) perNamespace(programs []compose.Program) []compose.Program {
+// perNamespace returns programs for the namespaces to which each is limited.
+func perNamespace(programs []compose.Program) []compose.Program {
 	var all []compose.Program
 	for _, p := range programs {
-		all = append(all, PerNamespace(p, env.Namespaces)...)
+		all = append(all, PerNamespace(p, p.Scope.Namespaces)...)
 	}
 	return all
 }
@@ -55,21 +55,19 @@ func OnlyExempt(namespaces, exempt []string) bool {
 	return len(namespaces) > 0 && !slices.ContainsFunc(namespaces, func(one string) bool { return !slices.Contains(exempt, one) })
 }
 
-// limitHandled limits the namespaces in a spec to those of the environment.
-func (env *Environment) limitHandled(field string, p *handle.Program) error {
-	if len(env.Namespaces) == 0 {
-		return nil
+// limit returns the namespaces in a spec that are also those of the environment.
+func (env *Environment) limit(field string, declared []string, of object.Resource) ([]string, error) {
+	switch {
+	case len(declared) > 0 && !of.Namespaced:
+		return nil, invalid("%s: %s are cluster-scoped; leave it out", field, of)
+	case len(declared) == 0:
+		return env.Namespaces, nil
 	}
-	if len(p.Namespaces) == 0 {
-		p.Namespaces = env.Namespaces
-		return nil
-	}
-	some := slices.DeleteFunc(slices.Clone(p.Namespaces), env.excludes)
+	some := slices.DeleteFunc(slices.Clone(declared), env.excludes)
 	if len(some) == 0 {
-		return invalid("%s: Setpoint runs with --namespaces=%s, which has none of them", field, strings.Join(env.Namespaces, ","))
+		return nil, invalid("%s: Setpoint runs with --namespaces=%s, which has none of them", field, strings.Join(env.Namespaces, ","))
 	}
-	p.Namespaces = some
-	return nil
+	return some, nil
 }
 
 // excludes reports whether Setpoint is limited to other namespaces.
@@ -77,19 +75,28 @@ func (env *Environment) excludes(namespace string) bool {
 	return namespace != "" && len(env.Namespaces) > 0 && !slices.Contains(env.Namespaces, namespace)
 }
 
-// excludedNotes names the namespaces in a spec that Setpoint is not limited to.
-func (env *Environment) excludedNotes(spec *api.HandlerControllerSpec) []string {
+// excludedNote says that Setpoint is not limited to a namespace in a spec.
+func (env *Environment) excludedNote(notes []string, field, namespace string) []string {
+	if !env.excludes(namespace) {
+		return notes
+	}
+	return append(notes, fmt.Sprintf("%s: Setpoint runs with --namespaces=%s and does nothing in %s", field, strings.Join(env.Namespaces, ","), namespace))
+}
+
+// excludedNotes is excludedNote for a list.
+func (env *Environment) excludedNotes(field string, namespaces []string) []string {
 	var notes []string
-	add := func(field, namespace string) {
-		if env.excludes(namespace) {
-			notes = append(notes, fmt.Sprintf("%s: Setpoint runs with --namespaces=%s and does nothing in %s", field, strings.Join(env.Namespaces, ","), namespace))
-		}
+	for i, namespace := range namespaces {
+		notes = env.excludedNote(notes, index(field, i), namespace)
 	}
-	for i, namespace := range spec.Resource.Namespaces {
-		add(index("spec.resource.namespaces", i), namespace)
-	}
+	return notes
+}
+
+// handlerNotes names the namespaces in a spec that Setpoint is not limited to.
+func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
+	notes := env.excludedNotes("spec.resource.namespaces", spec.Resource.Namespaces)
 	for i, permission := range spec.Permissions {
-		add(index("spec.permissions", i)+".namespace", permission.Namespace)
+		notes = env.excludedNote(notes, index("spec.permissions", i)+".namespace", permission.Namespace)
 	}
 	return notes
 }

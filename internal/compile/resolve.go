@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
@@ -44,14 +45,22 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 		if err != nil {
 			return nil, err
 		}
+		namespaces, err := env.limit(t.field+".namespaces", t.namespaces, resource)
+		if err != nil {
+			return nil, err
+		}
+		d.notes = append(d.notes, env.excludedNotes(t.field+".namespaces", t.namespaces)...)
 		i := slices.IndexFunc(programs, func(p compose.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
 		if i < 0 {
-			draft.Parent, draft.Scope.Namespaced = resource, resource.Namespaced
+			draft.Parent, draft.Scope.Namespaced, draft.Scope.Namespaces = resource, resource.Namespaced, namespaces
 			i, programs = len(programs), append(programs, draft)
 		}
 		p := &programs[i]
 		if p.Parent != resource {
 			return nil, invalid("%s: %s are listed before as %s; use one version of a kind", t.field, resource, p.Parent)
+		}
+		if !sameNames(p.Scope.Namespaces, namespaces) {
+			return nil, invalid("%s.namespaces: %s are listed before with other namespaces", t.field, resource)
 		}
 		p.Selections = append(p.Selections, selection)
 		p.SyncOnStatusChange = p.SyncOnStatusChange || t.syncOnStatusChange
@@ -63,6 +72,9 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 	}
 	return programs, nil
 }
+
+// sameNames reports whether two sets are equal.
+func sameNames(a, b []string) bool { return sets.New(a...).Equal(sets.New(b...)) }
 
 func selectsAll(s compose.Selection) bool { return s.Labels == nil && s.Annotations == nil }
 

@@ -74,6 +74,7 @@ func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
 			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
 			labels:             r.LabelSelector,
 			annotations:        r.AnnotationSelector,
+			namespaces:         r.Namespaces,
 			syncOnStatusChange: r.SyncOnStatusChange,
 		})
 	}

@@ -65,7 +65,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		HookAddresses: configs.addresses(),
 		Account:       p.Account,
 		Suspended:     spec.Suspend || isPaused(o),
-		Notes:         env.excludedNotes(spec),
+		Notes:         env.handlerNotes(spec),
 		Release:       c.release,
 	}, nil
 }
@@ -78,11 +78,8 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	if err != nil {
 		return err
 	}
-	if len(handled.Namespaces) > 0 && !resource.Namespaced {
-		return invalid("%s.namespaces: %s are cluster-scoped; leave it out", field, resource)
-	}
-	p.Resource, p.Namespaces = resource, handled.Namespaces
-	if err := env.limitHandled(field+".namespaces", p); err != nil {
+	p.Resource = resource
+	if p.Namespaces, err = env.limit(field+".namespaces", handled.Namespaces, resource); err != nil {
 		return err
 	}
 	if p.Labels, err = labelSelectorText(field, handled.LabelSelector); err != nil {

@@ -59,8 +59,8 @@ func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.R
 	return err
 }
 
-// CheckList is CheckRead for all objects of a kind, in a namespace or in all.
-func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.Resource, namespace string) error {
+// CheckList is CheckRead for all objects of a kind, in each of some namespaces, of which "" means all.
+func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.Resource, namespaces ...string) error {
 	if user == "" {
 		return nil
 	}
@@ -68,20 +68,27 @@ func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.R
 		return err
 	}
 	// The widest right first: one decision then serves many namespaces.
-	list := question{user: user, verb: "list", resource: resource}
-	allowed, err := r.decide(ctx, list, r.review)
-	in := "in all namespaces"
-	switch {
-	case namespace != "" && !allowed && err == nil:
-		list.namespace, in = namespace, "in the namespace "+namespace
-		allowed, err = r.decide(ctx, list, r.review)
-	case !resource.Namespaced:
-		in = "of the cluster"
-	}
+	allowed, err := r.decide(ctx, question{user: user, verb: "list", resource: resource}, r.review)
 	if allowed || err != nil {
 		return err
 	}
-	return forbidden("reading %s %s is %w for the ServiceAccount %s", resource, in, ErrForbidden, ofUser(user))
+	for _, namespace := range namespaces {
+		in := "in all namespaces"
+		switch {
+		case !resource.Namespaced:
+			in = "of the cluster"
+		case namespace != "":
+			in = "in the namespace " + namespace
+			allowed, err = r.decide(ctx, question{user: user, verb: "list", resource: resource, namespace: namespace}, r.review)
+		}
+		if err != nil {
+			return err
+		}
+		if !allowed {
+			return forbidden("reading %s %s is %w for the ServiceAccount %s", resource, in, ErrForbidden, ofUser(user))
+		}
+	}
+	return nil
 }
 
 // forbidden returns an error with the reason of events.

@@ -25,7 +25,11 @@ func (r *run) checkReads(ctx context.Context) error {
 // run fail by an object of theirs.
 func (r *run) checkChildReads(ctx context.Context) error {
 	for _, rule := range r.program.Children {
-		if err := r.tools.Access.CheckList(ctx, r.user(), rule.Resource, r.Stored.Namespace()); err != nil {
+		namespaces := []string{r.Stored.Namespace()}
+		if !r.program.Parent.Namespaced {
+			namespaces = r.program.NamespacesOf(rule.Resource)
+		}
+		if err := r.tools.Access.CheckList(ctx, r.user(), rule.Resource, namespaces...); err != nil {
 			return err
 		}
 	}

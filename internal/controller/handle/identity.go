@@ -24,7 +24,11 @@ func (r *run) checkReads(ctx context.Context) error {
 		return err
 	}
 	for _, owned := range r.program.Owns {
-		if err := r.tools.Access.CheckList(ctx, user, owned, r.Stored.Namespace()); err != nil {
+		namespaces := []string{r.Stored.Namespace()}
+		if !r.program.Resource.Namespaced {
+			namespaces = r.program.NamespacesOf(owned)
+		}
+		if err := r.tools.Access.CheckList(ctx, user, owned, namespaces...); err != nil {
 			return err
 		}
 	}
