@@ -18,6 +18,8 @@ type Footprint struct {
 	Finalizes bool
 	// Parents are the resources of the parents.
 	Parents []ResourceName
+	// Namespaces are those of the parents; none mean all.
+	Namespaces []string
 	// Identity is as which ServiceAccount it writes; see Environment.AccountOf.
 	Identity api.Identity
 }
@@ -62,7 +64,10 @@ func (f Footprint) FinalizerRemovals(noted []string, leaving bool) []ResourceNam
 
 // Footprint reads the footprint of an object whose spec may be invalid.
 func (k Kind) Footprint(o *object.Object) Footprint {
-	type resource struct{ APIVersion, Resource string }
+	type resource struct {
+		APIVersion, Resource string
+		Namespaces           []string
+	}
 	var declared struct {
 		Spec struct {
 			api.Identity
@@ -86,6 +91,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	for _, r := range append(spec.Resources, spec.ParentResource, spec.Resource) {
 		if r.Resource != "" {
 			f.Parents = append(f.Parents, ResourceName{r.APIVersion, r.Resource})
+			f.Namespaces = append(f.Namespaces, r.Namespaces...)
 		}
 	}
 	return f

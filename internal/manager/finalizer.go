@@ -41,6 +41,9 @@ type finalizerRemoval struct {
 	*Manager
 	finalizer string
 	account   identity.Account
+	// namespaces are those in the spec. They are used only without a right to all: the spec may have had
+	// others before.
+	namespaces []string
 
 	// dryRun only counts. removed is the number of objects that had the finalizer; deleting,
 	// of those among them that are being deleted.
@@ -103,6 +106,19 @@ func (m *finalizerRemoval) removeFromResource(ctx context.Context, resource obje
 		return err
 	}
 	for _, namespace := range namespaces {
+		err := m.removeIn(ctx, resource, namespace)
+		if apierrors.IsForbidden(err) && namespace == "" && len(m.namespaces) > 0 {
+			err = m.removeInEach(ctx, resource)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *finalizerRemoval) removeInEach(ctx context.Context, resource object.Resource) error {
+	for _, namespace := range m.namespaces {
 		if err := m.removeIn(ctx, resource, namespace); err != nil {
 			return err
 		}

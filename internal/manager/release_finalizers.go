@@ -53,7 +53,7 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 		return nil
 	}
 	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
-	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity)}
+	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity), namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
 		if cs.finalizes(key, resource) {
