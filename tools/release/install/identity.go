@@ -3,7 +3,7 @@ package install
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
 // identityPolicy lets users create a controller, or change its spec, only if they may impersonate the
-// ServiceAccount as which it acts: else whoever may write controllers would have the rights of all of them.
+// ServiceAccount as which it acts: else the author of a controller would have the rights of all of them.
 // A controller without one acts as Setpoint's own.
 func identityPolicy(policyName, group string, resources list, account join) tree {
 	return clusterSpec("ValidatingAdmissionPolicy", policyName, tree{
