@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -83,6 +85,15 @@ func newReviewRow(run model.Run) reviewRow {
 
 // Message returns what the review said.
 func (r reviewRow) Message() string { return r.ReviewMessage() }
+
+// HasPage reports whether the object may have a page. One that was denied may have any name.
+func (r reviewRow) HasPage() bool {
+	name := r.Object.Name
+	return name != "" && len(name) <= maxNameLength && len(content.IsPathSegmentName(name)) == 0
+}
+
+// maxNameLength is the length of the longest name that the API server stores.
+const maxNameLength = 253
 
 // IsBad reports whether the request was not allowed.
 func (r reviewRow) IsBad() bool {

@@ -84,12 +84,12 @@ func reviewRecord(o admission.ReviewRecord) record.Run {
 	}
 	call.Request.Review, call.Response.Review = review, o.Response
 	run.Resource = object.Resource{Group: o.Resource.Group, Version: o.Resource.Version, Plural: o.Resource.Resource, Kind: review.Kind}
-	run.Key = queue.Key{Namespace: review.Namespace, Name: reviewedName(review)}
+	run.Key = queue.Key{Namespace: review.Namespace, Name: truncateName(reviewedName(review))}
 	if o.Resource.GroupResource() == namespaces {
 		run.Key.Namespace = "" // The API server names a Namespace as its own.
 	}
 	run.Resource.Namespaced = run.Key.Namespace != ""
-	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + review.User.Name
+	run.Trigger = strings.ToLower(string(review.Operation)) + " by " + truncateName(review.User.Name)
 	if review.DryRun {
 		run.Trigger += ", as a dry run"
 	}
@@ -112,4 +112,15 @@ func reviewedName(r *hook.ReviewRequest) string {
 		return o.Name()
 	}
 	return ""
+}
+
+// maxName is the longest name that the history keeps. The name of a new object is not valid yet: a
+// user who sends long ones must not displace other reviews.
+const maxName = 253
+
+func truncateName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -49,7 +50,17 @@ func (r *Run) maskReviewTexts(run *record.Run) {
 // secretMasker returns a function that masks the values of a reviewed Secret in a text, as they
 // are stored and as they are used.
 func secretMasker(r *hook.ReviewRequest) func(string) string {
-	var pairs []string
+	replacer := sync.OnceValue(func() *strings.Replacer { return strings.NewReplacer(secretValues(r)...) })
+	return func(text string) string {
+		if text == "" {
+			return "" // Most reviews say nothing.
+		}
+		return replacer().Replace(text)
+	}
+}
+
+// secretValues returns the values of a reviewed Secret, each followed by the mask.
+func secretValues(r *hook.ReviewRequest) (pairs []string) {
 	add := func(value string) {
 		if len(value) >= minSecretValue {
 			pairs = append(pairs, value, mask)
@@ -69,5 +80,5 @@ func secretMasker(r *hook.ReviewRequest) func(string) string {
 			return ""
 		})
 	}
-	return strings.NewReplacer(pairs...).Replace
+	return pairs
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -30,8 +31,10 @@ type Review struct {
 	Reason  string `json:"reason,omitempty"`
 	// Warnings were shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
-	// Fields are the first fields that the webhook changed.
-	Fields []string `json:"fields,omitempty"`
+	// Fields are the first fields that the webhook changed; MoreFields reports that Fields, or
+	// Changes if they are set, are not all.
+	Fields     []string `json:"fields,omitempty"`
+	MoreFields bool     `json:"moreFields,omitempty"`
 	// Groups are those of the user, Requested the fields that an update changes, and
 	// Changes those that the webhook changed; only set in details.
 	Groups    []string `json:"groups,omitempty"`
@@ -39,10 +42,11 @@ type Review struct {
 	Changes   []Change `json:"changes,omitempty"`
 }
 
-// The bounds of what lists show of a review, which stays in the history when requests and
-// responses are dropped.
+// The bounds of what is shown of a review, in details (maxReviewChanges) and in lists. The latter
+// stays in the history when requests and responses are dropped.
 const (
 	maxReviewFields   = 4
+	maxReviewChanges  = 50
 	maxReviewWarnings = 16
 	maxReviewText     = 2000
 )
@@ -55,7 +59,7 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	review := &Review{
 		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
-		DryRun: request.DryRun, User: request.User.Name, Unverified: a.Unverified,
+		DryRun: request.DryRun, User: truncateReview(request.User.Name), Unverified: a.Unverified,
 	}
 	if response != nil {
 		for _, warning := range response.Warnings[:min(len(response.Warnings), maxReviewWarnings)] {
@@ -66,9 +70,10 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 		review.Denied, review.Reason = true, truncateReview(response.Denial.Reason)
 		review.Message = truncateReview(response.Denial.Message)
 	}
-	changes := w.mutations(request, a.Response.ReviewPatch)
-	for i := range min(len(changes), maxReviewFields) {
-		review.Fields = append(review.Fields, changes[i].Path)
+	changes, more := w.mutations(request, a.Response.ReviewPatch)
+	review.MoreFields = more
+	for _, change := range changes[:min(len(changes), maxReviewFields)] {
+		review.Fields = append(review.Fields, truncateReview(change.Path))
 	}
 	if w.whole {
 		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
@@ -95,7 +100,7 @@ func generateName(r *hook.ReviewRequest) (prefix string) {
 	if o, err := object.Parse(r.Object); err == nil && o.Name() == "" {
 		_ = json.Unmarshal(o.Field("metadata", "generateName"), &prefix) // A missing one is "".
 	}
-	return prefix
+	return truncateReview(prefix)
 }
 
 // requestedChanges returns the fields that an update changes.
@@ -112,36 +117,63 @@ func requestedChanges(r *hook.ReviewRequest) []Change {
 	return changes
 }
 
-// mutations returns the fields that the patch of a webhook changes. In lists, only their paths
-// matter.
-func (w *renderer) mutations(r *hook.ReviewRequest, patch json.RawMessage) []Change {
-	var operations []struct {
-		Op, Path, From string
-		Value          json.RawMessage
+// mutations returns the first fields that the patch of a webhook changes, and whether there are
+// more. In lists, only their paths matter.
+func (w *renderer) mutations(r *hook.ReviewRequest, patch json.RawMessage) (changes []Change, more bool) {
+	most := maxReviewFields
+	if w.whole {
+		most = maxReviewChanges
 	}
-	if len(patch) == 0 || json.Unmarshal(patch, &operations) != nil {
-		return nil
-	}
-	var changes []Change
-	for _, o := range operations {
-		if o.Op == "test" {
-			continue
-		}
+	operations, more := patchOperations(patch, most)
+	for i := range operations {
+		o := &operations[i]
 		change := Change{Path: pathOf(o.Path), To: o.Value}
-		if !w.whole {
-			changes = append(changes, change)
-			continue
-		}
-		change.From = valueAt(r.Object, o.Path)
-		if o.From != "" {
-			change.To = valueAt(r.Object, o.From)
-		}
-		if strings.HasSuffix(o.Path, "/-") || o.Op == "add" && inList(o.Path) {
-			change.From = nil // An insertion moves the old value on.
+		if w.whole {
+			change.From, change.To = o.values(r.Object)
 		}
 		changes = append(changes, change)
 	}
-	return plan.MaskSecret(w.resource.GroupKind(), changes)
+	return plan.MaskSecret(w.resource.GroupKind(), changes), more
+}
+
+// patchOperation is an operation of a JSON patch.
+type patchOperation struct {
+	Op, Path, From string
+	Value          json.RawMessage
+}
+
+// patchOperations decodes the first operations that change something, and reports whether there
+// are more. A hook may send very many.
+func patchOperations(patch json.RawMessage, most int) (all []patchOperation, more bool) {
+	reader := json.NewDecoder(bytes.NewReader(patch))
+	if _, err := reader.Token(); err != nil {
+		return nil, false
+	}
+	for reader.More() {
+		var o patchOperation
+		switch err := reader.Decode(&o); {
+		case err != nil:
+			return all, false
+		case o.Op == "test":
+		case len(all) == most:
+			return all, true
+		default:
+			all = append(all, o)
+		}
+	}
+	return all, false
+}
+
+// values returns what an operation replaces in an object, and by what.
+func (o *patchOperation) values(in json.RawMessage) (from, to json.RawMessage) {
+	to = o.Value
+	if o.From != "" {
+		to = valueAt(in, o.From)
+	}
+	if strings.HasSuffix(o.Path, "/-") || o.Op == "add" && inList(o.Path) {
+		return nil, to // An insertion moves the old value on.
+	}
+	return valueAt(in, o.Path), to
 }
 
 // pointer splits a JSON pointer.

@@ -101,23 +101,33 @@ func (r *Run) ReviewMessage() string {
 	case len(review.Warnings) > 0:
 		return "warning: " + strings.Join(review.Warnings, "; ")
 	case len(review.Fields) > 0:
-		return "changed " + strings.Join(review.Fields, ", ")
+		more := ""
+		if review.MoreFields {
+			more = " and more"
+		}
+		return "changed " + strings.Join(review.Fields, ", ") + more
 	}
 	return ""
 }
 
-// LastDenial returns the latest review of a request to change the stored object, if a webhook
-// denied it; nil otherwise. The runs are newest first.
+// LastDenial returns the latest review of a request to change the stored object, if its webhook
+// denied it; nil otherwise. Others may have allowed the same request. The runs are newest first.
 func LastDenial(runs []Run) *Run {
+	allowed := map[string]bool{}
 	for i := range runs {
-		review := runs[i].Review()
-		if review == nil || review.DryRun || review.Operation == "connect" {
+		run, review := &runs[i], runs[i].Review()
+		if review == nil || review.DryRun || review.Operation == "connect" || run.Outcome == ReviewFailed {
 			continue
 		}
-		if review.Denied {
-			return &runs[i]
+		webhook := strings.Join([]string{run.Process, run.Controller, run.Steps[0].Call.Name}, "\t")
+		switch {
+		case !review.Denied:
+			allowed[webhook] = true
+		case allowed[webhook]:
+			return nil
+		default:
+			return run
 		}
-		return nil
 	}
 	return nil
 }
