@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +18,10 @@ import (
 // reconcileFlags are the flags of `setpoint reconcile`.
 type reconcileFlags struct {
 	*getFlags
-	all  bool
-	rate float64
+	all     bool
+	rate    float64
+	wait    bool
+	timeout time.Duration
 }
 
 // defaultRate is the default number of requests per second.
@@ -41,12 +45,13 @@ objects at once.
 Paused objects are skipped. CONTROLLER is a name as for 'setpoint get', OBJECT a name or
 KIND/NAME.
 
-Exit codes: 0 all requested, 1 failure or an object was rejected, 2 wrong usage, 130
-aborted.`,
+Exit codes: 0 all requested (with --wait: and reconciled), 1 failure, or an object was
+rejected or is failing, 2 wrong usage, 130 aborted.`,
 		Example: `  setpoint reconcile teams red blue -n shop       # two objects
   setpoint reconcile teams --all -n shop          # all in a namespace
   setpoint reconcile teams -A --rate 50           # all, 50 per second
-  setpoint reconcile teams -A --state failing     # retry what fails`,
+  setpoint reconcile teams -A --state failing     # retry what fails
+  setpoint reconcile teams red --wait             # and fail if it fails again`,
 		Args:              func(_ *cobra.Command, args []string) error { return f.check(args) },
 		ValidArgsFunction: completeRunning(&f.readFlags, reconcilable()),
 		RunE:              func(c *cobra.Command, args []string) error { return p.reconcile(c.Context(), f, args) },
@@ -55,6 +60,8 @@ aborted.`,
 	c.Flags().BoolVar(&f.all, "all", false, "reconcile all objects in the namespace")
 	f.registerSelection(c)
 	c.Flags().Float64Var(&f.rate, "rate", defaultRate, "most requests per second; 0 is unlimited")
+	c.Flags().BoolVar(&f.wait, "wait", false, "wait until the objects are reconciled, and fail if one is failing then")
+	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait after the last request")
 	return c
 }
 
@@ -78,6 +85,8 @@ func (f *reconcileFlags) check(args []string) error {
 		err = errors.New("objects and flags that select objects exclude each other; use one of both")
 	case f.rate < 0 || math.IsNaN(f.rate) || math.IsInf(f.rate, 0):
 		err = fmt.Errorf("--rate must be a number of requests per second, or 0, not %v", f.rate)
+	case f.timeout <= 0:
+		err = fmt.Errorf("--timeout must be greater than zero, not %s", f.timeout)
 	default:
 		return nil
 	}
@@ -102,15 +111,29 @@ func (p *program) reconcile(ctx context.Context, f *reconcileFlags, args []strin
 	if err := checkReconcilable(&g.selected); err != nil {
 		return err
 	}
-	request := newReconcileRequests(ctx, r, f.rate)
-	if f.rate == 0 && f.everywhere && !f.filters() && g.selected.Declared != nil {
-		return request.controller(ctx, &g.selected)
+	return g.reconcile(ctx, f, args[1:])
+}
+
+// reconcile requests the reconciles, and waits for them if the user wants that.
+func (g *objectGetter) reconcile(ctx context.Context, f *reconcileFlags, names []string) error {
+	requests := newReconcileRequests(ctx, g.session, f.rate)
+	w := &reconcileWait{session: g.session, source: g.source, timeout: f.timeout}
+	if f.wait {
+		if err := w.checkLeader(ctx); err != nil {
+			return err
+		}
+	} else if f.rate == 0 && f.everywhere && !f.filters() && g.selected.Declared != nil {
+		return requests.controller(ctx, &g.selected)
 	}
-	targets, err := g.targets(ctx, args[1:], f.selects())
+	targets, err := g.targets(ctx, names, f.selects())
 	if err != nil || len(targets) == 0 {
 		return err
 	}
-	return request.objects(ctx, targets)
+	err = requests.objects(ctx, targets)
+	if f.wait && ctx.Err() == nil {
+		err = cmp.Or(w.all(ctx, requests.waitFor), err)
+	}
+	return err
 }
 
 // checkReconcilable returns why no object of a controller can be reconciled.

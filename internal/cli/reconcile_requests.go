@@ -37,6 +37,8 @@ type reconcileRequests struct {
 
 	mu                             sync.Mutex
 	total, requested, gone, failed int
+	// waitFor are the requested objects.
+	waitFor []requestedObject
 	// reported is the time of the latest report of progress.
 	reported time.Time
 }
@@ -47,14 +49,14 @@ func newReconcileRequests(ctx context.Context, r *session, rate float64) *reconc
 }
 
 // send requests the reconcile of one object, or of all objects of a controller.
-func (q *reconcileRequests) send(ctx context.Context, ref object.Ref) error {
+func (q *reconcileRequests) send(ctx context.Context, ref object.Ref, at time.Time) error {
 	ref.UID = "" // A recreated object is meant too.
-	return q.permissions.annotate(ctx, ref, setpoint.AnnotationReconcileAt, plan.ReconcileRequest{At: time.Now(), By: q.user}.String())
+	return q.permissions.annotate(ctx, ref, setpoint.AnnotationReconcileAt, plan.ReconcileRequest{At: at, By: q.user}.String())
 }
 
 // controller requests a reconcile of all objects of a controller at once.
 func (q *reconcileRequests) controller(ctx context.Context, c *model.Controller) error {
-	if err := q.send(ctx, *c.Declared); err != nil {
+	if err := q.send(ctx, *c.Declared, time.Now()); err != nil {
 		return err
 	}
 	fmt.Fprintf(q.stdout, "%s: reconcile of all objects requested\n", clean(c.Name))
@@ -75,21 +77,25 @@ func (q *reconcileRequests) objects(ctx context.Context, targets []visibleState)
 			break
 		}
 		// A request that is on its way when the user interrupts is completed.
-		group.Go(func() error { return q.finish(targets[i].Ref, q.send(context.WithoutCancel(ctx), targets[i].Ref)) })
+		group.Go(func() error {
+			request := requestedObject{targets[i], time.Now()}
+			return q.finish(request, q.send(context.WithoutCancel(ctx), targets[i].Ref, request.at))
+		})
 	}
 	err := group.Wait()
 	return q.result(ctx, err)
 }
 
 // finish counts and prints the result of one object. It returns errors that affect all objects.
-func (q *reconcileRequests) finish(ref object.Ref, err error) error {
+func (q *reconcileRequests) finish(of requestedObject, err error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case err == nil:
 		q.requested++
+		q.waitFor = append(q.waitFor, of)
 		if q.total <= fewTargets {
-			fmt.Fprintf(q.stdout, "%s: reconcile requested\n", nameOf(ref))
+			fmt.Fprintf(q.stdout, "%s: reconcile requested\n", nameOf(of.before.Ref))
 		}
 	case apierrors.IsNotFound(err):
 		q.gone++
