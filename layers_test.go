@@ -15,7 +15,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/queue"},
-	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/request"},
+	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller"},
@@ -99,7 +99,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apiextensions-apiserver", []string{"controlplane/...", "tools/..."}},
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
-		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/request", "internal/manager/...",
+		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...",
 		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},

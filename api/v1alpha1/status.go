@@ -48,6 +48,23 @@ type ControllerStatus struct {
 	// lastError is the latest failure, kept after it has been overcome.
 	// +optional
 	LastError *LastError `json:"lastError,omitempty"`
+
+	// managedBy is the Setpoint that runs the controller and writes this status. Others in the cluster do
+	// not run the controller while that one renews its Lease.
+	// +optional
+	ManagedBy *Instance `json:"managedBy,omitempty"`
+}
+
+// Instance is a Setpoint with all of its replicas.
+type Instance struct {
+	// lease is its Lease, as namespace/name.
+	// +required
+	Lease string `json:"lease"`
+
+	// namespaces are those of its flag --namespaces. The default is all namespaces.
+	// +optional
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // LastError is a failure: what, of which object, and when.
@@ -138,6 +155,10 @@ const (
 	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each
 	// other's work.
 	ReasonConflictingMetacontroller = "ConflictingMetacontroller"
+
+	// ReasonConflictingSetpoint: another Setpoint in this cluster manages the controller. The event has this
+	// reason; the status is that of the other one, which status.managedBy names.
+	ReasonConflictingSetpoint = "ConflictingSetpoint"
 )
 
 // Reasons of ConditionConflicting.

@@ -28,7 +28,6 @@ type planFlags struct {
 	callsOnly    bool
 	apply        *flags.Choice
 	fieldManager string
-	namespaces   flags.Namespaces
 	timeout      time.Duration
 	outputFlags
 }
@@ -83,7 +82,6 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.BoolVar(&f.all, "all", false, "plan all objects of the controller in the namespace")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "plan all objects of the controller")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
-	set.Var(&f.namespaces, "namespaces", "comma-separated namespaces of the controllers, as for 'setpoint run'")
 	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, without calling them")
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
 	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
@@ -107,7 +105,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
 	h, err := manager.New(manager.Options{
-		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Namespaces: f.namespaces, Version: readVersion().Version, OwnRights: true,
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
 	})
 	if err != nil {

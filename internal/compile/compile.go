@@ -157,6 +157,10 @@ type Compiled struct {
 	StatusWarning string
 	// Notes are warnings about an accepted spec.
 	Notes []string
+	// Excluded are namespaces in which the programs do not run yet, and Incomplete is why, if a user
+	// has to act.
+	Excluded   []string
+	Incomplete *Refusal
 	// Release closes the connections of the programs.
 	Release func()
 }

@@ -100,3 +100,38 @@ func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
 	}
 	return notes
 }
+
+// namespaces returns the namespaces that the programs are limited to; none mean all.
+func (c *Compiled) namespaces() []string {
+	var all []string
+	for i := range c.Programs {
+		all = append(all, c.Programs[i].Scope.Namespaces...)
+	}
+	for i := range c.Handlers {
+		all = append(all, c.Handlers[i].Namespaces...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Exclude excludes some of the namespaces that the programs are limited to, and returns those that
+// are left. It does nothing and returns none if no program would be left, or if the programs are
+// not limited to the excluded ones: then they do not run without them.
+func (c *Compiled) Exclude(excluded []string) (left []string) {
+	all := c.namespaces()
+	keep := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(one string) bool { return slices.Contains(excluded, one) })
+	}
+	if left = keep(all); len(left)+len(excluded) != len(all) || len(left) == 0 {
+		return nil
+	}
+	c.Programs = slices.DeleteFunc(slices.Clone(c.Programs), func(p compose.Program) bool { return slices.Contains(excluded, p.Namespace) })
+	for i := range c.Programs {
+		c.Programs[i].Scope.Namespaces = keep(c.Programs[i].Scope.Namespaces)
+	}
+	for i := range c.Handlers {
+		c.Handlers[i].Namespaces = keep(c.Handlers[i].Namespaces)
+	}
+	c.Excluded = append(c.Excluded, excluded...)
+	return left
+}

@@ -29,7 +29,11 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object) (*Compil
 	if !known {
 		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
-	compiled, err := kind.Compile(ctx, declared, m.compileEnvironment())
+	env := m.compileEnvironment()
+	if by := storedStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
+		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
+	}
+	compiled, err := kind.Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ type controllerEntry struct {
 	kind string
 	controllerState
 	lastReported reportedStatus
+	// taken is the UID of the object of which this process has stored itself as the owner.
+	taken string
 }
 
 // controllerState is the observed state of a controller.
@@ -66,6 +68,8 @@ type controllerState struct {
 	// refusal is why the controller does not run, unless it is suspended.
 	refusal   error
 	suspended bool
+	// incomplete is why a running controller does not run in some namespaces; nil if it does.
+	incomplete *compile.Refusal
 	// kinds are those of a suspended controller.
 	kinds controllerKinds
 	// releasing is the progress, or the error, of removing finalizers while the object
@@ -92,7 +96,15 @@ func (s controllerState) refused(reason string) bool {
 }
 
 // String identifies states that are logged once each.
-func (s controllerState) String() string { return fmt.Sprint(s.suspended, failure.Text(s.refusal)) }
+func (s controllerState) String() string { return fmt.Sprint(s.suspended, failure.Text(s.problem())) }
+
+// problem returns why the controller does not run, or not in all namespaces.
+func (s *controllerState) problem() error {
+	if s.refusal == nil && s.incomplete != nil {
+		return s.incomplete
+	}
+	return s.refusal
+}
 
 // minRetryDelay is the first delay before a controller is started again.
 const minRetryDelay = 100 * time.Millisecond
@@ -156,6 +168,17 @@ func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 	for key, entry := range cs.entries {
 		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
 			cs.queue.Add(key, queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
+		}
+	}
+}
+
+// enqueueUsersOf enqueues the running controllers of objects that use a resource.
+func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for key, entry := range cs.entries {
+		if entry.object != nil && entry.running != nil && slices.Contains(allKinds(entry.running.Compiled), resource) {
+			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: resource.Kind})
 		}
 	}
 }

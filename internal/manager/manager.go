@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -30,6 +32,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/lease"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -45,6 +48,7 @@ type Manager struct {
 	crds            *crds.Installer
 	store           *cache.Cache
 	access          *identity.Reviewer
+	leases          *lease.Observer
 	metrics         *serving.Metrics
 	events          *eventWriter
 	controllers     *controllerSet
@@ -84,7 +88,7 @@ func New(o Options) (*Manager, error) {
 		}
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
-	m.access = identity.NewReviewer(client)
+	m.access, m.leases = identity.NewReviewer(client), lease.NewObserver(client, clock.RealClock{})
 	m.metrics = serving.NewMetrics()
 	m.events = newEventWriter(client, o)
 	if m.crds, err = newInstaller(m); err != nil {
@@ -101,8 +105,12 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// onWatchHealth retries failed writes when a watch works again: the API server is back.
-func (m *Manager) onWatchHealth(_ cache.Selection, err error) {
+// onWatchHealth retries failed writes when a watch works again: the API server is back. Where a
+// watch of one namespace is forbidden, it checks whether its controllers can go on in others.
+func (m *Manager) onWatchHealth(selection cache.Selection, err error) {
+	if apierrors.IsForbidden(err) && selection.Namespace != "" {
+		m.controllers.enqueueUsersOf(selection.Resource)
+	}
 	if err != nil {
 		return
 	}

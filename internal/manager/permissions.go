@@ -2,11 +2,16 @@ package manager
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
@@ -49,6 +54,41 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 		secrets = append(secrets, certs.NewSecret(reach.CertificateSecret()))
 	}
 	return secrets
+}
+
+// checkNamespaces is checkAccess for a controller object. Where the controller is limited to
+// namespaces, it excludes those that do not exist or in which permissions are missing, and goes on
+// in the others.
+func (m *Manager) checkNamespaces(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
+	err := m.checkAccess(ctx, kind, compiled)
+	if absent := m.absentNamespaces(ctx, missingIn(err)); len(absent) > 0 && compiled.Exclude(absent) != nil {
+		compiled.Notes = append(compiled.Notes, strings.Join(absent, ", ")+": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
+		err = m.checkAccess(ctx, kind, compiled)
+	}
+	forbidden := missingIn(err)
+	left := compiled.Exclude(forbidden)
+	if len(forbidden) == 0 || left == nil {
+		return err
+	}
+	compiled.Incomplete = &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf(
+		"the controller works in %s, but not in %s: %w", strings.Join(left, ", "), strings.Join(forbidden, ", "), err)}
+	return nil
+}
+
+// missingIn returns the namespaces in which permissions are missing.
+func missingIn(err error) []string {
+	if missing, is := errors.AsType[*rbac.MissingError](err); is {
+		return missing.Namespaces
+	}
+	return nil
+}
+
+// absentNamespaces returns the namespaces that do not exist, as far as Setpoint may know.
+func (m *Manager) absentNamespaces(ctx context.Context, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		err := m.client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", metadataOnly).Do(ctx).Error()
+		return !apierrors.IsNotFound(err)
+	})
 }
 
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -35,15 +39,20 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 		cs.manager.webhooks.Reject(key)
 		return queue.Retry()
 	}
+	waits := compiled != nil && len(compiled.Excluded) > 0
 	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
 	cs.enqueueRelease(key, declared)
+	if waits {
+		return queue.Retry()
+	}
 	return outcomeOf(refusal)
 }
 
-// outcomeOf retries refusals that may end without an event.
+// outcomeOf retries refusals that may end without an event: access, aggregated APIs and the Leases of
+// others change without one.
 func outcomeOf(refusal *compile.Refusal) queue.Outcome {
-	if refusal != nil && (refusal.Reason == setpoint.ReasonForbidden || refusal.Reason == setpoint.ReasonResourceNotFound) {
-		// Access and aggregated APIs change without an event.
+	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint}
+	if refusal != nil && slices.Contains(retried, refusal.Reason) {
 		return queue.Retry()
 	}
 	return queue.NoRequeue()
@@ -66,6 +75,9 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
 func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, declared *object.Object, compiled *compile.Compiled) error {
 	kind := cs.kinds[key.Namespace]
+	if err := cs.manager.checkOwner(ctx, declared); err != nil {
+		return err
+	}
 	if kind.Metacontroller() {
 		note, err := cs.manager.metacontrollers.Check(ctx, declared)
 		if err != nil {
@@ -78,7 +90,7 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
-	return cs.manager.checkAccess(ctx, kind.Resource, compiled)
+	return cs.manager.checkNamespaces(ctx, kind.Resource, compiled)
 }
 
 // replace replaces the running controller of a key.
@@ -86,11 +98,12 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
 		compiled.Release()
+		cs.updateExcluded(key, e, compiled)
 		return
 	}
 	previous, before := e.running, e.String()
 	if refusal == nil {
-		now.notes, now.unstored, now.suspended = compiled.Notes, compiled.StatusWarning, compiled.Suspended
+		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended, compiled.Incomplete
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
 		}
@@ -107,6 +120,9 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	if next := now.running; next != nil {
 		cs.stopYounger(key, now.rank, next)
 		next.launch(ctx, cs.manager.leader, func(ctx context.Context) bool {
+			if !cs.awaitOwnership(ctx, key) {
+				return false
+			}
 			cs.restoreHeldDeletions(key, next)
 			if !cs.setFinalizer(ctx, key, next) {
 				return false
@@ -126,12 +142,27 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 // logAcceptance logs whether a controller is accepted. A refusal is a warning, since a user
 // has to act.
 func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
-	refused, isRefused := errors.AsType[*compile.Refusal](now.refusal)
+	refused, isRefused := errors.AsType[*compile.Refusal](now.problem())
 	if !isRefused {
 		cs.manager.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
 		return
 	}
 	cs.manager.log.Warn("controller not accepted", "controller", key.String(), "reason", refused.Reason, "message", refused.Error())
+	if refused.Reason == setpoint.ReasonConflictingSetpoint && cs.manager.leader.Leads() {
+		// The status is that of the other Setpoint.
+		cs.recordEvent(key, hook.Event{Type: corev1.EventTypeWarning, Reason: refused.Reason, Message: refused.Error()})
+	}
+}
+
+// updateExcluded updates why a controller that keeps running does not run in some namespaces.
+func (cs *controllerSet) updateExcluded(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
+	before := e.String()
+	cs.mu.Lock()
+	e.notes, e.incomplete = compiled.Notes, compiled.Incomplete
+	cs.mu.Unlock()
+	if e.String() != before {
+		cs.logAcceptance(key, e.controllerState)
+	}
 }
 
 // keepRunning reports whether a controller keeps running after a change of its object. It
@@ -189,6 +220,8 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 // updateWebhooks registers the webhooks of a controller, or removes them.
 func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
+	case now.refused(setpoint.ReasonConflictingSetpoint):
+		cs.manager.webhooks.Yield(key)
 	case now.refusal != nil:
 		cs.manager.webhooks.Reject(key)
 	case now.running == nil:

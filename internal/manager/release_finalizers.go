@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 	if o == nil || !hasReleaseFinalizer(o) {
 		return nil
 	}
+	if taken, err := cs.take(ctx, key); err != nil || !taken {
+		return cmp.Or(err, errNotOwner)
+	}
 	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
 	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity), namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
@@ -100,7 +104,7 @@ func (cs *controllerSet) patchReleased(ctx context.Context, key queue.Key, o *ob
 
 // recordReleaseFailure reports why finalizers are not removed.
 func (cs *controllerSet) recordReleaseFailure(key queue.Key, err error) {
-	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errNotOwner) || apierrors.IsConflict(err) {
 		return
 	}
 	cs.manager.log.Warn("finalizers not released; retrying", "controller", key.String(), "error", err.Error())

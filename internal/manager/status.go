@@ -53,7 +53,11 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 	cs.mu.Lock()
 	subject := *e
 	cs.mu.Unlock()
-	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() {
+	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() || subject.refused(setpoint.ReasonConflictingSetpoint) {
+		return
+	}
+	if taken, err := cs.take(ctx, key); err != nil || !taken {
+		cs.recheckOwner(key, &subject, err)
 		return
 	}
 	previous := subject.lastReported.previous(stored)
@@ -103,13 +107,13 @@ func (r *reportedStatus) pruned(o *object.Object) bool {
 	return r.written && equality.Semantic.DeepEqual(r.stored, none) && equality.Semantic.DeepEqual(comparableStatus(o), none)
 }
 
-// comparableStatus returns the stored status without the field that setFinalizer writes.
+// comparableStatus returns the stored status without the fields that setFinalizer and take write.
 func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	if o == nil {
 		return setpoint.ControllerStatus{}
 	}
 	stored := storedStatus(o)
-	stored.Finalizes = nil
+	stored.Finalizes, stored.ManagedBy = nil, nil
 	return stored
 }
 
@@ -147,7 +151,7 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 		return previous
 	}
 	health, _ := e.health()
-	condition := acceptedCondition(e.refusal, e.notes, health)
+	condition := acceptedCondition(e.problem(), e.notes, health)
 	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
 	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)
 	e.setProblemCondition(&status, setpoint.ConditionStatusStored, e.statusStoredCondition())

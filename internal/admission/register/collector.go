@@ -3,13 +3,10 @@ package register
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/lease"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/request"
 )
@@ -42,16 +40,8 @@ type CollectorOptions struct {
 // would deny matching changes until the process starts again, which registers them again.
 type Collector struct {
 	options CollectorOptions
-	// seen are the observed Leases of configurations.
-	seen map[types.NamespacedName]leaseObservation
-}
-
-// leaseObservation is a Lease and when it was first observed in this state, by the local
-// clock: that of its holder may differ.
-type leaseObservation struct {
-	holder     string
-	renewed    time.Time
-	observedAt time.Time
+	// leases are those of configurations.
+	leases *lease.Observer
 }
 
 // collectInterval is how often Leases are read.
@@ -63,7 +53,7 @@ func NewCollector(o CollectorOptions) *Collector {
 		o.Clock = clock.RealClock{}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Collector{options: o, seen: map[types.NamespacedName]leaseObservation{}}
+	return &Collector{options: o, leases: lease.NewObserver(o.Client, o.Clock)}
 }
 
 // Run works until ctx ends. It only watches while no configuration has a Lease.
@@ -96,7 +86,7 @@ func (c *Collector) pass(ctx context.Context, views views) bool {
 			}
 		}
 	}
-	maps.DeleteFunc(c.seen, func(lease types.NamespacedName, _ leaseObservation) bool { return byLease[lease] == nil })
+	c.leases.Forget(func(name types.NamespacedName) bool { return byLease[name] != nil })
 	own := c.options.OwnLease()
 	for lease, configurations := range byLease {
 		if !c.abandoned(ctx, lease, own) {
@@ -117,42 +107,14 @@ func (c *Collector) abandoned(ctx context.Context, lease, own types.NamespacedNa
 	return c.expired(ctx, lease)
 }
 
-// expired reports that a Lease was not renewed for its duration, by the local clock. A
-// Lease that cannot be read or has no duration does not expire.
+// expired reports that a Lease was not renewed for its duration. A Lease that cannot be read does
+// not expire.
 func (c *Collector) expired(ctx context.Context, name types.NamespacedName) bool {
-	lease, err := c.read(ctx, name)
+	observed, err := c.leases.Observe(ctx, name)
 	if err != nil {
-		delete(c.seen, name)
 		c.options.Log.Debug("failed to read the lease of a webhook configuration", "lease", name.String(), "error", failure.OneLine(err))
-		return false
 	}
-	now := leaseObservation{observedAt: c.options.Clock.Now()}
-	if lease.Spec.HolderIdentity != nil {
-		now.holder = *lease.Spec.HolderIdentity
-	}
-	if lease.Spec.RenewTime != nil {
-		now.renewed = lease.Spec.RenewTime.Time
-	}
-	before, known := c.seen[name]
-	if !known || before.holder != now.holder || !before.renewed.Equal(now.renewed) {
-		c.seen[name] = now
-		return false
-	}
-	if lease.Spec.LeaseDurationSeconds == nil {
-		return false
-	}
-	return now.observedAt.Sub(before.observedAt) > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
-}
-
-func (c *Collector) read(ctx context.Context, name types.NamespacedName) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, collectInterval)
-	defer cancel()
-	raw, err := request.Do(ctx, c.options.Client.Get().AbsPath(object.Leases.Path(name.Namespace, name.Name)))
-	if err != nil {
-		return nil, err
-	}
-	lease := &coordinationv1.Lease{}
-	return lease, json.Unmarshal(raw, lease)
+	return observed.Expired
 }
 
 // remove deletes a configuration in its observed version: a process that registers again

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,6 +44,9 @@ type ProcessLease struct {
 
 	observed map[string]observedLease
 	warned   map[string]bool
+
+	// forbidden is set when Setpoint may not use Leases.
+	forbidden atomic.Bool
 
 	mu sync.Mutex
 	// renewed is the time of the last renewal; zero while another process holds the Lease.
@@ -96,6 +100,7 @@ func (p *ProcessLease) Run(ctx context.Context) {
 		p.notifyHeld()
 		if apierrors.IsForbidden(err) {
 			p.log.Debug("other processes of this program cannot be detected", "error", err.Error())
+			p.forbidden.Store(true)
 			return true, nil
 		}
 		return false, nil
@@ -169,6 +174,10 @@ func (p *ProcessLease) Held() types.NamespacedName {
 	}
 	return types.NamespacedName{Namespace: p.namespace, Name: p.name}
 }
+
+// Usable reports whether other processes can see by the Lease that this one is alive. It is false
+// for nil, and once the API server has forbidden it.
+func (p *ProcessLease) Usable() bool { return p != nil && !p.forbidden.Load() }
 
 // notifyHeld calls OnHeld if Held has changed.
 func (p *ProcessLease) notifyHeld() {

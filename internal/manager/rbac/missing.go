@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,29 @@ import (
 
 // maxManifest limits the roles in a message: a user has to read it, and a condition has 32 KiB.
 const maxManifest = 8 << 10
+
+// MissingError says which permissions are missing.
+type MissingError struct {
+	message string
+	// Namespaces are those in which they are missing; none if one is missing in all namespaces or
+	// for a cluster-scoped kind.
+	Namespaces []string
+}
+
+func (e *MissingError) Error() string { return e.message }
+
+// namespaces returns the namespaces of permissions; none if one has no namespace.
+func (p Permissions) namespaces() []string {
+	var all []string
+	for _, n := range p {
+		if n.namespace == "" {
+			return nil
+		}
+		all = append(all, n.namespace)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // refused is a controller without some of its permissions.
 type refused struct {
@@ -47,7 +69,7 @@ func (l *refused) err(missing Permissions) error {
 		command, text = l.command+" | kubectl apply -f -", nil
 	}
 	message := fmt.Sprintf("%s; the controller starts when this is granted\n# To grant it: %s\n%s", strings.Join(who, "; "), command, text)
-	return errors.New(strings.TrimSpace(message))
+	return &MissingError{strings.TrimSpace(message), missing.namespaces()}
 }
 
 // roles returns the roles that grant what is missing.

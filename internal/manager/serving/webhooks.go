@@ -126,6 +126,19 @@ func (w *Webhooks) Reject(key queue.Key) {
 	}
 }
 
+// Yield stops registering the webhooks of a controller that another Setpoint runs now. It takes
+// over the webhook configurations; until it has, this one reviews what still arrives.
+func (w *Webhooks) Yield(key queue.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if previous := w.programs[key]; previous != nil {
+		w.withdrawn[key] = previous
+		delete(w.programs, key)
+	}
+	w.rejected[key] = true
+	w.publish()
+}
+
 // Publish registers the webhooks again: it is known now which configurations to remove, or
 // Lease returns another Lease.
 func (w *Webhooks) Publish() {

@@ -1,0 +1,53 @@
+package compile
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/related"
+)
+
+func TestExclude(t *testing.T) {
+	spaced, cluster := object.Resource{Kind: "Shop", Namespaced: true}, object.Resource{Kind: "Town"}
+	limited := func(names ...string) *Compiled {
+		programs := PerNamespace(compose.Program{Parent: spaced}, names)
+		return &Compiled{
+			Programs: append(programs, compose.Program{Parent: cluster, Scope: related.Scope{Namespaces: names}}),
+			Handlers: []handle.Program{{Namespaces: names}},
+		}
+	}
+	for name, c := range map[string]struct {
+		of             *Compiled
+		excluded, left []string
+	}{
+		"one of three":    {limited("a", "b", "c"), []string{"b"}, []string{"a", "c"}},
+		"all":             {limited("a", "b"), []string{"a", "b"}, nil},
+		"another":         {limited("a", "b"), []string{"home"}, nil},
+		"one and another": {limited("a", "b"), []string{"a", "home"}, nil},
+		"of no limit":     {limited(), []string{"a"}, nil},
+	} {
+		before := len(c.of.Programs)
+		if left := c.of.Exclude(c.excluded); !slices.Equal(left, c.left) {
+			t.Errorf("%s: left %v", name, left)
+		}
+		if c.left == nil {
+			if len(c.of.Programs) != before || c.of.Excluded != nil {
+				t.Errorf("%s: changed to %+v", name, c.of)
+			}
+			continue
+		}
+		var in []string
+		for _, p := range c.of.Programs {
+			in = append(in, p.Namespace)
+			if !slices.Equal(p.Scope.Namespaces, c.left) {
+				t.Errorf("%s: program %q limited to %v", name, p.Namespace, p.Scope.Namespaces)
+			}
+		}
+		if !slices.Equal(in, append(c.left, "")) || !slices.Equal(c.of.Handlers[0].Namespaces, c.left) || !slices.Equal(c.of.Excluded, c.excluded) {
+			t.Errorf("%s: programs in %v, handlers in %v, excluded %v", name, in, c.of.Handlers[0].Namespaces, c.of.Excluded)
+		}
+	}
+}
