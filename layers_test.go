@@ -89,6 +89,7 @@ var thirdPartyLibraries = []struct {
 	{"go.opentelemetry.io", []string{"internal/manager"}},
 	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac"}},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
+	{"golang.org/x/mod", nil},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/dev/...", "internal/cli", "controlplane/..."}},
 	{"golang.org/x/term", []string{"internal/cli", "internal/dev/..."}},

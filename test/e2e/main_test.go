@@ -53,14 +53,20 @@ func runInside(m *testing.M) int {
 	return m.Run()
 }
 
-// putOnPath makes setpoint, kubectl and operator commands of these names, for
+// putOnPath makes setpoint, kubectl with the plugin, and operator commands of these names, for
 // scripts and for whatever they run.
 func putOnPath(folder, binary string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	for name, program := range map[string]string{"setpoint": binary, operatorName: self} {
+	completion, err := filepath.Abs("../../tools/release/kubectl_complete-setpoint")
+	if err != nil {
+		return err
+	}
+	for name, program := range map[string]string{
+		"setpoint": binary, "kubectl-setpoint": binary, "kubectl_complete-setpoint": completion, operatorName: self,
+	} {
 		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
+	_ "embed"
 	"fmt"
 	"io/fs"
 	"os"
@@ -71,6 +72,11 @@ func (r *release) writeArchive(name string, entries []entry) error {
 	return os.WriteFile(filepath.Join(r.dir, name), buffer.Bytes(), 0o644)
 }
 
+// kubectlComplete is the program by which kubectl completes the plugin.
+//
+//go:embed kubectl_complete-setpoint
+var kubectlComplete []byte
+
 // archive packs each binary with the license, and once more as the kubectl plugin.
 func (r *release) archive(binaries []binary) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
@@ -82,22 +88,29 @@ func (r *release) archive(binaries []binary) error {
 		if err != nil {
 			return err
 		}
-		for archive, command := range map[string]string{b.name: "setpoint", "kubectl-" + b.name: "kubectl-setpoint"} {
-			if archive == "kubectl-setpoint-full" {
-				continue
-			}
-			name := fmt.Sprintf("%s-%s-%s.tar.gz", archive, r.version, b.platform)
-			if err := r.writeArchive(name, []entry{{command, program, 0o755}, {"LICENSE", license, 0o644}}); err != nil {
-				return err
-			}
+		name := fmt.Sprintf("%s-%s-%s.tar.gz", b.name, r.version, b.platform)
+		if err := r.writeArchive(name, []entry{{"setpoint", program, 0o755}, {"LICENSE", license, 0o644}}); err != nil {
+			return err
+		}
+		if b.name != "setpoint" {
+			continue
+		}
+		err = r.writeArchive("kubectl-"+name, []entry{
+			{"kubectl-setpoint", program, 0o755}, {"kubectl_complete-setpoint", kubectlComplete, 0o755}, {"LICENSE", license, 0o644},
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return r.writeKrew()
 }
 
-// writeChecksums writes the SHA-256 of all artifacts, as sha256sum does.
-func (r *release) writeChecksums() error {
-	var lines []string
+// checksum is the SHA-256 of a file.
+type checksum struct{ name, digest string }
+
+// checksums returns those of all artifacts, by name.
+func (r *release) checksums() ([]checksum, error) {
+	var all []checksum
 	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -107,12 +120,25 @@ func (r *release) writeChecksums() error {
 			return err
 		}
 		name, err := filepath.Rel(r.dir, path)
-		lines = append(lines, fmt.Sprintf("%x  %s\n", sha256.Sum256(data), filepath.ToSlash(name)))
+		all = append(all, checksum{filepath.ToSlash(name), fmt.Sprintf("%x", sha256.Sum256(data))})
 		return err
 	})
+	slices.SortFunc(all, func(a, b checksum) int { return cmp.Compare(a.name, b.name) })
+	return all, err
+}
+
+// writeChecksums writes the checksums, as sha256sum does, and the provenance of the files.
+func (r *release) writeChecksums() error {
+	all, err := r.checksums()
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a[66:], b[66:]) })
-	return os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+	var lines strings.Builder
+	for _, sum := range all {
+		fmt.Fprintf(&lines, "%s  %s\n", sum.digest, sum.name)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), []byte(lines.String()), 0o644); err != nil {
+		return err
+	}
+	return r.writeProvenance(all)
 }

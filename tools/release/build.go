@@ -44,39 +44,45 @@ type binary struct {
 	platform
 	// name is that of its archive, without version and platform.
 	name, path string
+	// module is the folder of its module, and source its package.
+	module, source string
+	// flags are further flags of `go build`.
+	flags []string
 }
 
 // build builds the binaries below the folder of the artifacts.
 func (r *release) build(ctx context.Context) ([]binary, error) {
 	var all []binary
+	// The version is that of the release, also if the commit has another tag or none.
+	flags := []string{"-buildvcs=false", "-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli.version=v" + r.version}
 	for _, p := range r.platforms {
-		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint")})
+		all = append(all, binary{p, "setpoint", filepath.Join(r.dir, "bin", p.String(), "setpoint"), r.root, "./cmd/setpoint", flags})
 	}
 	if r.full {
 		p := platform{"linux", "amd64"}
-		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint")})
+		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint"), filepath.Join(r.root, "controlplane"), "./cmd/setpoint", flags})
 	}
+	return all, compileAll(ctx, all)
+}
+
+func compileAll(ctx context.Context, all []binary) error {
 	for _, b := range all {
 		fmt.Fprintln(os.Stderr, "release: build", b.name, b.platform)
-		if err := r.compile(ctx, b); err != nil {
-			return nil, fmt.Errorf("build %s for %s: %w", b.name, b.platform, err)
+		if err := b.compile(ctx); err != nil {
+			return fmt.Errorf("build %s for %s: %w", b.name, b.platform, err)
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // compile builds a binary whose bytes depend on sources, version and toolchain only.
-func (r *release) compile(ctx context.Context, b binary) error {
+func (b binary) compile(ctx context.Context) error {
 	output, err := filepath.Abs(b.path)
 	if err != nil {
 		return err
 	}
-	folder := r.root
-	if b.name == "setpoint-full" {
-		folder = filepath.Join(r.root, "controlplane")
-	}
-	cmd := exec.CommandContext(ctx, "go", "-C", folder, "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -X github.com/setpoint-dev/setpoint/internal/cli.version=v"+r.version, "-o", output, "./cmd/setpoint")
+	args := slices.Concat([]string{"-C", b.module, "build", "-trimpath"}, b.flags, []string{"-o", output, b.source})
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS="+b.os, "GOARCH="+b.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()

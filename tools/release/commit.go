@@ -12,8 +12,10 @@ import (
 
 // commit is what git says of the sources.
 type commit struct {
-	version string
-	time    time.Time
+	version, digest string
+	time            time.Time
+	// changed means that the sources have changes that are not committed.
+	changed bool
 }
 
 // readCommit returns the time of the commit and a version from its tag, or from its date and digest.
@@ -27,13 +29,20 @@ func readCommit(ctx context.Context, root string) (commit, error) {
 		return commit{}, fmt.Errorf("time of the commit: %w", err)
 	}
 	c := commit{time: time.Unix(unix, 0).UTC()}
+	if c.digest, err = git(ctx, root, "rev-parse", "HEAD"); err != nil {
+		return commit{}, err
+	}
+	changes, err := git(ctx, root, "status", "--porcelain")
+	if err != nil {
+		return commit{}, err
+	}
+	c.changed = changes != ""
 	if tag, err := git(ctx, root, "describe", "--tags", "--exact-match", "--match", "v*"); err == nil {
 		c.version = strings.TrimPrefix(tag, "v")
 		return c, nil
 	}
-	digest, err := git(ctx, root, "rev-parse", "--short=12", "HEAD")
-	c.version = "0.0.0-" + c.time.Format("20060102150405") + "-" + digest
-	return c, err
+	c.version = "0.0.0-" + c.time.Format("20060102150405") + "-" + c.digest[:12]
+	return c, nil
 }
 
 func git(ctx context.Context, root string, args ...string) (string, error) {
@@ -48,7 +57,7 @@ var semanticVersion = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\
 
 func checkVersion(version string) error {
 	if !semanticVersion.MatchString(version) {
-		return fmt.Errorf("--version: %q is not a semantic version such as 1.2.3 or 1.2.3-rc.1", version)
+		return fmt.Errorf("-version: %q is not a semantic version such as 1.2.3 or 1.2.3-rc.1", version)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
+	golang.org/x/mod v0.42.0
 	helm.sh/helm/v4 v4.2.4
 	k8s.io/client-go v0.36.3
 	sigs.k8s.io/yaml v1.6.0

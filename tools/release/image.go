@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,19 +21,24 @@ import (
 	"github.com/setpoint-dev/setpoint/tools/release/install"
 )
 
-// writeImage writes the image of the light binary for all Linux platforms as an OCI layout: a
-// folder that `crane push`, `skopeo copy oci:` or `ctr image import` read.
-func (r *release) writeImage(binaries []binary) error {
+// writeSetpointImage writes the image of the light binary.
+func (r *release) writeSetpointImage(binaries []binary) error {
+	return r.writeImage(slices.DeleteFunc(slices.Clone(binaries), func(b binary) bool { return b.name != "setpoint" }), "run")
+}
+
+// writeImage writes the image of a program for all Linux platforms as an OCI layout: a folder that
+// `crane push`, `skopeo copy oci:` or `ctr image import` read. The arguments are its default ones.
+func (r *release) writeImage(binaries []binary, args ...string) error {
 	system, err := r.systemLayer()
 	if err != nil {
 		return err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
-		if b.os != "linux" || b.name != "setpoint" {
+		if b.os != "linux" {
 			continue
 		}
-		image, err := r.image(system, b)
+		image, err := r.image(system, b, args)
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", b.platform, err)
 		}
@@ -48,18 +54,18 @@ func (r *release) writeImage(binaries []binary) error {
 	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version}))
 }
 
-// image returns the image of a binary.
-func (r *release) image(system registry.Layer, b binary) (registry.Image, error) {
+// image returns the image of a binary with default arguments.
+func (r *release) image(system registry.Layer, b binary, args []string) (registry.Image, error) {
 	program, err := os.ReadFile(b.path)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := r.layer([]entry{{"setpoint", program, 0o755}})
+	layer, err := r.layer([]entry{{b.name, program, 0o755}})
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	history := registry.History{Created: registry.Time{Time: r.time}, CreatedBy: "make release"}
+	history := registry.History{Created: registry.Time{Time: r.time}, CreatedBy: "github.com/setpoint-dev/setpoint/tools/release"}
 	image, err = mutate.Append(image, mutate.Addendum{Layer: system, History: history}, mutate.Addendum{Layer: layer, History: history})
 	if err != nil {
 		return nil, err
@@ -70,11 +76,11 @@ func (r *release) image(system registry.Layer, b binary) (registry.Image, error)
 	}
 	file.OS, file.Architecture, file.Created = b.os, b.arch, registry.Time{Time: r.time}
 	file.Config = registry.Config{
-		Entrypoint: []string{"/setpoint"}, Cmd: []string{"run"}, WorkingDir: "/",
+		Entrypoint: []string{"/" + b.name}, Cmd: args, WorkingDir: "/",
 		User: strconv.Itoa(install.UserID) + ":" + strconv.Itoa(install.UserID),
 		Env:  []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": "setpoint", "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.title": b.name, "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.commit.digest,
 		},
 	}
 	return mutate.ConfigFile(image, file)
@@ -94,8 +100,8 @@ func (r *release) systemLayer() (registry.Layer, error) {
 	id := install.UserID
 	return r.layer(append(zones,
 		entry{"etc/ssl/certs/ca-certificates.crt", caCertificates(), 0o644},
-		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\nsetpoint:x:%d:%d:setpoint:/:/sbin/nologin\n", id, id), 0o644},
-		entry{"etc/group", fmt.Appendf(nil, "root:x:0:\nsetpoint:x:%d:\n", id), 0o644},
+		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", id, id), 0o644},
+		entry{"etc/group", fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", id), 0o644},
 		entry{"tmp/", nil, 0o1777},
 	))
 }

@@ -9,11 +9,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/tools/release/install"
@@ -26,7 +29,10 @@ type release struct {
 	// version is a semantic version without v.
 	version string
 	// time is the time of all files: that of the commit.
-	time time.Time
+	time   time.Time
+	commit commit
+	// builder is the URI of the service that builds; "" for none.
+	builder string
 	// url is where the archives will be downloaded from.
 	url       string
 	platforms []platform
@@ -34,6 +40,8 @@ type release struct {
 	installOnly bool
 	// full includes the binary with a control plane.
 	full bool
+	// program is a Go package whose image is made instead of a release; "" for none.
+	program string
 }
 
 func main() {
@@ -53,22 +61,30 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
 	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: the releases of the repository")
 	set.Func("platforms", "comma-separated `platforms` of the light binary; default: "+names(platforms), r.setPlatforms)
+	set.StringVar(&r.builder, "builder", "", "`URI` of the build service, for the provenance; default: "+localBuilder)
+	set.StringVar(&r.program, "image", "", "Go `package` of an operator: make only its image, for the Linux platforms")
 	set.BoolVar(&r.installOnly, "install-only", false, "write the chart and the manifests only")
 	set.BoolVar(&r.full, "full", false, "build the binary with a control plane, too")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", set.Arg(0))
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	if r.installOnly {
+	switch {
+	case r.installOnly:
 		return r.writeInstall(nil)
+	case r.program != "":
+		return r.makeProgramImage(ctx)
 	}
 	binaries, err := r.build(ctx)
 	if err != nil {
 		return err
 	}
-	for _, step := range []func([]binary) error{r.archive, r.writeImage, r.writeInstall, r.writeSBOMs} {
+	for _, step := range []func([]binary) error{r.archive, r.writeSetpointImage, r.writeInstall, r.writeSBOMs} {
 		if err := step(binaries); err != nil {
 			return err
 		}
@@ -82,7 +98,7 @@ func (r *release) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.time = commit.time
+	r.commit, r.time = commit, commit.time
 	if r.version == "" {
 		r.version = commit.version
 	}
@@ -90,10 +106,34 @@ func (r *release) prepare(ctx context.Context) error {
 		return err
 	}
 	r.url = cmp.Or(r.url, "https://github.com/setpoint-dev/setpoint/releases/download/v"+r.version)
+	return r.emptyDir()
+}
+
+// emptyDir empties the folder of the artifacts. A folder with other files is refused: it may be the
+// one of the sources.
+func (r *release) emptyDir() error {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("-o: %w", err)
+	}
+	for _, e := range entries {
+		if !isArtifact(e.Name()) {
+			return fmt.Errorf("-o: %s is not part of a release, and the folder would be emptied: name another folder", filepath.Join(r.dir, e.Name()))
+		}
+	}
 	if err := os.RemoveAll(r.dir); err != nil {
 		return err
 	}
 	return os.MkdirAll(r.dir, 0o755)
+}
+
+// isArtifact reports whether a release has a file or folder of this name at its top.
+func isArtifact(name string) bool {
+	known := []string{"bin", "image", "install", "SHA256SUMS", "setpoint-*", "kubectl-setpoint-*", "provenance.*", "*.sigstore.json"}
+	return slices.ContainsFunc(known, func(pattern string) bool {
+		matched, _ := filepath.Match(pattern, name)
+		return matched
+	})
 }
 
 // writeInstall writes the chart and the manifests.

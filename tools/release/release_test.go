@@ -32,8 +32,10 @@ func TestRelease(t *testing.T) {
 		// Changes that are not committed yet are part of both.
 		runCommand(t, "sh", "-c", "cd ../.. && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "+clone)
 		second := makeRelease(t, clone)
-		if diff := cmp.Diff(readFile(t, first, "SHA256SUMS"), readFile(t, second, "SHA256SUMS")); diff != "" {
-			t.Errorf("-first +second:\n%s", diff)
+		for _, name := range []string{"SHA256SUMS", "provenance.intoto.json"} {
+			if diff := cmp.Diff(readFile(t, first, name), readFile(t, second, name)); diff != "" {
+				t.Errorf("%s: -first +second:\n%s", name, diff)
+			}
 		}
 	})
 	t.Run("the checksums are those of sha256sum", func(t *testing.T) {
@@ -43,6 +45,8 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+	t.Run("the provenance is that of the files", func(t *testing.T) { testProvenance(t, first) })
+	t.Run("it can be signed", func(t *testing.T) { testSigning(t, first) })
 	t.Run("the image runs without rights", func(t *testing.T) { testImage(t, filepath.Join(first, "image")) })
 	t.Run("the SBOM names all modules", func(t *testing.T) {
 		sbom := readFile(t, first, "setpoint-1.2.3-linux-"+runtime.GOARCH+".spdx.json")
@@ -64,9 +68,17 @@ func makeRelease(t *testing.T, root string) string {
 	return dir
 }
 
-// testImage checks the image, unpacks it and runs its program by chroot, as its user, who can
-// write nowhere but in /tmp.
+// testImage runs the program of the image of Setpoint.
 func testImage(t *testing.T, folder string) {
+	root, config := unpackImage(t, folder)
+	if out := runInside(t, root, config, "version"); !strings.Contains(out, "v1.2.3") {
+		t.Errorf("setpoint version prints %s", out)
+	}
+}
+
+// unpackImage checks an image and unpacks it below a folder.
+func unpackImage(t *testing.T, folder string) (root string, config registry.Config) {
+	t.Helper()
 	path, err := layout.FromPath(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -79,25 +91,22 @@ func testImage(t *testing.T, folder string) {
 		t.Error(err)
 	}
 	image := imageFor(t, outer, runtime.GOARCH)
-	config, err := image.ConfigFile()
+	file, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "65532:65532"; config.Config.User != want {
-		t.Errorf("user %s, want %s", config.Config.User, want)
+	if want := "65532:65532"; file.Config.User != want {
+		t.Errorf("user %s, want %s", file.Config.User, want)
 	}
-	root := filepath.Join(t.TempDir(), "root")
+	root = filepath.Join(t.TempDir(), "root")
 	unpack(t, image, root)
-	out := runInside(t, root, config.Config, "version")
-	if !strings.Contains(out, "v1.2.3") {
-		t.Errorf("setpoint version prints %s", out)
-	}
 	// The program finds CA certificates and time zones, and writes no file.
 	for _, name := range []string{"etc/ssl/certs/ca-certificates.crt", "usr/share/zoneinfo/Europe/Berlin", "etc/passwd"} {
 		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 			t.Error(err)
 		}
 	}
+	return root, file.Config
 }
 
 // imageFor returns the image of a platform.
@@ -166,7 +175,7 @@ func writeEntry(path string, content io.Reader, mode os.FileMode) error {
 	return os.WriteFile(path, data, mode)
 }
 
-// runInside runs the program of an image in its root as its user. Other users than root use a user
+// runInside runs the program of an image by chroot as its user, who can write nowhere but in /tmp. Other users than root use a user
 // namespace for that.
 func runInside(t *testing.T, root string, config registry.Config, args ...string) string {
 	t.Helper()

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// An in-toto statement with SLSA provenance: which files were built, from what, and by which builder. It
+// has no times, so that two builds are equal.
+type (
+	statement struct {
+		Type          string     `json:"_type"`
+		Subject       []subject  `json:"subject"`
+		PredicateType string     `json:"predicateType"`
+		Predicate     provenance `json:"predicate"`
+	}
+	subject struct {
+		Name   string            `json:"name,omitempty"`
+		URI    string            `json:"uri,omitempty"`
+		Digest map[string]string `json:"digest"`
+	}
+	provenance struct {
+		BuildDefinition buildDefinition `json:"buildDefinition"`
+		RunDetails      runDetails      `json:"runDetails"`
+	}
+	buildDefinition struct {
+		BuildType            string         `json:"buildType"`
+		ExternalParameters   map[string]any `json:"externalParameters"`
+		InternalParameters   map[string]any `json:"internalParameters"`
+		ResolvedDependencies []subject      `json:"resolvedDependencies"`
+	}
+	runDetails struct {
+		Builder map[string]string `json:"builder"`
+	}
+)
+
+const (
+	buildType = "https://github.com/setpoint-dev/setpoint/blob/main/docs/release.md"
+	// localBuilder is the builder of a release that no build service vouches for.
+	localBuilder = "urn:setpoint:builder:local"
+)
+
+// writeProvenance writes the statement about all files with a checksum, and its predicate alone,
+// which is what `cosign attest` takes.
+func (r *release) writeProvenance(sums []checksum) error {
+	s := statement{
+		Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1",
+		Predicate: provenance{
+			BuildDefinition: buildDefinition{
+				BuildType:          buildType,
+				ExternalParameters: map[string]any{"version": r.version, "platforms": names(r.platforms), "full": r.full},
+				InternalParameters: map[string]any{"go": runtime.Version(), "uncommittedChanges": r.commit.changed},
+				ResolvedDependencies: []subject{{
+					URI:    "git+https://github.com/setpoint-dev/setpoint",
+					Digest: map[string]string{"gitCommit": r.commit.digest},
+				}},
+			},
+			RunDetails: runDetails{Builder: map[string]string{"id": cmp.Or(r.builder, localBuilder)}},
+		},
+	}
+	for _, sum := range sums {
+		s.Subject = append(s.Subject, subject{Name: sum.name, Digest: map[string]string{"sha256": sum.digest}})
+	}
+	for name, content := range map[string]any{"provenance.intoto.json": s, "provenance.predicate.json": s.Predicate} {
+		data, err := json.MarshalIndent(content, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, name), append(data, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
