@@ -123,7 +123,7 @@ func TestReviewsRequirePermission(t *testing.T) {
 			}
 		}
 	}
-	wantTexts(t, load(at).Body.String(), "/reviews/7", "All <b>1</b>", "Reviews of objects that you may not read are not shown.")
+	wantTexts(t, load(at).Body.String(), "/reviews/7", "All <b>1</b>", "Reviews of objects that you cannot get are not shown.")
 	if w := load(at + "/reviews/8"); w.Code != http.StatusNotFound {
 		t.Errorf("the page of a hidden review: %d", w.Code)
 	}
