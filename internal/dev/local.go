@@ -28,13 +28,13 @@ type localProcess struct {
 
 // prepareProcesses creates all processes with their ports before any is started, because
 // the manager may call any of them at any time.
-func (s *session) prepareProcesses(context.Context) error {
+func (s *session) prepareProcesses(ctx context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
 		ports, err := s.findPorts(w)
 		problems = append(problems, err)
 		for _, wanted := range w.Processes {
-			l, err := s.newLocalProcess(w, wanted, ports)
+			l, err := s.newLocalProcess(ctx, w, wanted, ports)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (s *session) findPorts(w *workspace) (map[string]int, error) {
 	return ports, nil
 }
 
-func (s *session) newLocalProcess(w *workspace, wanted project.Process, ports map[string]int) (*localProcess, error) {
+func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted project.Process, ports map[string]int) (*localProcess, error) {
 	port := ports[wanted.Name]
 	l := &localProcess{port: port, sources: sourcesOf(w.Project, wanted)}
 	var prepare func(context.Context) error
@@ -72,8 +72,12 @@ func (s *session) newLocalProcess(w *workspace, wanted project.Process, ports ma
 	if err != nil {
 		return nil, err
 	}
+	rights, err := s.accountEnv(ctx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
+	}
 	l.process = process.New(process.Options{
-		Prepare: prepare, Command: l.Command, Env: append(s.environment(), pairs(l.Env)...), Dir: l.Dir,
+		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, pairs(l.Env)), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
 		Output: output, Reaper: s.reaper, Grace: processGrace,
 		Notify: func(e process.Event) { s.handleEvent(l, output, e) },

@@ -248,7 +248,8 @@ func (s *source) objectsByField(dir string) map[string]string {
 	for name, o := range s.objects(dir) {
 		for _, f := range o.fields {
 			if names, ok := f.node.(*ast.Field); ok && len(names.Names) > 0 {
-				found[name+"."+strings.ToLower(names.Names[0].Name)] = f.doc
+				field := names.Names[0].Name
+				found[name+"."+strings.ToLower(field[:1])+field[1:]] = f.doc
 			}
 		}
 	}

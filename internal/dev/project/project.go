@@ -50,6 +50,10 @@ type Process struct {
 	Env map[string]string
 	// Dir is the working directory. Default is the folder of the file.
 	Dir string
+	// ServiceAccountFrom is a file of manifests with one ServiceAccount, whose rights the process has, as it
+	// will have in a cluster. Of the file, setpoint dev applies namespaces, ServiceAccounts, Secrets, roles and
+	// their bindings. Default: the process has the rights of an administrator.
+	ServiceAccountFrom string
 	// Service is NAME.NAMESPACE or NAME.NAMESPACE:PORT: calls to this Service go to the process,
 	// so that manifests for a cluster run unchanged. The process must learn its port by {port}.
 	Service *Service
@@ -147,7 +151,7 @@ func (p *Project) checkPorts(n node) {
 }
 
 func readProcess(n node, dir string) Process {
-	n = n.object("name", "build", "command", "env", "dir", "service", "ready", "watch")
+	n = n.object("name", "build", "command", "env", "dir", "serviceAccountFrom", "service", "ready", "watch")
 	p := Process{
 		Name:    n.field("name").text(),
 		Build:   n.field("build").strings(),
@@ -158,6 +162,9 @@ func readProcess(n node, dir string) Process {
 	}
 	if n.field("dir").value != nil {
 		p.Dir = n.field("dir").existing(dir)
+	}
+	if file := n.field("serviceAccountFrom"); file.value != nil {
+		p.ServiceAccountFrom = file.existing(dir)
 	}
 	for _, path := range n.field("watch").list() {
 		p.Watch = append(p.Watch, within(p.Dir, path.required()))

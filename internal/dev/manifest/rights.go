@@ -1,0 +1,60 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// rightsKinds are what the rights of a ServiceAccount consist of, in the order of their creation. Secrets
+// are those that a program may fill but not create.
+var rightsKinds = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}
+
+// ApplyRights applies the ServiceAccount in a file with its roles and returns its name. It applies nothing
+// else of the file, such as the Deployment of the pods that use the ServiceAccount.
+func ApplyRights(ctx context.Context, config *rest.Config, file string) (types.NamespacedName, error) {
+	documents, err := Read([]string{file})
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	rights := slices.DeleteFunc(documents, func(d Document) bool { return !slices.Contains(rightsKinds, d.Object.GetKind()) })
+	slices.SortStableFunc(rights, func(a, b Document) int {
+		return slices.Index(rightsKinds, a.Object.GetKind()) - slices.Index(rightsKinds, b.Object.GetKind())
+	})
+	account, err := accountIn(file, rights)
+	if err != nil {
+		return account, err
+	}
+	c, err := connect(config)
+	if err != nil {
+		return account, err
+	}
+	for _, d := range rights {
+		if err := c.apply(ctx, d.Object); err != nil {
+			return account, fmt.Errorf("%s: apply %s: %w", d, RefOf(d.Object), err)
+		}
+	}
+	return account, nil
+}
+
+// accountIn returns the ServiceAccount among manifests.
+func accountIn(file string, all []Document) (types.NamespacedName, error) {
+	var accounts []*unstructured.Unstructured
+	for _, d := range all {
+		if d.Object.GetKind() == "ServiceAccount" {
+			accounts = append(accounts, d.Object)
+		}
+	}
+	if len(accounts) != 1 {
+		return types.NamespacedName{}, fmt.Errorf("%s: has %d ServiceAccounts, not one", shorten(file), len(accounts))
+	}
+	name := types.NamespacedName{Namespace: accounts[0].GetNamespace(), Name: accounts[0].GetName()}
+	if name.Namespace == "" {
+		return name, fmt.Errorf("%s: the ServiceAccount %s has no namespace", shorten(file), name.Name)
+	}
+	return name, nil
+}
