@@ -94,10 +94,15 @@ type (
 // which that namespace is the default.
 func setup(env *testscript.Env) error {
 	ns := namespaceName(env.WorkDir)
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		return err
+	}
 	config := filepath.Join(env.WorkDir, ".kubeconfig")
 	env.Setenv("NS", ns)
 	env.Setenv("KUBECONFIG", config)
 	env.Setenv("SETPOINT", os.Getenv("SETPOINT"))
+	env.Setenv("EXAMPLES", examples)
 	env.Setenv("SETPOINT_HOOKS", os.Getenv("SETPOINT_HOOKS"))
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}

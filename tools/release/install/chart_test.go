@@ -75,6 +75,7 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"imagePullSecrets: [{name: registry}]", []string{`imagePullSecrets: [{"name":"registry"}]`}, nil},
 		{"podLabels: {team: a, app.kubernetes.io/name: my-own-name}", []string{`"team": "a"`}, []string{"my-own-name"}},
 		{"extraArgs: [--workers=16]", []string{`- "--workers=16"`}, nil},
+		{"extraEnv: [{name: GOMEMLIMIT, value: 230MiB}]", []string{`- {"name":"GOMEMLIMIT","value":"230MiB"}`}, nil},
 		{"podDisruptionBudget: {enabled: false}", nil, []string{"PodDisruptionBudget"}},
 		{"networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/28}}]}", []string{`from: [{"ipBlock":{"cidr":"10.0.0.0/28"}}]`}, nil},
 		{"networkPolicy: {enabled: false}", nil, []string{"NetworkPolicy"}},

@@ -56,10 +56,10 @@ func container() tree {
 			when{dashboardSecret, "--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"},
 			when{dashboardSecret, "--dashboard-tls-key-file=" + dashboardFiles + "/tls.key"},
 		}, extraArgs},
-		"env": list{
+		"env": concat{list{
 			tree{"name": "POD_NAME", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.name"}}},
 			tree{"name": "POD_NAMESPACE", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.namespace"}}},
-		},
+		}, extraEnv},
 		"ports": list{
 			tree{"name": "http", "containerPort": httpPort},
 			tree{"name": "webhook", "containerPort": webhookPort},
