@@ -34,7 +34,7 @@ var (
 	logFormat = &value{"log.format", "Log format.", "json", oneOf("text", "json")}
 	extraArgs = &value{"extraArgs", "More flags of setpoint run, such as --workers=16.", list{}, words}
 
-	extraEnv  = &value{"extraEnv", "More environment variables of the container, such as {name: GOMEMLIMIT, value: 230MiB}.", list{}, objects}
+	extraEnv = &value{"extraEnv", "More environment variables of the container, such as {name: GOMEMLIMIT, value: 230MiB}.", list{}, objects}
 
 	certificateSecret = &value{"webhook.certificateSecret", "Secret with the certificate of the webhook server: tls.crt, tls.key and ca.crt, valid for setpoint.NAMESPACE.svc, " +
 		"such as one of cert-manager. Setpoint makes certificates if empty.", "", secretName}
