@@ -34,34 +34,23 @@ func (a *App) Binds(kind string, names ...string) {
 
 // addRequired adds the permissions of Requires and Binds.
 func (a *App) addRequired(grants []rbac.NamespaceRules, namespaces []string) []rbac.NamespaceRules {
-	grants = addRules(grants, "", a.required)
+	grants = rbac.AddRules(grants, "", declared(a.required)...)
 	if len(namespaces) == 0 || a.writesRBAC("ClusterRoleBinding") {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		grants = addRules(grants, namespace, a.bound)
+		grants = rbac.AddRules(grants, namespace, declared(a.bound)...)
 	}
 	return grants
 }
 
-// addRules adds rules in one namespace.
-func addRules(grants []rbac.NamespaceRules, namespace string, rules []rbacv1.PolicyRule) []rbac.NamespaceRules {
-	if len(rules) == 0 {
-		return grants
-	}
-	var declared []rbac.Rule
+// declared returns rules of Requires and Binds.
+func declared(rules []rbacv1.PolicyRule) []rbac.Rule {
+	var all []rbac.Rule
 	for _, rule := range rules {
-		declared = append(declared, rbac.Rule{PolicyRule: rule, Comment: "declared by the program"})
+		all = append(all, rbac.Rule{PolicyRule: rule, Comment: "declared by the program"})
 	}
-	for i := range grants {
-		if grants[i].Namespace == namespace {
-			grants[i].Rules = append(slices.Clip(grants[i].Rules), declared...)
-			return grants
-		}
-	}
-	grants = append(grants, rbac.NamespaceRules{Namespace: namespace, Rules: declared})
-	slices.SortStableFunc(grants, func(a, b rbac.NamespaceRules) int { return strings.Compare(a.Namespace, b.Namespace) })
-	return grants
+	return all
 }
 
 // writesRBAC reports whether the app writes one of these kinds of RBAC.

@@ -136,7 +136,7 @@ exits with 2 if there are changes.`,
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.treeCommand(), p.planCommand(), p.reconcileCommand(), p.allowDeletionsCommand(), p.uninstallCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.treeCommand(), p.planCommand(), p.rbacCommand(), p.reconcileCommand(), p.allowDeletionsCommand(), p.uninstallCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
 	return root
 }
 

@@ -25,7 +25,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := between(t, string(text), "<!-- former -->\n", "<!-- end of former -->", legacyTable())
-	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "reconcile", "allow-deletions", "uninstall"} {
+	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "uninstall"} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", help(t, name))
 	}
 	if want == string(text) {

@@ -18,15 +18,11 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, document := range documents {
-		text, err := document.Object.MarshalJSON()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", document, err)
-		}
-		one, err := object.Parse(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", document, err)
-		}
+	all, err := parseDocuments(documents)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, one := range all {
 		if _, is := manager.KindOf(one); is {
 			controllers = append(controllers, one)
 			continue
@@ -34,6 +30,23 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 		objects = append(objects, one)
 	}
 	return controllers, objects, nil
+}
+
+// parseDocuments returns the objects of documents.
+func parseDocuments(documents []manifest.Document) ([]*object.Object, error) {
+	var all []*object.Object
+	for _, document := range documents {
+		text, err := document.Object.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", document, err)
+		}
+		one, err := object.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", document, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // spansNamespaces reports whether an object is in another namespace.

@@ -105,7 +105,7 @@ type Environment struct {
 	FieldManager  string
 	// DisableDeletionGuard turns off the deletion guard for metacontroller.k8s.io.
 	DisableDeletionGuard bool
-	// Store watches the Secrets and ConfigMaps of connections.
+	// Store watches the Secrets and ConfigMaps of connections; nil for programs that never run.
 	Store *cache.Cache
 	// CredentialsRenewed is called when a controller has new credentials, so that failed calls can
 	// be retried; may be nil.
@@ -147,6 +147,8 @@ type Compiled struct {
 	Admission *admission.Program
 	// AdmissionKinds are the kinds that Admission reviews.
 	AdmissionKinds []object.Resource
+	// Credentials are the Secrets and ConfigMaps that connections to hooks need.
+	Credentials []object.Ref
 	// HookAddresses are the hosts and ports of the hooks.
 	HookAddresses []string
 	// Account is the ServiceAccount of the programs; zero for Setpoint's own rights.
@@ -243,6 +245,7 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 	compiled := &Compiled{
 		Programs:      perNamespace(programs),
 		HookAddresses: d.hooks.all().addresses(),
+		Credentials:   d.hooks.all().credentials(),
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),

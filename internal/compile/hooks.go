@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // hooks are the hooks of a controller. It has sync or finalize.
@@ -45,6 +46,19 @@ func (all hookConfigs) addresses() []string {
 	}
 	slices.Sort(some)
 	return slices.Compact(some)
+}
+
+// credentials returns the Secrets and ConfigMaps that connections need.
+func (all hookConfigs) credentials() []object.Ref {
+	var some []object.Ref
+	for _, one := range all {
+		for _, ref := range one.credentials.Objects() {
+			if !slices.Contains(some, ref) {
+				some = append(some, ref)
+			}
+		}
+	}
+	return some
 }
 
 // applyEndpoints validates the credentials and gives hooks without credentials those of their

@@ -61,6 +61,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	return &Compiled{
 		Admission:     p,
 		HookAddresses: configs.addresses(),
+		Credentials:   configs.credentials(),
 		Account:       account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,

@@ -63,6 +63,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	return &Compiled{
 		Handlers:      []handle.Program{p},
 		HookAddresses: configs.addresses(),
+		Credentials:   configs.credentials(),
 		Account:       p.Account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Notes:         env.handlerNotes(spec),

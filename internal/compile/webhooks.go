@@ -74,7 +74,7 @@ func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
 		return nil, invalid("%s: refers to a Secret or ConfigMap, which needs spec.serviceAccountNamespace: "+
 			"without it, each namespace has a ServiceAccount %s of its own", h.field, c.account.Name)
 	}
-	if !h.credentials.IsZero() {
+	if !h.credentials.IsZero() && c.env.Store != nil {
 		source := credential.Open(c.env.Store, h.credentials, c.account.UserFor(""), c.credentialsRenewed)
 		config.Credentials = source.Current
 		c.closers = append(c.closers, source.Close)

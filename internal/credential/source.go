@@ -46,7 +46,7 @@ func Open(s *cache.Cache, spec Spec, user string, changed func()) *Source {
 	source := &Source{spec: spec, changed: changed, views: map[object.Ref]*cache.View{}}
 	source.mu.Lock()
 	defer source.mu.Unlock()
-	for _, h := range spec.objects() {
+	for _, h := range spec.Objects() {
 		if source.views[h] == nil {
 			source.views[h] = s.Watch(selection(h, user), func(cache.Event) { source.objectChanged() })
 		}

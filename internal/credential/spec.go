@@ -60,7 +60,7 @@ type KeyRef struct {
 func (s Spec) IsZero() bool { return s == Spec{} }
 
 // HasReferences reports whether a valid spec refers to Secrets or ConfigMaps.
-func (s Spec) HasReferences() bool { return len(s.objects()) > 0 }
+func (s Spec) HasReferences() bool { return len(s.Objects()) > 0 }
 
 // Validate returns an error if the spec is invalid regardless of what the Secrets
 // contain. The error starts with a field path, such as "caBundle.secretRef.name".

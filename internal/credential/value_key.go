@@ -39,8 +39,8 @@ func (b *BasicAuth) keys() (username, password valueKey) {
 	return valueKey{in, cmp.Or(b.UsernameKey, "username"), "basicAuth"}, valueKey{in, cmp.Or(b.PasswordKey, "password"), "basicAuth"}
 }
 
-// objects lists the objects that the spec refers to.
-func (s Spec) objects() []object.Ref {
+// Objects lists the objects that the spec refers to.
+func (s Spec) Objects() []object.Ref {
 	var all []object.Ref
 	if s.CABundle != nil {
 		if k, named := s.CABundle.key(); named {

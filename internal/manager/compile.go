@@ -92,7 +92,7 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() compose.Tools {
-	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolve}
+	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve}
 }
 
 func (m *Manager) dryRunWriter() *apply.Writer {

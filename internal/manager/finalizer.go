@@ -80,7 +80,7 @@ func (m *Manager) servedVersion(ctx context.Context, name compile.ResourceName) 
 		return "", ignoreNotFound(err)
 	}
 	for _, version := range group.Versions {
-		served, err := m.servedResources(ctx, version.GroupVersion)
+		served, err := m.resolver.servedResources(ctx, version.GroupVersion)
 		if err != nil {
 			return "", err
 		}
@@ -132,7 +132,7 @@ func (m *finalizerRemoval) namespacesOf(ctx context.Context, resource object.Res
 	if len(m.options.Namespaces) == 0 {
 		return []string{""}, nil
 	}
-	found, err := m.resolve(ctx, resource.APIVersion(), resource.Plural)
+	found, err := m.resolver.resolve(ctx, resource.APIVersion(), resource.Plural)
 	switch {
 	case errors.Is(err, compile.ErrNotServed):
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Plural}, "")

@@ -114,7 +114,7 @@ func managerAt(t *testing.T, handler http.Handler) *Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Manager{client: client, log: slog.New(slog.DiscardHandler)}
+	return &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler)}
 }
 
 func TestRemoveFinalizer(t *testing.T) {

@@ -45,6 +45,7 @@ type Manager struct {
 	options         Options
 	log             *slog.Logger
 	client          rest.Interface
+	resolver        *resolver
 	crds            *crds.Installer
 	store           *cache.Cache
 	access          *identity.Reviewer
@@ -77,7 +78,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, resolver: &resolver{client: client}, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err
@@ -183,8 +184,8 @@ func (m *Manager) HookDown(address string, err error) { m.endpoints.setDown(addr
 func (m *Manager) compileEnvironment() compile.Environment {
 	reach := m.options.reach()
 	return compile.Environment{
-		Resolve:       m.resolve,
-		ResolveKind:   m.resolveKind,
+		Resolve:       m.resolver.resolve,
+		ResolveKind:   m.resolver.resolveKind,
 		StatusOf:      m.crds.StatusOf,
 		Dial:          m.options.Dial,
 		Routed:        m.options.Routed,
@@ -222,7 +223,7 @@ func (m *Manager) composeTools(account identity.Account) compose.Tools {
 		Access:   m.access,
 		Observer: m.observer(account), Unrecorded: m.options.History.Off,
 		Log:     m.log,
-		Resolve: m.resolve,
+		Resolve: m.resolver.resolve,
 	}
 }
 

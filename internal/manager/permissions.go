@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
@@ -94,5 +93,5 @@ func (m *Manager) absentNamespaces(ctx context.Context, names []string) []string
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
 // one.
 func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
-	return m.options.process().Check(ctx, m.client, kind, compiled, types.NamespacedName(compiled.Account))
+	return m.options.process().Check(ctx, m.client, kind, compiled)
 }

@@ -75,7 +75,7 @@ func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Manager{client: client, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
+	m := &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(m.store.Close)
 	m.events = newEventWriter(client, Options{})
 	t.Cleanup(m.events.close)

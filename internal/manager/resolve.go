@@ -9,26 +9,39 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
+// resolver finds the resources of the API server.
+type resolver struct {
+	client rest.Interface
+	// defined are resources of CRDs that may not be stored yet.
+	defined []object.Resource
+}
+
 // resolve returns the resource of an apiVersion and plural.
-func (m *Manager) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
-	return m.findResource(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
+func (r *resolver) resolve(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+	for _, one := range r.defined {
+		if one.APIVersion() == apiVersion && one.Plural == plural {
+			return one, nil
+		}
+	}
+	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }
 
 // resolveKind returns the resource of an apiVersion and kind. Subresources do not count: they
 // may have the same kind.
-func (m *Manager) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
-	return m.findResource(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+func (r *resolver) resolveKind(ctx context.Context, apiVersion, kind string) (object.Resource, error) {
+	return r.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
-// findResource returns the resource that match selects.
-func (m *Manager) findResource(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
-	served, err := m.servedResources(ctx, apiVersion)
+// find returns the resource that meant selects.
+func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
+	served, err := r.servedResources(ctx, apiVersion)
 	if err != nil {
 		return object.Resource{}, err
 	}
@@ -43,18 +56,18 @@ func (m *Manager) findResource(ctx context.Context, apiVersion, name string, mea
 		Kind: kind.Kind, Namespaced: served[i].Namespaced,
 		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
 	}
-	resource.Custom, err = m.isCustom(ctx, resource)
+	resource.Custom, err = r.isCustom(ctx, resource)
 	return resource, err
 }
 
 // servedResources returns the resources of an apiVersion.
-func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
+func (r *resolver) servedResources(ctx context.Context, apiVersion string) ([]metav1.APIResource, error) {
 	path := "/apis/" + apiVersion
 	if !strings.Contains(apiVersion, "/") {
 		path = "/api/" + apiVersion
 	}
 	var list metav1.APIResourceList
-	err := m.client.Get().AbsPath(path).Do(ctx).Into(&list)
+	err := r.client.Get().AbsPath(path).Do(ctx).Into(&list)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%s: %w", apiVersion, compile.ErrNotServed)
 	}
@@ -63,11 +76,11 @@ func (m *Manager) servedResources(ctx context.Context, apiVersion string) ([]met
 
 // isCustom reports whether a CRD defines the resource. Where Setpoint may not read CRDs it
 // guesses by the group: those of built-in kinds have no dot or end in .k8s.io.
-func (m *Manager) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
+func (r *resolver) isCustom(ctx context.Context, resource object.Resource) (bool, error) {
 	if !strings.Contains(resource.Group, ".") {
 		return false, nil
 	}
-	err := m.client.Get().AbsPath(crds.Resource.Path("", resource.Plural+"."+resource.Group)).
+	err := r.client.Get().AbsPath(crds.Resource.Path("", resource.Plural+"."+resource.Group)).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
 	switch {
 	case err == nil:

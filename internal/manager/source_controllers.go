@@ -88,6 +88,7 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	kinds := one.kinds
 	if r := one.running; r != nil {
 		kinds = kindsOf(r.Compiled)
+		c.RelatedKinds = r.relatedKinds()
 		c.Reviews, c.AllReplicas = r.Admission != nil, len(r.Programs)+len(r.Handlers) == 0
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
@@ -176,4 +177,21 @@ func uniqueKinds(resources []object.Resource) []object.Kind {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})
 	return slices.Compact(kinds)
+}
+
+// relatedKinds returns the kinds of the related objects that a controller watches.
+func (r *runningController) relatedKinds() []object.Kind {
+	var all []object.Kind
+	for _, w := range r.workers {
+		watching, related := w.(interface{ RelatedKinds() []object.Resource })
+		if !related {
+			continue
+		}
+		for _, resource := range watching.RelatedKinds() {
+			if kind := object.KindOf(resource); !slices.Contains(all, kind) {
+				all = append(all, kind)
+			}
+		}
+	}
+	return all
 }

@@ -52,7 +52,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := slog.New(slog.DiscardHandler)
-			m := &Manager{client: client, log: log, metrics: serving.NewMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+			m := &Manager{client: client, resolver: &resolver{client: client}, log: log, metrics: serving.NewMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 			t.Cleanup(m.store.Close)
 			cs := newTestControllers(m)
 			for _, kind := range compile.Kinds() {

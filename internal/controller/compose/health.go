@@ -1,6 +1,9 @@
 package compose
 
-import "github.com/setpoint-dev/setpoint/internal/controller"
+import (
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
 
 // Health returns the health of the controller.
 func (c *Controller) Health() controller.Health {
@@ -17,4 +20,16 @@ func (c *Controller) Health() controller.Health {
 		h.Parents = c.Memories.Len()
 	}
 	return h
+}
+
+// RelatedKinds returns the kinds of the related objects that the controller watches.
+func (c *Controller) RelatedKinds() []object.Resource {
+	if c.related == nil {
+		return nil
+	}
+	var all []object.Resource
+	for _, w := range c.related.Watches() {
+		all = append(all, w.Selection.Resource)
+	}
+	return all
 }

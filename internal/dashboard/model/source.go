@@ -147,6 +147,8 @@ type Controller struct {
 	// objects it may write. Both are unknown if it does not run.
 	Kinds    []object.Kind `json:"kinds"`
 	Children []object.Kind `json:"children,omitempty"`
+	// RelatedKinds are the kinds of the related objects that it watches now.
+	RelatedKinds []object.Kind `json:"relatedKinds,omitempty"`
 	// RevisionKinds are the kinds of the history objects that its parents own, such as
 	// ControllerRevisions.
 	RevisionKinds []object.Kind `json:"revisionKinds,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,15 @@ func Read(paths []string) ([]Document, error) {
 	}
 	problems = append(problems, checkUnique(all))
 	return all, errors.Join(problems...)
+}
+
+// ReadFrom reads all objects of a file, whose name errors show.
+func ReadFrom(name string, in io.Reader) ([]Document, error) {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return parse(name, data)
 }
 
 // Files expands folders to the manifests directly in them, by name.

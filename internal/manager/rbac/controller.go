@@ -3,8 +3,6 @@ package rbac
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/admission/register"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -17,7 +15,7 @@ import (
 // ForController returns the permissions without which a controller cannot run, those of its
 // process and those of its identity. One that finalizes sets a finalizer on its own object, of
 // this kind, if it has one.
-func (o *Process) ForController(kind object.Resource, c *compile.Compiled, identity types.NamespacedName) Permissions {
+func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permissions {
 	var all Permissions
 	finalized := c.Finalizes() && kind != (object.Resource{})
 	for i := range c.Programs {
@@ -30,7 +28,7 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled, ident
 	for i := range c.Handlers {
 		all = append(all, handlerPermissions(&c.Handlers[i])...)
 	}
-	all = append(o.processPermissions(c), all.split(identity)...)
+	all = append(o.processPermissions(c), all.split(c.Account)...)
 	if finalized {
 		all = append(on(kind, "patch").to("finalizer"), all...)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
@@ -53,7 +52,7 @@ func TestControllerPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Two programs share permissions.
 			twice := &compile.Compiled{Programs: []compose.Program{c.program, c.program}}
-			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, twice, types.NamespacedName{}))
+			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, twice))
 		})
 	}
 }
@@ -107,7 +106,7 @@ func TestHandlerPermissions(t *testing.T) {
 		"optional, with an object":   {handle.Program{Resource: maps, Handlers: []handle.Handler{{On: []hook.Reason{hook.ReasonDelete}, Optional: true}}}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}, types.NamespacedName{}))
+			comparePermissions(t, c.want, (&Process{}).ForController(object.Resource{Version: "v1", Plural: "controllers"}, &compile.Compiled{Handlers: []handle.Program{c.program}}))
 		})
 	}
 }

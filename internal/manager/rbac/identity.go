@@ -3,8 +3,7 @@ package rbac
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,8 +18,8 @@ var (
 // fill the shared cache; the zero identity is the process.
 //
 // A list without a watch is no watch of the cache: it is sent as the identity.
-func (p Permissions) split(identity types.NamespacedName) Permissions {
-	if identity.Name == "" {
+func (p Permissions) split(account identity.Account) Permissions {
+	if account.Name == "" {
 		return p
 	}
 	var all Permissions
@@ -44,12 +43,12 @@ func (p Permissions) has(verb string, like permission) bool {
 // namespace of each object if its own is "". With constrained, a feature of Kubernetes 1.36,
 // they are limited to what the controller does; without, the process can do all that the
 // identity may do.
-func (p Permissions) Impersonation(identity types.NamespacedName, constrained bool) Permissions {
-	if identity.Name == "" {
+func (p Permissions) Impersonation(account identity.Account, constrained bool) Permissions {
+	if account.Name == "" {
 		return nil
 	}
 	as := func(resource object.Resource, verbs ...string) Permissions {
-		return on(resource, verbs...).in(identity.Namespace).named(identity.Name)
+		return on(resource, verbs...).in(account.Namespace).named(account.Name)
 	}
 	all := append(as(object.ServiceAccounts, "get"), on(subjectAccessReviews, "create")...)
 	if !constrained {

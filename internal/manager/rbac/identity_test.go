@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -22,13 +22,13 @@ func TestIdentityPermissions(t *testing.T) {
 	controllers := object.Resource{Group: "setpoint.dev", Version: "v1", Plural: "controllers"}
 	for name, c := range map[string]struct {
 		compiled    *compile.Compiled
-		identity    types.NamespacedName
+		account     identity.Account
 		constrained bool
 		want        string
 	}{
 		"of one namespace": {
 			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.InPlace}}}}},
-			identity: types.NamespacedName{Namespace: "team", Name: "shops"},
+			account:  identity.Account{Namespace: "team", Name: "shops"},
 			want: `own in ""
 - configmaps: list watch
 authorization.k8s.io subjectaccessreviews: create
@@ -43,7 +43,7 @@ example.org shops/status: update
 		},
 		"of each parent's namespace, and a finalizer of the controller": {
 			compiled: &compile.Compiled{Programs: []compose.Program{{Parent: shops, Finalize: hook.Func(nil)}}},
-			identity: types.NamespacedName{Name: "shops"},
+			account:  identity.Account{Name: "shops"},
 			want: `own in ""
 - serviceaccounts: get impersonate of shops
 authorization.k8s.io subjectaccessreviews: create
@@ -59,7 +59,7 @@ example.org shops/status: update
 			compiled: &compile.Compiled{Handlers: []handle.Program{{
 				Resource: maps, Handlers: []handle.Handler{{}}, Writes: []handle.WritePermission{{Resource: shops, Delete: true, Namespace: "b"}},
 			}}},
-			identity:    types.NamespacedName{Namespace: "team", Name: "shops"},
+			account:     identity.Account{Namespace: "team", Name: "shops"},
 			constrained: true,
 			want: `own in ""
 - configmaps: list watch impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list impersonate-on:serviceaccount:patch impersonate-on:serviceaccount:watch
@@ -77,8 +77,9 @@ example.org shops: get list delete
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := (&Process{}).ForController(controllers, c.compiled, c.identity)
-			got := describeRules("own", append(all.Of(Own), all.Impersonation(c.identity, c.constrained)...)) + describeRules("identity", all.Of(Identity))
+			c.compiled.Account = c.account
+			all := (&Process{}).ForController(controllers, c.compiled)
+			got := describeRules("own", append(all.Of(Own), all.Impersonation(c.account, c.constrained)...)) + describeRules("identity", all.Of(Identity))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // maxManifest limits the roles in a message: a user has to read it, and a condition has 32 KiB.
@@ -42,8 +43,8 @@ type refused struct {
 	// command prints all roles of the controller.
 	command string
 	// user is Setpoint's own; "" if unknown.
-	user     string
-	identity types.NamespacedName
+	user    string
+	account identity.Account
 }
 
 // err names missing permissions in its first line. The roles that grant them follow, so that
@@ -58,7 +59,7 @@ func (l *refused) err(missing Permissions) error {
 		who = append(who, "Setpoint"+as+" may not "+summary(own))
 	}
 	if others := missing.Of(Identity); len(others) > 0 {
-		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.identity, summary(others)))
+		who = append(who, fmt.Sprintf("the ServiceAccount %s may not %s", l.account, summary(others)))
 	}
 	text, err := l.roles(missing)
 	if err != nil {
@@ -81,7 +82,7 @@ func (l *refused) roles(missing Permissions) ([]byte, error) {
 	// The controller and what it needs are in the message; comments would repeat them.
 	missing = missing.grants()
 	own := Roles("setpoint-grant-"+name, subjectOf(l.user), missing.Of(Own).RulesByNamespace())
-	others := Roles("setpoint-identity-"+name, subjectOf(accountPrefix+l.identity.Namespace+":"+l.identity.Name), missing.Of(Identity).RulesByNamespace())
+	others := Roles("setpoint-identity-"+name, subjectOfAccount(l.account), missing.Of(Identity).RulesByNamespace())
 	return YAML(slices.Concat(own, others))
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -17,7 +17,7 @@ func TestMissingPermissions(t *testing.T) {
 	maps := object.Resource{Version: "v1", Plural: "configmaps", Namespaced: true}
 	l := refused{
 		controller: "compositecontroller.setpoint.dev/shops", command: "setpoint rbac compositecontroller.setpoint.dev/shops",
-		user: "system:serviceaccount:setpoint-system:setpoint", identity: types.NamespacedName{Namespace: "team", Name: "shops"},
+		user: "system:serviceaccount:setpoint-system:setpoint", account: identity.Account{Namespace: "team", Name: "shops"},
 	}
 	missing := on(maps, "watch", "list").to("children").by("shops")
 	missing = append(missing, on(maps, "create", "delete").to("children").in("team")...)

@@ -3,17 +3,39 @@ package rbac
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Optional returns permissions without which a controller runs all the same: for events, owner
-// references, CRDs, and the owner of webhook configurations.
-func (o *Process) Optional(c *compile.Compiled, identity types.NamespacedName) Permissions {
-	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(identity)
+// Optional returns permissions without which a controller runs all the same, at first: for events,
+// owner references, and credentials for hooks.
+func (o *Process) Optional(c *compile.Compiled) Permissions {
+	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(c.Account)
+	// Credentials are not in the shared cache: the identity itself watches them.
+	secrets := credentialPermissions(c).to("credentials for hooks")
+	for i := range secrets {
+		if !c.Account.IsZero() {
+			secrets[i].account = Identity
+		}
+	}
+	return append(all, secrets...).by(c.Name())
+}
+
+// credentialPermissions returns the permissions for the Secrets and ConfigMaps of connections.
+func credentialPermissions(c *compile.Compiled) Permissions {
+	var all Permissions
+	for _, ref := range c.Credentials {
+		resource := object.Resource{Version: ref.Version, Plural: ref.Plural, Kind: ref.Kind.Kind, Namespaced: true}
+		all = append(all, on(resource, "get", "list", "watch").in(ref.Namespace).named(ref.Name)...)
+	}
+	return all
+}
+
+// definitions returns the permissions of a program to read CRDs, and the owner of its webhook
+// configurations. `setpoint run` needs them for all CRDs anyway.
+func (o *Process) definitions(c *compile.Compiled) Permissions {
+	var all Permissions
 	if c.Admission != nil && o.PodNamespace != "" {
 		all = append(all, on(object.Namespaces, "get").named(o.PodNamespace).to("webhooks")...)
 	}

@@ -8,8 +8,9 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // reviewConcurrency is the number of access reviews in flight.
@@ -28,13 +29,13 @@ func Missing(ctx context.Context, client rest.Interface, all Permissions) (Permi
 }
 
 // missingOf returns the permissions that a ServiceAccount does not have.
-func missingOf(ctx context.Context, client rest.Interface, account types.NamespacedName, all Permissions) (Permissions, error) {
+func missingOf(ctx context.Context, client rest.Interface, account identity.Account, all Permissions) (Permissions, error) {
+	user := account.UserFor("")
 	return missing(all, func(n permission) (bool, error) {
 		review := authorization.SubjectAccessReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 			Spec: authorization.SubjectAccessReviewSpec{
-				ResourceAttributes: n.attributes(), User: accountPrefix + account.Namespace + ":" + account.Name,
-				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+				ResourceAttributes: n.attributes(), User: user, Groups: identity.Groups(user),
 			},
 		}
 		err := client.Post().AbsPath(subjectAccessReviews.Path("", "")).Body(&review).Do(ctx).Into(&review)

@@ -8,7 +8,6 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -34,9 +33,8 @@ type Rule struct {
 // customize hook that are not among the Reads.
 func (o *Process) Required(all []*compile.Compiled) Permissions {
 	var required Permissions
-	var none types.NamespacedName
 	for _, c := range all {
-		required = append(append(required, o.ForController(object.Resource{}, c, none)...), o.Optional(c, none)...)
+		required = slices.Concat(required, o.ForController(object.Resource{}, c), o.Optional(c), o.definitions(c))
 	}
 	for _, name := range crds.Names(o.CRDs) {
 		required = append(required, on(crds.Resource, "get", "list", "watch", "create", "patch").named(name).to("CRDs")...)
@@ -88,6 +86,22 @@ func (p Permissions) RulesByNamespace() []NamespaceRules {
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		all = append(all, NamespaceRules{namespace, policyRules(byNamespace[namespace])})
 	}
+	return all
+}
+
+// AddRules adds rules in one namespace.
+func AddRules(all []NamespaceRules, namespace string, rules ...Rule) []NamespaceRules {
+	if len(rules) == 0 {
+		return all
+	}
+	for i := range all {
+		if all[i].Namespace == namespace {
+			all[i].Rules = append(slices.Clip(all[i].Rules), rules...)
+			return all
+		}
+	}
+	all = append(all, NamespaceRules{namespace, rules})
+	slices.SortStableFunc(all, func(a, b NamespaceRules) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return all
 }
 

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+)
+
+// rbacFlags are the flags of `setpoint rbac`.
+type rbacFlags struct {
+	readFlags
+	files      []string
+	everything bool
+	namespaces flags.Namespaces
+	name       string
+	// account and defaultAccount are NAMESPACE/NAME.
+	account, defaultAccount string
+	related, bind           []string
+	escalate                bool
+	extra                   []string
+	impersonation, format   *flags.Choice
+}
+
+// Values of --impersonation.
+const (
+	autoImpersonation        = "auto"
+	constrainedImpersonation = "constrained"
+	legacyImpersonation      = "legacy"
+)
+
+// installedAccount is the ServiceAccount of the install manifests.
+const installedAccount = "setpoint-system/setpoint"
+
+func (p *program) rbacCommand() *cobra.Command {
+	f := &rbacFlags{
+		format:        flags.OneOf(asYAML, asJSON),
+		impersonation: flags.OneOf(autoImpersonation, constrainedImpersonation, legacyImpersonation),
+	}
+	c := &cobra.Command{
+		Use:   "rbac (FILE… | CONTROLLER… | -A)",
+		Short: "Print the least roles that controllers need",
+		Long: `Print the roles with the least rights that controllers need, with a comment for each
+rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
+
+FILE is a manifest, a folder of manifests, or - for standard input. CONTROLLER is a
+controller of the cluster, such as compositecontroller.setpoint.dev/NAME. Kinds are looked
+up in the CRDs of the files and in the cluster. The roles are for what controllers do, not
+for the work of Setpoint itself, which the install manifests allow.
+
+The ClusterRole has the label rbac.setpoint.dev/aggregate-to-setpoint: the ServiceAccount
+of the install manifests gets its rules without a binding. --service-account prints
+bindings to another one instead. Controllers with spec.serviceAccountName have roles for
+that ServiceAccount; Setpoint itself then may only watch, and impersonate it.
+
+The kinds that a customize hook selects are known at run time only: they are those that
+the running processes have watched, and those of --related.`,
+		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
+  setpoint rbac spcc/teams --namespaces a,b     # Roles in two namespaces
+  setpoint rbac -A --service-account ops/setpoint
+  setpoint rbac controller.yaml --bind clusterrole/view`,
+		RunE: func(c *cobra.Command, args []string) error { return p.rbac(c.Context(), f, args) },
+	}
+	f.register(c)
+	return c
+}
+
+func (f *rbacFlags) register(c *cobra.Command) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.cluster.register(c)
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and CRDs (repeatable)")
+	set.BoolVarP(&f.everything, "all", "A", false, "all controllers of the cluster")
+	set.Var(&f.namespaces, "namespaces", "comma-separated `namespaces` that setpoint run is limited to (default: all)")
+	set.StringVar(&f.name, "name", "", "`name` of the roles (default: from the controller; required for several)")
+	set.StringVar(&f.account, "service-account", "", "`NAMESPACE/NAME` of Setpoint's ServiceAccount, to bind roles to it (default: label the ClusterRole for "+installedAccount+")")
+	set.StringVar(&f.defaultAccount, "default-service-account", "", "`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
+	set.StringArrayVar(&f.related, "related", nil, "`kind` that customize hooks select (repeatable)")
+	set.StringArrayVar(&f.bind, "bind", nil, "`KIND/NAME` of a role that RoleBindings of the controllers refer to (repeatable)")
+	set.BoolVar(&f.escalate, "escalate", false, "allow controllers that write roles any rules in them, which equals cluster-admin")
+	set.StringArrayVar(&f.extra, "extra-rules", nil, "`file` with rules to add: a list of them, or roles (repeatable)")
+	addChoice(c, f.impersonation, "impersonation", "", "how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
+	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
+	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
+	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
+	addChoice(c, f.format, "output", "o", "output format")
+}
+
+// rbacRun is one run of the command.
+type rbacRun struct {
+	*program
+	*rbacFlags
+	needs *manager.ObjectPermissions
+	perms *permissions
+	grant rbac.Grant
+}
+
+func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
+	r := &rbacRun{program: p, rbacFlags: f}
+	options, err := r.options()
+	if err != nil {
+		return usageError{err}
+	}
+	input, err := r.input(args)
+	if err != nil {
+		return err
+	}
+	cluster, err := f.cluster.find()
+	if err != nil {
+		return err
+	}
+	options.Config = cluster.Config
+	if r.perms, err = newPermissions(cluster); err != nil {
+		return err
+	}
+	if r.needs, err = manager.NewObjectPermissions(options, input.definitions); err != nil {
+		return err
+	}
+	if err := r.fill(ctx, input); err != nil {
+		return err
+	}
+	return r.print()
+}
+
+// options checks the flags.
+func (r *rbacRun) options() (o manager.Options, err error) {
+	if o.DefaultAccount, err = identity.Parse(r.defaultAccount); err != nil {
+		return o, fmt.Errorf("--default-service-account: %w", err)
+	}
+	account, err := identity.Parse(r.account)
+	if err == nil && account.PerNamespace() {
+		err = fmt.Errorf("%q has no namespace; want NAMESPACE/NAME", r.account)
+	}
+	if err != nil {
+		return o, fmt.Errorf("--service-account: %w", err)
+	}
+	if r.grant.Aggregate = account.IsZero(); r.grant.Aggregate {
+		account, _ = identity.Parse(installedAccount)
+	}
+	r.grant.Process, o.Namespace, o.Namespaces = account, account.Namespace, r.namespaces
+	r.grant.Namespaces, r.grant.Escalate = r.namespaces, r.escalate
+	if r.grant.Bind, err = parseRoleRefs(r.bind); err != nil {
+		return o, fmt.Errorf("--bind: %w", err)
+	}
+	if r.grant.Extra, err = readRules(r.extra); err != nil {
+		return o, fmt.Errorf("--extra-rules: %w", err)
+	}
+	return o, nil
+}
+
+// fill finds out what the controllers need.
+func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
+	controllers, err := r.controllers(ctx, input)
+	if err != nil {
+		return err
+	}
+	related, err := r.declaredRelated(ctx)
+	if err != nil {
+		return err
+	}
+	seen := relatedSeen{rbacRun: r}
+	for _, declared := range controllers {
+		needs, customizes, err := r.needs.Of(ctx, declared, related)
+		if customizes && err == nil {
+			needs, err = seen.add(ctx, declared, needs, related)
+		}
+		if err != nil {
+			return err
+		}
+		r.grant.Controllers = append(r.grant.Controllers, needs)
+	}
+	if r.grant.Name, err = r.roleName(); err != nil {
+		return err
+	}
+	switch r.impersonation.Value {
+	case autoImpersonation:
+		r.grant.Constrained, err = r.needs.ServesConstrainedImpersonation(ctx)
+	case constrainedImpersonation:
+		r.grant.Constrained = true
+	}
+	return err
+}
+
+// roleName returns the name of the roles. Two sets of controllers must not get one name: the
+// second would take the rights of the first.
+func (r *rbacRun) roleName() (string, error) {
+	switch all := r.grant.Controllers; {
+	case r.name != "":
+		return r.name, nil
+	case r.everything:
+		return "setpoint-controllers", nil
+	case len(all) == 1:
+		kind, name, _ := strings.Cut(all[0].Name, "/")
+		kind, group, _ := strings.Cut(kind, ".")
+		return strings.TrimSuffix(strings.TrimSuffix(group, ".dev"), ".k8s.io") + "-" + kind + "-" + name, nil
+	default:
+		return "", usageError{fmt.Errorf("%d controllers are given; name their roles with --name", len(all))}
+	}
+}
+
+// print prints the roles.
+func (r *rbacRun) print() error {
+	roles := r.grant.Roles()
+	if len(roles) == 0 {
+		return errors.New("the controllers need no rights")
+	}
+	if r.format.Value == asJSON {
+		return encode(r.stdout, asJSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": rbac.Objects(roles)})
+	}
+	text, err := rbac.YAML(roles)
+	if err != nil {
+		return err
+	}
+	_, err = r.stdout.Write(text)
+	return err
+}

@@ -1,0 +1,124 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// ObjectPermissions knows which permissions controller objects need, stored or not.
+type ObjectPermissions struct {
+	options  Options
+	client   rest.Interface
+	resolver *resolver
+}
+
+// NewObjectPermissions returns the permissions for a process with these options. The
+// definitions are CRDs that need not be stored.
+func NewObjectPermissions(o Options, definitions []*object.Object) (*ObjectPermissions, error) {
+	o = o.withDefaults()
+	client, err := newClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the cluster: %w", err)
+	}
+	defined, err := definedResources(definitions)
+	if err != nil {
+		return nil, err
+	}
+	return &ObjectPermissions{o, client, &resolver{client: client, defined: defined}}, nil
+}
+
+// Of returns what a controller object needs, and whether a customize hook selects kinds at run
+// time. Related are the kinds that it is known to select.
+func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller, customizes bool, err error) {
+	kind, known := KindOf(declared)
+	if !known {
+		return needs, false, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
+	}
+	o := p.options
+	reach := o.reach()
+	compiled, err := kind.Compile(ctx, declared, compile.Environment{
+		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
+		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
+	})
+	if err != nil {
+		return needs, false, fmt.Errorf("%s/%s: %w", kind.Name, declared.Name(), err)
+	}
+	defer compiled.Release()
+	compiled.Programs = slices.Clone(compiled.Programs)
+	for i := range compiled.Programs {
+		if one := &compiled.Programs[i]; one.Customize != nil {
+			one.Reads, customizes = slices.Concat(one.Reads, related), true
+		}
+	}
+	return o.process().Controller(kind.Resource, compiled), customizes, nil
+}
+
+// Stored returns the controller objects of the cluster, by kind and name. Kinds that are not
+// installed have none.
+func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error) {
+	var all []*object.Object
+	writer := apply.New(p.client, apply.Options{DryRun: true})
+	for _, kind := range compile.Kinds() {
+		some, err := writer.List(ctx, kind.Resource, "", "")
+		if err != nil && !apply.NotFound(err) {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// StoredNamed returns one controller object.
+func (p *ObjectPermissions) StoredNamed(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
+	stored, err := apply.New(p.client, apply.Options{DryRun: true}).Get(ctx, kind.Resource, "", name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s/%s not found", kind.Name, name)
+	}
+	return stored, err
+}
+
+// ServesConstrainedImpersonation reports whether the API server is new enough for it.
+func (p *ObjectPermissions) ServesConstrainedImpersonation(ctx context.Context) (bool, error) {
+	return rbac.ServesConstrainedImpersonation(ctx, p.client)
+}
+
+// definedResources returns the resources of CRDs.
+func definedResources(definitions []*object.Object) ([]object.Resource, error) {
+	var all []object.Resource
+	for _, o := range definitions {
+		var crd struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct{ Kind, Plural string }
+				Versions     []struct {
+					Name         string
+					Served       bool
+					Subresources struct{ Status *struct{} }
+				}
+			}
+		}
+		if err := json.Unmarshal(o.JSON(), &crd); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Ref(), err)
+		}
+		for _, version := range crd.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+			all = append(all, object.Resource{
+				Group: crd.Spec.Group, Version: version.Name, Plural: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind,
+				Namespaced: crd.Spec.Scope != "Cluster", Status: version.Subresources.Status != nil, Custom: true,
+			})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,164 @@
+package rbac
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	rbac "k8s.io/api/rbac/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// AggregateLabel adds a ClusterRole to that of the ServiceAccount of the install manifests.
+const AggregateLabel = "rbac.setpoint.dev/aggregate-to-setpoint"
+
+// Controller is what a controller object needs.
+type Controller struct {
+	Name     string
+	Identity identity.Account
+	// Permissions are all, those to run at first and those that it needs later.
+	Permissions Permissions
+}
+
+// Controller returns what a controller needs whose object is of a kind.
+func (o *Process) Controller(kind object.Resource, c *compile.Compiled) Controller {
+	return Controller{c.Name(), c.Account, slices.Concat(o.ForController(kind, c), o.Optional(c))}
+}
+
+// Grant says how to grant what controllers need.
+type Grant struct {
+	Controllers []Controller
+	// Name is the name of the roles.
+	Name string
+	// Process is the ServiceAccount of Setpoint. With Aggregate its ClusterRole collects others
+	// by AggregateLabel, and needs no binding to them.
+	Process   identity.Account
+	Aggregate bool
+	// Constrained limits impersonation to what the controllers do.
+	Constrained bool
+	// Bind are the roles that RoleBindings of the controllers may refer to. With Escalate their
+	// Roles may have any rules.
+	Bind     []RoleRef
+	Escalate bool
+	// Extra are further rules, in Namespaces or, without, in all.
+	Extra      []Rule
+	Namespaces []string
+	// Comments are lines above the first role.
+	Comments []string
+}
+
+// RoleRef names a role: Kind is "Role" or "ClusterRole".
+type RoleRef struct{ Kind, Name string }
+
+// Roles returns the roles: first those of the process, then those of identities, by name.
+func (g *Grant) Roles() []Role {
+	if len(g.Controllers) == 1 {
+		return g.rolesOfOne()
+	}
+	return g.roles()
+}
+
+// rolesOfOne names a controller once, and not in each comment.
+func (g *Grant) rolesOfOne() []Role {
+	one := g.Controllers[0]
+	one.Permissions = slices.Clone(one.Permissions).by("")
+	short := *g
+	short.Controllers = []Controller{{Identity: one.Identity, Permissions: one.Permissions}}
+	short.Comments = slices.Concat([]string{"What " + one.Name + " needs."}, g.Comments)
+	return short.roles()
+}
+
+func (g *Grant) roles() []Role {
+	var process Permissions
+	identities := map[identity.Account]Permissions{}
+	acting := Permissions{}
+	for _, c := range g.Controllers {
+		process = slices.Concat(process, c.Permissions.Of(Own), c.Permissions.Impersonation(c.Identity, g.Constrained).by(c.Name))
+		if c.Identity.Name == "" {
+			acting = append(acting, c.Permissions...)
+			continue
+		}
+		identities[c.Identity] = append(identities[c.Identity], c.Permissions.Of(Identity)...)
+	}
+	var roles []Role
+	if len(acting) > 0 || len(identities) == 0 {
+		roles = g.processRoles(g.withExtra(append(process, g.rolePermissions(acting)...)))
+		roles = withComments(roles, g.caveats(acting))
+	} else {
+		roles = g.processRoles(process.RulesByNamespace())
+	}
+	for _, account := range slices.SortedFunc(maps.Keys(identities), compareNames) {
+		all := identities[account]
+		some := g.identityRoles(account, g.withExtra(append(all, g.rolePermissions(all)...)))
+		roles = append(roles, withComments(some, g.caveats(all))...)
+	}
+	if len(roles) > 0 {
+		roles[0].Comments = slices.Concat(g.Comments, roles[0].Comments)
+	}
+	return roles
+}
+
+func compareNames(a, b identity.Account) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// withComments adds lines above the first role.
+func withComments(roles []Role, lines []string) []Role {
+	if len(roles) > 0 {
+		roles[0].Comments = slices.Concat(lines, roles[0].Comments)
+	}
+	return roles
+}
+
+// withExtra returns the rules for permissions, and the extra ones.
+func (g *Grant) withExtra(all Permissions) []NamespaceRules {
+	rules := all.RulesByNamespace()
+	namespaces := g.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		rules = AddRules(rules, namespace, g.Extra...)
+	}
+	return rules
+}
+
+// processRoles returns the roles of Setpoint's own ServiceAccount.
+func (g *Grant) processRoles(rules []NamespaceRules) []Role {
+	roles := Roles(g.Name, subjectOfAccount(g.Process), rules)
+	for i := range roles {
+		if roles[i].Namespace == "" && g.Aggregate {
+			roles[i].Subject, roles[i].Labels = rbac.Subject{}, map[string]string{AggregateLabel: "true"}
+		}
+	}
+	return roles
+}
+
+// identityRoles returns the roles of an identity. One of each namespace is bound where the roles
+// are; its ClusterRole is bound by those who set up a namespace.
+func (g *Grant) identityRoles(account identity.Account, rules []NamespaceRules) []Role {
+	if account.Namespace != "" {
+		roles := Roles(g.Name+":"+account.Namespace+":"+account.Name, subjectOfAccount(account), rules)
+		return withComments(roles, []string{fmt.Sprintf("For the ServiceAccount %s.", account)})
+	}
+	roles := Roles(g.Name+":"+account.Name, rbac.Subject{}, rules)
+	for i := range roles {
+		if namespace := roles[i].Namespace; namespace != "" {
+			roles[i].Subject = subjectOfAccount(identity.Account{Namespace: namespace, Name: account.Name})
+			continue
+		}
+		roles[i].Comments = []string{
+			fmt.Sprintf("For the ServiceAccount %s of each namespace. Bind it in each:", account.Name),
+			fmt.Sprintf("kubectl -n NAMESPACE create rolebinding %s --clusterrole=%s --serviceaccount=NAMESPACE:%[1]s", account.Name, roles[i].Name),
+		}
+	}
+	return roles
+}
+
+func subjectOfAccount(account identity.Account) rbac.Subject {
+	return rbac.Subject{Kind: rbac.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+}
