@@ -73,6 +73,11 @@ func (req *request) renderController(load func(model.Source, *model.Controller, 
 	if err := load(source, c, data); err != nil {
 		return err
 	}
+	if data.Reviews != nil {
+		reviewing := *c
+		reviewing.AllReplicas = true
+		data.Caveat, data.Reviews.PerReplica = process.CaveatFor(&reviewing), process.LeaderElection
+	}
 	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 

@@ -24,6 +24,8 @@ type reviewList struct {
 	counts          map[string]int
 	// Partial reports whether reviews are hidden because the user may not read their objects.
 	Partial bool
+	// PerReplica reports whether other replicas may have served other reviews.
+	PerReplica bool
 	// Kinds are the kinds of the reviewed objects.
 	Kinds  []object.Kind
 	at     url.URL

@@ -92,10 +92,10 @@ func TestReviewPages(t *testing.T) {
 func TestObjectsAndReviews(t *testing.T) {
 	guitars := teamsController()
 	guitars.Reviews = true
-	s := newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{guitars}, runs: []model.Run{reviewRun(7, "web", "denied", model.Review{Denied: true})}})
+	s := newServer(t, &fakeSource{name: "setpoint", process: model.Process{LeaderElection: true}, controllers: []model.Controller{guitars}, runs: []model.Run{reviewRun(7, "web", "denied", model.Review{Denied: true})}})
 	at := controllerURL("setpoint", guitars.Name)
 	wantTexts(t, get(t, s, at).Body.String(), `href="`+at+`" aria-current="page">Objects`, `href="`+at+`/reviews">Reviews`)
-	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message")
+	wantTexts(t, get(t, s, at+"/reviews").Body.String(), `href="`+at+`/reviews" aria-current="page">Reviews`, "no message", "Each replica shows the reviews that it served.")
 }
 
 // Users see the reviews of objects that they may read, and nothing of others: neither in the list

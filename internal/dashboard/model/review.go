@@ -49,6 +49,7 @@ const (
 	maxReviewChanges  = 50
 	maxReviewWarnings = 16
 	maxReviewText     = 2000
+	maxReviewName     = 253
 )
 
 // reviewOf renders a review; nil for other calls.
@@ -59,21 +60,21 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	}
 	review := &Review{
 		Operation: strings.ToLower(string(request.Operation)), Subresource: request.Subresource, GenerateName: generateName(request),
-		DryRun: request.DryRun, User: truncateReview(request.User.Name), Unverified: a.Unverified,
+		DryRun: request.DryRun, User: truncate(request.User.Name, maxReviewName), Unverified: a.Unverified,
 	}
 	if response != nil {
 		for _, warning := range response.Warnings[:min(len(response.Warnings), maxReviewWarnings)] {
-			review.Warnings = append(review.Warnings, truncateReview(warning))
+			review.Warnings = append(review.Warnings, truncate(warning, maxReviewText))
 		}
 	}
 	if response != nil && response.Denial != nil {
-		review.Denied, review.Reason = true, truncateReview(response.Denial.Reason)
-		review.Message = truncateReview(response.Denial.Message)
+		review.Denied, review.Reason = true, truncate(response.Denial.Reason, maxReviewText)
+		review.Message = truncate(response.Denial.Message, maxReviewText)
 	}
 	changes, more := w.mutations(request, a.Response.ReviewPatch)
 	review.MoreFields = more
 	for _, change := range changes[:min(len(changes), maxReviewFields)] {
-		review.Fields = append(review.Fields, truncateReview(change.Path))
+		review.Fields = append(review.Fields, truncate(change.Path, maxReviewName))
 	}
 	if w.whole {
 		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
@@ -84,12 +85,12 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	return review
 }
 
-// truncateReview bounds a text of a hook. It keeps no reference to a longer one.
-func truncateReview(text string) string {
-	if len(text) <= maxReviewText {
+// truncate bounds a text of a hook or a user. It keeps no reference to a longer one.
+func truncate(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxReviewText], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // generateName returns the prefix of a name that the API server has yet to generate.
@@ -100,7 +101,7 @@ func generateName(r *hook.ReviewRequest) (prefix string) {
 	if o, err := object.Parse(r.Object); err == nil && o.Name() == "" {
 		_ = json.Unmarshal(o.Field("metadata", "generateName"), &prefix) // A missing one is "".
 	}
-	return truncateReview(prefix)
+	return truncate(prefix, maxReviewName)
 }
 
 // requestedChanges returns the fields that an update changes.

@@ -106,7 +106,7 @@ func TestHugePatches(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	whole := (&renderer{rates, true}).reviewOf(&record.Call{Request: run.Steps[0].Call.Request, Response: record.Response{ReviewPatch: json.RawMessage(`[{"op":"add","path":"/spec/` + strings.Repeat("p", 5000) + `"},{"op"`)}})
-	if len(whole.Fields) != 1 || len(whole.Fields[0]) > maxReviewText+3 || whole.MoreFields {
+	if len(whole.Fields) != 1 || len(whole.Fields[0]) > maxReviewName+3 || whole.MoreFields {
 		t.Errorf("of a malformed patch: %d fields", len(whole.Fields))
 	}
 }
