@@ -70,6 +70,8 @@ type controllerState struct {
 	suspended bool
 	// incomplete is why a running controller does not run in some namespaces; nil if it does.
 	incomplete *compile.Refusal
+	// excluded are the namespaces in which it does not run.
+	excluded []string
 	// kinds are those of a suspended controller.
 	kinds controllerKinds
 	// releasing is the progress, or the error, of removing finalizers while the object
@@ -187,7 +189,12 @@ func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
 func (cs *controllerSet) processQueue(ctx context.Context) {
 	go cs.signalReady(ctx)
 	cs.startAll(ctx)
-	cs.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome { return cs.reconcile(ctx, item.Key) })
+	cs.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+		if item.Causes.Only(queue.Retrying) && cs.stillMissing(ctx, item.Key) {
+			return queue.Retry()
+		}
+		return cs.reconcile(ctx, item.Key)
+	})
 }
 
 // startAll starts the controllers that are listed at the start, oldest first: of two that

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // RequiredPermissions returns the permissions that a Go program needs to run these controllers
@@ -72,6 +73,23 @@ func (m *Manager) checkNamespaces(ctx context.Context, kind object.Resource, com
 	compiled.Incomplete = &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf(
 		"the controller works in %s, but not in %s: %w", strings.Join(left, ", "), strings.Join(forbidden, ", "), err)}
 	return nil
+}
+
+// stillMissing reports whether everything that a controller waits for is still missing: permissions,
+// or namespaces. It asks for these only, since the rest may be many namespaces.
+func (cs *controllerSet) stillMissing(ctx context.Context, key queue.Key) bool {
+	cs.mu.Lock()
+	var state controllerState
+	if e := cs.entries[key]; e != nil {
+		state = e.controllerState
+	}
+	cs.mu.Unlock()
+	missing, forbidden := errors.AsType[*rbac.MissingError](state.problem())
+	absent := slices.DeleteFunc(slices.Clone(state.excluded), func(name string) bool { return slices.Contains(missingIn(state.problem()), name) })
+	if !forbidden && len(absent) == 0 || forbidden && !missing.Persists(ctx, cs.manager.client) {
+		return false
+	}
+	return len(cs.manager.absentNamespaces(ctx, absent)) == len(absent)
 }
 
 // missingIn returns the namespaces in which permissions are missing.

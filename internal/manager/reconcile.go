@@ -104,6 +104,7 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	previous, before := e.running, e.String()
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended, compiled.Incomplete
+		now.excluded = compiled.Excluded
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
 		}
@@ -158,7 +159,7 @@ func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 func (cs *controllerSet) updateExcluded(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
 	before := e.String()
 	cs.mu.Lock()
-	e.notes, e.incomplete = compiled.Notes, compiled.Incomplete
+	e.notes, e.incomplete, e.excluded = compiled.Notes, compiled.Incomplete, compiled.Excluded
 	cs.mu.Unlock()
 	if e.String() != before {
 		cs.logAcceptance(key, e.controllerState)

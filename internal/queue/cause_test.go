@@ -80,3 +80,13 @@ func TestCausesAreBoundedAndKeepTheUrgent(t *testing.T) {
 		t.Error("causes have kinds that were not added")
 	}
 }
+
+func TestOnly(t *testing.T) {
+	retry := queue.Cause{Kind: queue.Retrying}
+	if causes := queue.NewCauses(retry, retry); !causes.Only(queue.Retrying) || causes.Only(queue.Resync) {
+		t.Error("two retries are only retries")
+	}
+	if causes := queue.NewCauses(retry, queue.Cause{Kind: queue.Resync}); causes.Only(queue.Retrying) || (queue.Causes{}).Only(queue.Retrying) {
+		t.Error("a retry and a resync, or nothing, are not only retries")
+	}
+}

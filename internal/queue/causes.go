@@ -35,6 +35,9 @@ func (c Causes) More() int { return c.more }
 // Has reports whether a cause of this kind was added.
 func (c Causes) Has(kind CauseKind) bool { return c.kinds&(1<<kind) != 0 }
 
+// Only reports whether all causes are of this kind.
+func (c Causes) Only(kind CauseKind) bool { return c.kinds == 1<<kind }
+
 // Priority returns the priority of the most urgent cause.
 func (c Causes) Priority() Priority {
 	most := Background

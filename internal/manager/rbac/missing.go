@@ -2,11 +2,13 @@ package rbac
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/identity"
 )
@@ -20,9 +22,17 @@ type MissingError struct {
 	// Namespaces are those in which they are missing; none if one is missing in all namespaces or
 	// for a cluster-scoped kind.
 	Namespaces []string
+	missing    Permissions
 }
 
 func (e *MissingError) Error() string { return e.message }
+
+// Persists reports whether all of them are still missing, those of an identity aside. It asks for
+// these only.
+func (e *MissingError) Persists(ctx context.Context, client rest.Interface) bool {
+	still, err := Missing(ctx, client, e.missing.Of(Own))
+	return err == nil && len(still) == len(e.missing)
+}
 
 // namespaces returns the namespaces of permissions; none if one has no namespace.
 func (p Permissions) namespaces() []string {
@@ -70,7 +80,7 @@ func (l *refused) err(missing Permissions) error {
 		command, text = l.command+" | kubectl apply -f -", nil
 	}
 	message := fmt.Sprintf("%s; the controller starts when this is granted\n# To grant it: %s\n%s", strings.Join(who, "; "), command, text)
-	return &MissingError{strings.TrimSpace(message), missing.namespaces()}
+	return &MissingError{strings.TrimSpace(message), missing.namespaces(), missing}
 }
 
 // roles returns the roles that grant what is missing.
