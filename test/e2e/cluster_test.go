@@ -55,7 +55,8 @@ func (c *testCluster) killComponent(name string) {
 	}
 	for line := range strings.Lines(string(list)) {
 		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if !strings.Contains(args, "_component "+name+" ") || !strings.Contains(args, c.dir) {
+		isComponent := strings.Contains(args, "_component "+name+" ") || strings.Contains(args, "/"+name+" ") // of another version
+		if !isComponent || !strings.Contains(args, c.dir) {
 			continue
 		}
 		number, _ := strconv.Atoi(pid)
