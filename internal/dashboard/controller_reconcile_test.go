@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -44,6 +46,20 @@ func postReconcileAll(t *testing.T, s *Server) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w
+}
+
+// A request names the user, for the reconcile history.
+func TestReconcileRequestNamesTheUser(t *testing.T) {
+	s := newFakeAPI(t, discoveryResponses()).newServer(t)
+	text, err := json.Marshal((&request{Server: s, identity: &access.Identity{User: userclient.User{Name: "ann"}}}).reconcilePatch())
+	if err != nil || !strings.Contains(string(text), `"setpoint.dev/reconcile-at":"20`) || !strings.Contains(string(text), ` by ann"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	for cause, want := range map[string]bool{"manual reconcile": true, "manual reconcile requested by ann": true, "hook changed": true, "the object changed": false} {
+		if model.IsPrimaryCause(cause) != want {
+			t.Errorf("%s explains a run: %v", cause, !want)
+		}
+	}
 }
 
 const programPage = "/controllers/shop/shop~team"

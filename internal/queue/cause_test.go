@@ -19,6 +19,7 @@ func TestCauseString(t *testing.T) {
 		{queue.Cause{Kind: queue.ChildChanged, Detail: "ConfigMap", Object: key("a", "b")}, "child ConfigMap a/b changed"},
 		{queue.Cause{Kind: queue.RelatedChanged, Detail: "Node", Object: key("", "n1")}, "related Node n1 changed"},
 		{queue.Cause{Kind: queue.Retrying, Detail: "3"}, "retry 3"},
+		{queue.Cause{Kind: queue.ReconcileRequested, Detail: "requested by ann"}, "manual reconcile requested by ann"},
 	}
 	for _, test := range tests {
 		if got := test.cause.String(); got != test.want {
