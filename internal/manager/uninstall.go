@@ -118,15 +118,30 @@ func crdStyleName(resource object.Resource) string {
 	return strings.TrimSuffix(strings.ToLower(resource.Kind)+"."+resource.Group, ".")
 }
 
+// deleteWebhooks deletes the webhook configurations of this Setpoint. It reports those of one
+// that ran in another namespace: the user may have named the wrong one.
 func (r *uninstaller) deleteWebhooks(ctx context.Context) error {
 	reach := r.options.reach()
+	own := reach.RegistrationGroup()
+	selector := register.AnyGroup
+	if r.isProgram() {
+		selector = register.GroupSelector(own)
+	}
 	for _, resource := range register.Resources() {
-		stored, err := r.writer().List(ctx, resource, "", register.GroupSelector(reach.RegistrationGroup()))
+		stored, err := r.writer().List(ctx, resource, "", selector)
 		if err != nil {
 			return fmt.Errorf("list %s: %w", resource.Plural, err)
 		}
 		for _, o := range stored {
-			if err := r.delete(ctx, resource, o, ""); err != nil {
+			group := register.GroupOf(o)
+			namespace, ofSetpoint := strings.CutSuffix(group, "."+r.options.LeaderElection.Name)
+			switch {
+			case group == own || r.isProgram():
+				err = r.delete(ctx, resource, o, "")
+			case ofSetpoint:
+				r.report("%s/%s kept: its Setpoint ran in another namespace; use --namespace=%s", crdStyleName(resource), o.Name(), namespace)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -249,6 +249,12 @@ func (t *syncLoop) reportPropagation(all map[configurationKey]bool) {
 // GroupSelector selects all configurations of a group.
 func GroupSelector(group string) string { return groupLabel + "=" + group }
 
+// AnyGroup selects the configurations of all groups.
+const AnyGroup = groupLabel
+
+// GroupOf returns the group of a configuration.
+func GroupOf(o *object.Object) string { return o.Labels().Get(groupLabel) }
+
 // Unregister removes all configurations of a group, for a program that no longer runs.
 func Unregister(ctx context.Context, client rest.Interface, group string) error {
 	for _, resource := range Resources() {

@@ -247,7 +247,7 @@ func loadChart(t *testing.T, crds map[string][]byte, values tree) (*v2.Chart, co
 func objectsOf(t *testing.T, documents string) map[string]tree {
 	t.Helper()
 	all := map[string]tree{}
-	for _, document := range strings.Split(documents, "\n---\n") {
+	for document := range strings.SplitSeq(documents, "\n---\n") {
 		if strings.Trim(document, "-\n ") == "" {
 			continue
 		}

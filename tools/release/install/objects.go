@@ -70,9 +70,7 @@ func object(apiVersion, kind, name string, spec any) tree {
 // clusterObject returns a cluster-scoped object.
 func clusterObject(apiVersion, kind, name string, labels tree) tree {
 	all := commonLabels()
-	for key, value := range labels {
-		all[key] = value
-	}
+	maps.Copy(all, labels)
 	return tree{"apiVersion": apiVersion, "kind": kind, "metadata": tree{"name": name, "labels": all}}
 }
 

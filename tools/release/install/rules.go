@@ -50,7 +50,7 @@ func rule(group string, resources, verbs list) tree {
 }
 
 func named(rule tree, names ...any) tree {
-	rule["resourceNames"] = list(names)
+	rule["resourceNames"] = names
 	return rule
 }
 
