@@ -16,8 +16,11 @@ type Observer interface {
 	Ran(run record.Run)
 	// Deleted receives the record of each deletion of a managed object.
 	Deleted(deletion record.Run)
-	// Event receives the events about managed objects.
+	// Event receives the events about managed objects, which the controller sends.
 	Event(o *object.Object, event hook.Event)
+	// OwnEvent receives the events that Setpoint itself sends: what the ServiceAccount of the controller may not
+	// do, it may not be able to report either.
+	OwnEvent(o *object.Object, event hook.Event)
 }
 
 // Types of events.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -118,6 +120,16 @@ func (r *Run) SendEvent(event hook.Event) {
 	r.Record.EventSent(event)
 }
 
+// sendFailure sends the event about a failure.
+func (r *Run) sendFailure(f Failure) {
+	if !errors.Is(f.Err, identity.ErrForbidden) {
+		r.SendEvent(f.Event)
+		return
+	}
+	r.base.options.Observer.OwnEvent(r.Stored, f.Event)
+	r.Record.EventSent(f.Event)
+}
+
 // Failure is a failed run.
 type Failure struct {
 	Err   error
@@ -136,7 +148,7 @@ func (r *Run) ReportFailure(f Failure) {
 		return
 	}
 	log.Warn("reconcile failed")
-	r.SendEvent(f.Event)
+	r.sendFailure(f)
 	last.message, last.at = message, b.options.Now()
 }
 

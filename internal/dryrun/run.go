@@ -43,6 +43,7 @@ func (observer) Ran(record.Run)                                            {}
 func (observer) Deleted(record.Run)                                        {}
 func (observer) Handled(string, string, hook.Reason, time.Duration, error) {}
 func (observer) Event(*object.Object, hook.Event)                          {}
+func (observer) OwnEvent(*object.Object, hook.Event)                       {}
 
 // start starts a dry run for the objects of one namespace, or of all if it is empty. It shares the
 // caches of the Manager. Close ends it.

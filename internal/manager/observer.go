@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -27,14 +26,13 @@ func (m *Manager) observer(account identity.Account) observer {
 	return observer{m.metrics, m.events, account, m.history}
 }
 
-// Event sends an event as the ServiceAccount. Setpoint itself reports what the ServiceAccount may not do.
+// Event sends an event as the ServiceAccount.
 func (o observer) Event(at *object.Object, event hook.Event) {
-	user := o.account.UserFor(at.Namespace())
-	if event.Reason == setpoint.ReasonForbidden {
-		user = ""
-	}
-	o.events.eventAs(user, at, event)
+	o.events.eventAs(o.account.UserFor(at.Namespace()), at, event)
 }
+
+// OwnEvent sends an event as Setpoint.
+func (o observer) OwnEvent(at *object.Object, event hook.Event) { o.events.Event(at, event) }
 
 // Ran records a run.
 func (o observer) Ran(run record.Run) {

@@ -215,6 +215,8 @@ func (s *testController) Ran(run record.Run) { s.recorder.Ran(run) }
 
 func (s *testController) Deleted(deletion record.Run) { s.recorder.Deleted(deletion) }
 
+func (s *testController) OwnEvent(o *object.Object, event hook.Event) { s.Event(o, event) }
+
 func (s *testController) Event(_ *object.Object, event hook.Event) {
 	s.events = append(s.events, event.Reason+": "+event.Message)
 }

@@ -20,8 +20,10 @@ func newTestBase(o controller.Observer) *controller.Base {
 // eventCounter counts events.
 type eventCounter int
 
-func (*eventCounter) Ran(record.Run)                     {}
-func (*eventCounter) Deleted(record.Run)                 {}
+func (*eventCounter) Ran(record.Run)                                {}
+func (*eventCounter) Deleted(record.Run)                            {}
+func (w *eventCounter) OwnEvent(o *object.Object, event hook.Event) { w.Event(o, event) }
+
 func (w *eventCounter) Event(*object.Object, hook.Event) { *w++ }
 
 // Conflicts are retried silently, but not forever: if they last, they are reported as a failure.

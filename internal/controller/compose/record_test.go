@@ -98,6 +98,8 @@ func (l *runRecorder) Deleted(deletion record.Run) {
 	l.deletions = append(l.deletions, deletion)
 }
 
+func (l *runRecorder) OwnEvent(o *object.Object, event hook.Event) { l.Event(o, event) }
+
 func (l *runRecorder) Event(*object.Object, hook.Event) {}
 
 func (l *runRecorder) summaries() []string {

@@ -62,6 +62,8 @@ func (s *testEnv) Deleted(deletion record.Run) {
 
 func (s *testEnv) Handled(string, string, hook.Reason, time.Duration, error) {}
 
+func (s *testEnv) OwnEvent(o *object.Object, event hook.Event) { s.Event(o, event) }
+
 func (s *testEnv) Event(o *object.Object, e hook.Event) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

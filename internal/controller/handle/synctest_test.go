@@ -94,6 +94,8 @@ func (w *bubbleEnv) Deleted(record.Run) {}
 
 func (w *bubbleEnv) Handled(string, string, hook.Reason, time.Duration, error) {}
 
+func (w *bubbleEnv) OwnEvent(o *object.Object, event hook.Event) { w.Event(o, event) }
+
 func (w *bubbleEnv) Event(o *object.Object, e hook.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
