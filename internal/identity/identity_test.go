@@ -159,12 +159,12 @@ func TestDecisionsExpire(t *testing.T) {
 		if err := check(); err != nil || server.count() > 0 {
 			t.Fatalf("not cached: %v, %d requests", err, server.count())
 		}
-		time.Sleep(identity.AllowedTTL + time.Second)
+		<-time.After(identity.AllowedTTL + time.Second)
 		if err := check(); !errors.Is(err, identity.ErrForbidden) {
 			t.Fatalf("%v although the ServiceAccount is gone", err)
 		}
 		server.set(false, "list pods")
-		time.Sleep(identity.DeniedTTL + time.Second)
+		<-time.After(identity.DeniedTTL + time.Second)
 		if err := check(); err != nil {
 			t.Fatalf("%v although it is back", err)
 		}

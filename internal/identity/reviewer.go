@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// AllowedTTL is how long a right counts after it was revoked, at most; DeniedTTL, how long it is
-	// missed after it was granted.
+	// AllowedTTL is how long a right counts after it was revoked, at most.
 	AllowedTTL = 30 * time.Second
-	DeniedTTL  = 5 * time.Second
+	// DeniedTTL is how long a right is missed after it was granted, at most.
+	DeniedTTL = 5 * time.Second
 	// maxDecisions limits the memory for decisions; the least recently used are dropped.
 	maxDecisions = 16384
 )

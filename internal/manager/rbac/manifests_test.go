@@ -69,7 +69,7 @@ rules:
 
 func TestCommentOfManyControllers(t *testing.T) {
 	var all Permissions
-	for _, name := range strings.Fields("f e d c b a") {
+	for name := range strings.FieldsSeq("f e d c b a") {
 		all = append(all, on(object.Events, "create").to("events").by(name)...)
 	}
 	if got := all.comment(); got != "a: events; b: events; c: events; d: events; and 2 more" {
