@@ -25,8 +25,10 @@ type rbacFlags struct {
 	account, defaultAccount string
 	related, bind           []string
 	escalate                bool
-	extra                   []string
-	impersonation, format   *flags.Choice
+	// showUsed compares the granted rights with the used ones: a table, or the roles if formatSet.
+	showUsed, formatSet   bool
+	extra                 []string
+	impersonation, format *flags.Choice
 }
 
 // Values of --impersonation.
@@ -45,7 +47,7 @@ func (p *program) rbacCommand() *cobra.Command {
 		impersonation: flags.OneOf(autoImpersonation, constrainedImpersonation, legacyImpersonation),
 	}
 	c := &cobra.Command{
-		Use:   "rbac (FILE… | CONTROLLER… | -A)",
+		Use:   "rbac (FILE… | CONTROLLER… | -A | --used)",
 		Short: "Print the least roles that controllers need",
 		Long: `Print the roles with the least rights that controllers need, with a comment for each
 rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
@@ -61,12 +63,19 @@ bindings to another one instead. Controllers with spec.serviceAccountName have r
 that ServiceAccount; Setpoint itself then may only watch, and impersonate it.
 
 The kinds that a customize hook selects are known at run time only: they are those that
-the running processes have watched, and those of --related.`,
+the running processes have watched, and those of --related.
+
+--used compares the roles that are bound to the ServiceAccount of the running processes, or
+to that of --service-account, with their requests since they started.`,
 		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
   setpoint rbac spcc/teams --namespaces a,b     # Roles in two namespaces
   setpoint rbac -A --service-account ops/setpoint
-  setpoint rbac controller.yaml --bind clusterrole/view`,
-		RunE: func(c *cobra.Command, args []string) error { return p.rbac(c.Context(), f, args) },
+  setpoint rbac controller.yaml --bind clusterrole/view
+  setpoint rbac --used                          # what was granted and never used`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.formatSet = c.Flags().Changed("output")
+			return p.rbac(c.Context(), f, args)
+		},
 	}
 	f.register(c)
 	return c
@@ -87,6 +96,7 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.BoolVar(&f.escalate, "escalate", false, "allow controllers that write roles any rules in them, which equals cluster-admin")
 	set.StringArrayVar(&f.extra, "extra-rules", nil, "`file` with rules to add: a list of them, or roles (repeatable)")
 	addChoice(c, f.impersonation, "impersonation", "", "how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
+	set.BoolVar(&f.showUsed, "used", false, "show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
 	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
@@ -122,6 +132,9 @@ func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
 	}
 	if r.needs, err = manager.NewObjectPermissions(options, input.definitions); err != nil {
 		return err
+	}
+	if r.showUsed {
+		return r.used(ctx)
 	}
 	if err := r.fill(ctx, input); err != nil {
 		return err
@@ -207,9 +220,12 @@ func (r *rbacRun) roleName() (string, error) {
 
 // print prints the roles.
 func (r *rbacRun) print() error {
-	roles := r.grant.Roles()
+	return r.printRoles(r.grant.Roles())
+}
+
+func (r *rbacRun) printRoles(roles []rbac.Role) error {
 	if len(roles) == 0 {
-		return errors.New("the controllers need no rights")
+		return errors.New("no rights are needed")
 	}
 	if r.format.Value == asJSON {
 		return encode(r.stdout, asJSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": rbac.Objects(roles)})

@@ -36,6 +36,10 @@ func (r *rbacRun) input(args []string) (in rbacInput, err error) {
 		in.names = append(in.names, arg)
 	}
 	switch {
+	case r.showUsed && (r.everything || len(files)+len(in.names) > 0):
+		return in, usageError{errors.New("--used takes no files and no controllers")}
+	case r.showUsed:
+		return in, nil
 	case r.everything && len(files)+len(in.names) > 0:
 		return in, usageError{errors.New("-A is all controllers of the cluster; give either that, or files and controllers")}
 	case !r.everything && len(files)+len(in.names) == 0:

@@ -63,6 +63,10 @@ func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	return model.Run{}, failure.ErrNotFound
 }
 
+func (*fakeSource) Requests(context.Context) (model.Requests, error) {
+	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
+}
+
 func (s *fakeSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {
 	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
 }

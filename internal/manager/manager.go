@@ -36,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -45,6 +46,7 @@ type Manager struct {
 	options         Options
 	log             *slog.Logger
 	client          rest.Interface
+	requests        *rbac.Requests
 	resolver        *resolver
 	crds            *crds.Installer
 	store           *cache.Cache
@@ -74,11 +76,13 @@ func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	requests := rbac.NewRequests(time.Now())
+	o.Config = requests.Config(o.Config)
 	client, err := newClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, resolver: &resolver{client: client}, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &resolver{client: client}, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -50,6 +51,13 @@ func (s *source) Process(context.Context) (model.Process, error) {
 		addQueue(&p.Queue, health.Queue)
 	}
 	return p, nil
+}
+
+// Requests implements model.Source.
+func (s *source) Requests(ctx context.Context) (model.Requests, error) {
+	all := s.manager.requests.Snapshot()
+	all.User = rbac.Username(ctx, s.manager.client)
+	return all, nil
 }
 
 // heapBytes returns the bytes of live objects.

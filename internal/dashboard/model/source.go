@@ -45,6 +45,8 @@ type Source interface {
 	Run(ctx context.Context, id uint64) (Run, error)
 	// Plan returns a dry run for an object.
 	Plan(ctx context.Context, controller string, ref object.Ref) (Plan, error)
+	// Requests returns what the process has requested of the API server.
+	Requests(ctx context.Context) (Requests, error)
 	// Await returns once the revision differs from since, or with the error of ctx when
 	// that ends.
 	Await(ctx context.Context, since uint64) (revision uint64, err error)

@@ -55,6 +55,11 @@ func (c *client) Process(ctx context.Context) (model.Process, error) {
 	return found, err
 }
 
+// Requests implements model.Source.
+func (c *client) Requests(ctx context.Context) (model.Requests, error) {
+	return get[model.Requests](ctx, c, pathRequests, arguments{})
+}
+
 // Controllers implements model.Source.
 func (c *client) Controllers(ctx context.Context) ([]model.Controller, error) {
 	found, err := get[[]model.Controller](ctx, c, pathControllers, arguments{})

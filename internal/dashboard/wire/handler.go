@@ -53,6 +53,7 @@ func routes(source model.Source) map[string]route {
 	const get = "GET " + Prefix
 	return map[string]route{
 		get + pathProcess:     func(r *http.Request, _ arguments) (any, error) { return source.Process(r.Context()) },
+		get + pathRequests:    func(r *http.Request, _ arguments) (any, error) { return source.Requests(r.Context()) },
 		get + pathControllers: func(r *http.Request, _ arguments) (any, error) { return source.Controllers(r.Context()) },
 		get + pathObjects: func(r *http.Request, a arguments) (any, error) {
 			return source.Objects(r.Context(), a.controller, a.query)

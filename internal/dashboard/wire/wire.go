@@ -35,6 +35,7 @@ const (
 	pathReviews     = "reviews"
 	pathPlan        = "plan"
 	pathRevision    = "revision"
+	pathRequests    = "requests"
 )
 
 // The parameters. Ref and Query are JSON.

@@ -69,6 +69,10 @@ func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool
 	return []model.Run{{ID: 8, Process: "canned", Outcome: model.ReviewDenied}}, c.record(controller, detailed)
 }
 
+func (*fakeSource) Requests(context.Context) (model.Requests, error) {
+	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
+}
+
 func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref) (model.Plan, error) {
 	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref)
 }

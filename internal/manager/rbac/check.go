@@ -40,7 +40,7 @@ func (o *Process) Check(ctx context.Context, client rest.Interface, kind object.
 	if kind != (object.Resource{}) {
 		command = "setpoint rbac " + c.Name()
 	}
-	of := refused{controller: c.Name(), command: command, user: username(ctx, client), account: c.Account}
+	of := refused{controller: c.Name(), command: command, user: Username(ctx, client), account: c.Account}
 	return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: of.err(slices.Concat(own, others))}
 }
 

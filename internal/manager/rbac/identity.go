@@ -14,6 +14,9 @@ var (
 	constrainedAccounts = object.Resource{Group: "authentication.k8s.io", Version: "v1", Plural: "serviceaccounts", Namespaced: true}
 )
 
+// constrainedVerb is the start of the verbs by which a process may do something as a ServiceAccount.
+const constrainedVerb = "impersonate-on:serviceaccount:"
+
 // split gives the permissions of a controller to its identity. The process itself needs only to
 // fill the shared cache; the zero identity is the process.
 //
@@ -56,7 +59,7 @@ func (p Permissions) Impersonation(account identity.Account, constrained bool) P
 	}
 	all = append(all, as(constrainedAccounts, "impersonate:serviceaccount")...)
 	for _, n := range p.Of(Identity) {
-		n.verb, n.account = "impersonate-on:serviceaccount:"+n.verb, Own
+		n.verb, n.account = constrainedVerb+n.verb, Own
 		all = append(all, n)
 	}
 	return all.to("identity")

@@ -78,8 +78,8 @@ func (n permission) attributes() *authorization.ResourceAttributes {
 	}
 }
 
-// username returns the user of the client; "" if the API server does not say.
-func username(ctx context.Context, client rest.Interface) string {
+// Username returns the user of the client; "" if the API server does not say.
+func Username(ctx context.Context, client rest.Interface) string {
 	review := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
 	if client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").Body(&review).Do(ctx).Into(&review) != nil {
 		return ""

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
+)
+
+// used compares the roles of a ServiceAccount with the requests of running processes.
+func (r *rbacRun) used(ctx context.Context) error {
+	session, err := r.open(ctx, r.program)
+	if err != nil {
+		return err
+	}
+	results, err := queryAll(ctx, session, func(ctx context.Context, s model.Source) (model.Requests, error) { return s.Requests(ctx) })
+	if err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return errors.New("no process could be read")
+	}
+	account, err := r.usedAccount(results)
+	if err != nil {
+		return err
+	}
+	var requests []model.Request
+	since := time.Now()
+	for _, result := range results {
+		requests = append(requests, result.Value.By(account.UserFor(""))...)
+		if result.Value.Since.Before(since) {
+			since = result.Value.Since
+		}
+	}
+	granted, err := r.needs.Granted(ctx, account)
+	for i := range granted {
+		granted[i].ReadsReviewed = !slices.ContainsFunc(results, func(result model.Result[model.Requests]) bool { return result.Value.User == account.UserFor("") })
+	}
+	if err == nil && len(granted) == 0 {
+		err = fmt.Errorf("no role is bound to the ServiceAccount %s", account)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.stderr, "Requests as %s since %s. Rare ones may come later: deletions, errors, another leader.\n",
+		account, since.UTC().Format(time.RFC3339))
+	return r.printUsed(granted, requests)
+}
+
+// usedAccount returns the ServiceAccount of the flag, or that of the processes.
+func (r *rbacRun) usedAccount(results []model.Result[model.Requests]) (identity.Account, error) {
+	if r.account != "" {
+		return identity.Parse(r.account)
+	}
+	var users []string
+	for _, result := range results {
+		if user := result.Value.User; !slices.Contains(users, user) {
+			users = append(users, user)
+		}
+	}
+	slices.Sort(users)
+	if account, is := identity.OfUser(users[0]); is && len(users) == 1 {
+		return account, nil
+	}
+	return identity.Account{}, usageError{fmt.Errorf("the processes run as %s; select a ServiceAccount with --service-account", strings.Join(users, ", "))}
+}
+
+// printUsed prints when each granted verb was used, or the roles without the unused ones.
+func (r *rbacRun) printUsed(granted []rbac.Granted, requests []model.Request) error {
+	if r.formatSet {
+		return r.printRoles(rbac.WithoutUnused(granted, requests))
+	}
+	t := &table{headers: []string{"ROLE", "NAMESPACE", "GRANTED", "LAST USED"}, color: wantsColor(r.stdout)}
+	var rows []row
+	for _, one := range rbac.Used(granted, requests) {
+		what := one.Verb + " " + one.Resource
+		if len(one.Names) > 0 {
+			what += " " + strings.Join(one.Names, ",")
+		}
+		last := "never"
+		switch {
+		case !one.Last.IsZero():
+			last = ago(one.Last, time.Now()) + " ago"
+		case one.Reviewed:
+			last = "for hooks"
+		}
+		cells := []string{one.Role, cmp.Or(one.Namespace, "all"), what, last}
+		rows = append(rows, row{headers: t.headers, cells: cells, key: strings.Join(cells[:3], "\t"), value: one})
+	}
+	return t.write(r.stdout, rows)
+}
