@@ -40,6 +40,9 @@ type Usage struct {
 	Reviewed bool `json:"reviewed,omitempty"`
 }
 
+// grantedVerb is one verb of a rule on one resource, each perhaps a wildcard.
+type grantedVerb struct{ verb, group, resource string }
+
 // Used says when a user used each verb of its roles, sorted by role.
 func Used(granted []Granted, all []model.Request) []Usage {
 	var usages []Usage
@@ -146,9 +149,6 @@ func (v grantedVerb) permissions(names []string) Permissions {
 func (g *Granted) in(r model.Request) bool {
 	return g.Namespace == "" || g.Namespace == r.Namespace || r.Namespace == model.ManyNamespaces
 }
-
-// grantedVerb is one verb of a rule on one resource, each perhaps a wildcard.
-type grantedVerb struct{ verb, group, resource string }
 
 // split returns the verbs of a rule one by one.
 func split(rule rbac.PolicyRule) []grantedVerb {

@@ -46,6 +46,7 @@ func manifests() []manifest {
 		{"role", nil, role(namespaceRules())},
 		{"rolebinding", nil, roleBinding(releaseNamespace, name, "Role", name)},
 		{"clusterrole-view", nil, clusterRole(name+"-view", tree{aggregateTo("view"): "true"}, userRules("get", "list", "watch"))},
+		{"clusterrole-edit", nil, clusterRole(name+"-edit", nil, editRules())},
 		{"clusterrole-admin", nil, clusterRole(name+"-admin", nil, userRules("*"))},
 		{"secret-admission", nil, secret("admission", tree{"setpoint.dev/webhook-certificates": "true"})},
 		{"secret-inspect", nil, secret("inspect", nil)},

@@ -45,6 +45,15 @@ func userRules(verbs ...any) list {
 	return list{rule("setpoint.dev", list{"*"}, verbs)}
 }
 
+// editRules are the rights of a user to write controllers that act as a ServiceAccount, within the
+// admission policy. A webhook of an AdmissionController receives all objects whatever its
+// ServiceAccount, so they are for admins. No role of Kubernetes aggregates this one: without the
+// policy it gives all rights of Setpoint.
+func editRules() list {
+	return list{rule("setpoint.dev", list{"compositecontrollers", "decoratorcontrollers", "handlercontrollers"},
+		list{"get", "list", "watch", "create", "update", "patch", "delete"})}
+}
+
 func rule(group string, resources, verbs list) tree {
 	return tree{"apiGroups": list{group}, "resources": resources, "verbs": verbs}
 }
