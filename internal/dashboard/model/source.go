@@ -24,7 +24,7 @@ import (
 //
 // Results may contain objects that the user may not read: callers check permissions with
 // the API server, see Redact.
-type Source interface {
+type Source interface { //nolint:interfacebloat // Each method is one view of a process, and all who read one read most.
 	// Name identifies the process: "setpoint", or the name of a Go program.
 	Name() string
 	// Process returns the state of the process.

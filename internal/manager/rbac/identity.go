@@ -18,7 +18,7 @@ var (
 const constrainedVerb = "impersonate-on:serviceaccount:"
 
 // split gives the permissions of a controller to its identity. The process itself needs only to
-// fill the shared cache; the zero identity is the process.
+// fill the shared cache, so the identity needs no watch; the zero identity is the process.
 //
 // A list without a watch is no watch of the cache: it is sent as the identity.
 func (p Permissions) split(account identity.Account) Permissions {
@@ -30,8 +30,9 @@ func (p Permissions) split(account identity.Account) Permissions {
 		if n.verb == "watch" || n.verb == "list" && p.has("watch", n) {
 			all = append(all, n)
 		}
-		n.account = Identity
-		all = append(all, n)
+		if n.account = Identity; n.verb != "watch" {
+			all = append(all, n)
+		}
 	}
 	return all
 }

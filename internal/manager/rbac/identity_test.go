@@ -36,8 +36,8 @@ example.org shops: list watch
 own in "team"
 - serviceaccounts: get impersonate of shops
 identity in ""
-- configmaps: get list watch create update delete
-example.org shops: get list watch
+- configmaps: get list create update delete
+example.org shops: get list
 example.org shops/status: update
 `,
 		},
@@ -50,7 +50,7 @@ authorization.k8s.io subjectaccessreviews: create
 example.org shops: list watch
 setpoint.dev controllers: patch
 identity in ""
-example.org shops: get list watch update patch
+example.org shops: get list update patch
 example.org shops/status: update
 `,
 		},
@@ -62,7 +62,7 @@ example.org shops/status: update
 			account:     identity.Account{Namespace: "team", Name: "shops"},
 			constrained: true,
 			want: `own in ""
-- configmaps: list watch impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list impersonate-on:serviceaccount:patch impersonate-on:serviceaccount:watch
+- configmaps: list watch impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list impersonate-on:serviceaccount:patch
 authorization.k8s.io subjectaccessreviews: create
 own in "b"
 example.org shops: impersonate-on:serviceaccount:delete impersonate-on:serviceaccount:get impersonate-on:serviceaccount:list
@@ -70,7 +70,7 @@ own in "team"
 - serviceaccounts: get of shops
 authentication.k8s.io serviceaccounts: impersonate:serviceaccount of shops
 identity in ""
-- configmaps: get list watch patch
+- configmaps: get list patch
 identity in "b"
 example.org shops: get list delete
 `,
