@@ -17,6 +17,11 @@ func Permissions(namespace string) []admission.Permission {
 		admission.Permission{Resource: object.Leases, Namespace: namespace, Verbs: []string{"create"}})
 }
 
+// AuthorPermissions are what the author of webhooks needs to register them without Setpoint.
+func AuthorPermissions() []admission.Permission {
+	return configurationPermissions("create", "update", "delete")
+}
+
 // CollectorPermissions are the permissions of a Collector, except for Leases.
 func CollectorPermissions() []admission.Permission {
 	return configurationPermissions("list", "watch", "delete")

@@ -28,7 +28,7 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permi
 	for i := range c.Handlers {
 		all = append(all, handlerPermissions(&c.Handlers[i])...)
 	}
-	all = append(o.processPermissions(c), all.split(c.Account)...)
+	all = slices.Concat(o.processPermissions(c), authorPermissions(c), all.split(c.Account))
 	if finalized {
 		all = append(on(kind, "patch").to("finalizer"), all...)
 	}
@@ -41,6 +41,19 @@ func (o *Process) processPermissions(c *compile.Compiled) Permissions {
 		return nil
 	}
 	return ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates), register.Permissions(o.Namespace))).to("webhooks")
+}
+
+// authorPermissions returns what the identity of webhooks needs, although the process registers them: they
+// receive the objects of all users.
+func authorPermissions(c *compile.Compiled) Permissions {
+	if c.Admission == nil || c.Account.IsZero() {
+		return nil
+	}
+	all := ForWebhooks(register.AuthorPermissions()).to("webhooks")
+	for i := range all {
+		all[i].account = Identity
+	}
+	return all
 }
 
 // programPermissions returns the permissions of one program. Children need update with every

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
@@ -52,6 +53,20 @@ setpoint.dev controllers: patch
 identity in ""
 example.org shops: get list update patch
 example.org shops/status: update
+`,
+		},
+		// The process registers webhooks, but only for an identity that could do so itself.
+		"webhooks": {
+			compiled: &compile.Compiled{Admission: &admission.Program{}},
+			account:  identity.Account{Namespace: "team", Name: "shops"},
+			want: `own in ""
+admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconfigurations: get list watch create update delete
+authorization.k8s.io subjectaccessreviews: create
+coordination.k8s.io leases: create
+own in "team"
+- serviceaccounts: get impersonate of shops
+identity in ""
+admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconfigurations: create update delete
 `,
 		},
 		// What a handler may delete is listed once, as the identity, and not watched.
