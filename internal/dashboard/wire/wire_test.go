@@ -69,8 +69,8 @@ func (c *fakeSource) Reviews(_ context.Context, controller string, detailed bool
 	return []model.Run{{ID: 8, Process: "canned", Outcome: model.ReviewDenied}}, c.record(controller, detailed)
 }
 
-func (*fakeSource) Requests(context.Context) (model.Requests, error) {
-	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
+func (c *fakeSource) Requests(context.Context) (model.Requests, error) {
+	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, c.record()
 }
 
 func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref) (model.Plan, error) {
@@ -117,6 +117,7 @@ func calls() map[string][]any {
 		"Reviews":     {"x/teams", true},
 		"Run":         {uint64(1) << 63},
 		"Plan":        {"x/teams", ref()},
+		"Requests":    {},
 		"Await":       {uint64(3)},
 	}
 }
