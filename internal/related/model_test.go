@@ -48,7 +48,7 @@ func TestModelInLockstep(t *testing.T) {
 			for parent := range enqueued {
 				overlapping := len(m.rules[parent]) > 1
 				if before[parent] == want[parent] && !overlapping && parent != m.set {
-					t.Fatalf("after %s: %s was woken for nothing", what, parent)
+					m.t.Fatalf("after %s: %s was woken for nothing; its rules: %+v", what, parent, m.rules[parent])
 				}
 			}
 		}
@@ -330,6 +330,11 @@ func (m *model) catchUp() {
 	eventually(m.t, "all watches caught up", func() bool {
 		m.Registry.mu.Lock()
 		defer m.Registry.mu.Unlock()
+		for _, set := range m.ruleSets {
+			if !set.synced {
+				return false // Its sync enqueues the parents.
+			}
+		}
 		for _, t := range m.watches {
 			if t.synced && t.view.Version() < m.api.current() {
 				return false
