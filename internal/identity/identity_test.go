@@ -136,6 +136,7 @@ func TestCheckRead(t *testing.T) {
 		"not cluster-scoped":      {bot, "list pods", nodes, "", false, "reading nodes.v1 of the cluster is forbidden for the ServiceAccount web/bot"},
 		"another user":            {"system:serviceaccount:shop:bot", "list pods", pods, "web", false, "reading pods.v1 in the namespace web is forbidden for the ServiceAccount shop/bot"},
 		"deleted ServiceAccount":  {bot, "list pods", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
+		"deleted, get by name":    {bot, "get pods in web named a", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &authorizer{rules: []string{c.rule}, missing: c.missing}

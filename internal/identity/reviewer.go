@@ -52,6 +52,9 @@ func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.R
 	if !errors.Is(err, ErrForbidden) {
 		return err
 	}
+	if gone := r.checkExists(ctx, user); gone != nil {
+		return gone // CheckList has forbidden it for this reason, which the right to get does not change.
+	}
 	get := question{user: user, verb: "get", resource: resource, namespace: namespace, name: name}
 	if allowed, failed := r.decide(ctx, get, r.review); allowed || failed != nil {
 		return failed
