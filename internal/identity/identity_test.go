@@ -130,11 +130,11 @@ func TestCheckRead(t *testing.T) {
 		"everywhere":              {bot, "list pods", pods, "web", false, ""},
 		"in the namespace":        {bot, "list pods in web", pods, "web", false, ""},
 		"by name":                 {bot, "get pods in web named a", pods, "web", false, ""},
-		"in another namespace":    {bot, "list pods in web", pods, "shop", false, "reading pods.v1 in the namespace shop is forbidden for the ServiceAccount web/bot"},
+		"in another namespace":    {bot, "list pods in web", pods, "shop", false, `reading pods.v1 in the namespace "shop" is forbidden for the ServiceAccount web/bot`},
 		"cluster-scoped":          {bot, "list nodes", nodes, "", false, ""},
 		"cluster-scoped, by name": {bot, "get nodes named a", nodes, "", false, ""},
 		"not cluster-scoped":      {bot, "list pods", nodes, "", false, "reading nodes.v1 of the cluster is forbidden for the ServiceAccount web/bot"},
-		"another user":            {"system:serviceaccount:shop:bot", "list pods", pods, "web", false, "reading pods.v1 in the namespace web is forbidden for the ServiceAccount shop/bot"},
+		"another user":            {"system:serviceaccount:shop:bot", "list pods", pods, "web", false, `reading pods.v1 in the namespace "web" is forbidden for the ServiceAccount shop/bot`},
 		"deleted ServiceAccount":  {bot, "list pods", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
 		"deleted, get by name":    {bot, "get pods in web named a", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
 	} {

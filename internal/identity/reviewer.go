@@ -52,7 +52,7 @@ func (r *Reviewer) CheckRead(ctx context.Context, user string, resource object.R
 	if !errors.Is(err, ErrForbidden) {
 		return err
 	}
-	if gone := r.checkExists(ctx, user); gone != nil {
+	if gone := r.CheckExists(ctx, user); gone != nil {
 		return gone // CheckList has forbidden it for this reason, which the right to get does not change.
 	}
 	get := question{user: user, verb: "get", resource: resource, namespace: namespace, name: name}
@@ -67,7 +67,7 @@ func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.R
 	if user == "" {
 		return nil
 	}
-	if err := r.checkExists(ctx, user); err != nil {
+	if err := r.CheckExists(ctx, user); err != nil {
 		return err
 	}
 	// The widest right first: one decision then serves many namespaces.
@@ -81,7 +81,7 @@ func (r *Reviewer) CheckList(ctx context.Context, user string, resource object.R
 		case !resource.Namespaced:
 			in = "of the cluster"
 		case namespace != "":
-			in = "in the namespace " + namespace
+			in = fmt.Sprintf("in the namespace %q", namespace)
 			allowed, err = r.decide(ctx, question{user: user, verb: "list", resource: resource, namespace: namespace}, r.review)
 		}
 		if err != nil {
@@ -106,7 +106,12 @@ type question struct {
 	namespace, name string
 }
 
-func (r *Reviewer) checkExists(ctx context.Context, user string) error {
+// CheckExists returns an error that wraps ErrForbidden unless the ServiceAccount of a user exists: its role
+// bindings outlive it, and the API server impersonates users that do not exist.
+func (r *Reviewer) CheckExists(ctx context.Context, user string) error {
+	if user == "" {
+		return nil
+	}
 	account := ofUser(user)
 	exists, err := r.decide(ctx, question{user: user, verb: "exist"}, func(ctx context.Context, _ question) (bool, error) {
 		err := r.client.Get().AbsPath(object.ServiceAccounts.Path(account.Namespace, account.Name)).

@@ -215,8 +215,12 @@ func (m *finalizerRemoval) patchFinalizer(ctx context.Context, path string, o *m
 	if err != nil {
 		return err
 	}
+	user := m.account.UserFor(o.Namespace)
+	if err := m.access.CheckExists(ctx, user); err != nil {
+		return err
+	}
 	request := m.client.Patch(types.JSONPatchType)
-	if user := m.account.UserFor(o.Namespace); user != "" {
+	if user != "" {
 		request = request.SetHeader(authentication.ImpersonateUserHeader, user)
 	}
 	return request.AbsPath(path).

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery/token"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -111,5 +112,12 @@ func (m *Manager) absentNamespaces(ctx context.Context, names []string) []string
 // checkAccess refuses a controller that lacks permissions. Its object is of a kind, if it has
 // one.
 func (m *Manager) checkAccess(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
-	return m.options.process().Check(ctx, m.client, kind, compiled)
+	if err := m.options.process().Check(ctx, m.client, kind, compiled); err != nil || compiled.Account.PerNamespace() {
+		return err
+	}
+	err := m.access.CheckExists(ctx, compiled.Account.UserFor(""))
+	if errors.Is(err, identity.ErrForbidden) {
+		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: err}
+	}
+	return err
 }

@@ -1,6 +1,9 @@
 package related
 
 import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -12,6 +15,16 @@ type Read struct {
 	Namespace string
 	// Names are the objects to get; nil for a list.
 	Names []string
+}
+
+// ReadsOf returns what rules would read if a parent had them. Its errors are those of Set.
+func (r *Registry) ReadsOf(ctx context.Context, parent queue.Key, rules []hook.RelatedRule) ([]Read, error) {
+	patterns, err := r.validate(ctx, parent.Namespace, rules)
+	var all []Read
+	for i := range patterns {
+		all = append(all, patterns[i].reads()...)
+	}
+	return all, err
 }
 
 // Reads returns what the rules of a parent read. It depends on the rules, not on the objects that exist.

@@ -49,7 +49,9 @@ func newTar(entries []entry, modified time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return buffer.Bytes(), archive.Close()
+	// Close writes the end of the archive, so it comes before Bytes.
+	err := archive.Close()
+	return buffer.Bytes(), err
 }
 
 // writeArchive writes a compressed archive into the folder of the artifacts.

@@ -11,12 +11,13 @@ import (
 // of cluster-scoped parents is limited to namespaces.
 type childWatches []controller.Watch
 
-// owned returns the objects that a UID controls.
-func (w childWatches) owned(uid string) (all []*object.Object) {
+// owned returns the objects that a parent controls. Those of a namespaced parent are in its namespace: an
+// owner reference from elsewhere is invalid, and not removed as long as the object has a finalizer.
+func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
 	for _, one := range w {
-		all = append(all, one.View.Owned(uid)...)
+		all = append(all, one.View.Owned(parent.UID())...)
 	}
-	return all
+	return object.BesideOwner(all, parent)
 }
 
 func (w childWatches) countOwned(uid string) int {

@@ -49,7 +49,7 @@ func (r *run) listChildren() ([]plan.Action, error) {
 	var changes []plan.Action
 	r.children, r.storedRevisions = r.children[:0], r.revisionsOf(r.Stored)
 	for _, kind := range r.Controller.children {
-		claim, err := r.planner.Claim(kind.rule.Resource, kind.watches.owned(r.Stored.UID()), r.orphans(kind))
+		claim, err := r.planner.Claim(kind.rule.Resource, kind.watches.owned(r.Stored), r.orphans(kind))
 		if err != nil {
 			return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("claim %s: %w", kind.rule.Resource, err))
 		}

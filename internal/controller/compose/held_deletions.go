@@ -159,7 +159,7 @@ func (c *Controller) countKind(of childKind, parent *object.Object) int {
 		return of.watches.countOwned(parent.UID())
 	}
 	n := 0
-	for _, o := range of.watches.owned(parent.UID()) {
+	for _, o := range of.watches.owned(parent) {
 		if c.program.Mark.On(o) {
 			n++
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // user is the user of the ServiceAccount; empty for Setpoint itself.
@@ -36,20 +37,16 @@ func (r *run) checkChildReads(ctx context.Context) error {
 	return nil
 }
 
-// checkRelatedReads is checkChildReads for the rules of the customize hook.
-func (r *run) checkRelatedReads(ctx context.Context) error {
-	user := r.user()
-	if user == "" {
-		return nil
-	}
-	for _, read := range r.related.Reads(r.Item.Key) {
+// checkRelatedReads is checkChildReads for what the rules of the customize hook read.
+func (r *run) checkRelatedReads(ctx context.Context, reads []related.Read) error {
+	for _, read := range reads {
 		if read.Names == nil {
-			if err := r.tools.Access.CheckList(ctx, user, read.Resource, read.Namespace); err != nil {
+			if err := r.tools.Access.CheckList(ctx, r.user(), read.Resource, read.Namespace); err != nil {
 				return err
 			}
 		}
 		for _, name := range read.Names {
-			if err := r.tools.Access.CheckRead(ctx, user, read.Resource, read.Namespace, name); err != nil {
+			if err := r.tools.Access.CheckRead(ctx, r.user(), read.Resource, read.Namespace, name); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,7 @@ func (c *Controller) countOwned(parent *object.Object) int {
 func (c *Controller) Children(parent *object.Object) []record.Child {
 	var family []record.Child
 	for _, kind := range c.children {
-		for _, child := range kind.watches.owned(parent.UID()) {
+		for _, child := range kind.watches.owned(parent) {
 			if !c.program.isDecorator() || c.program.Mark.On(child) {
 				family = append(family, record.Child{Resource: kind.rule.Resource, Object: child})
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -29,7 +30,7 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.checkRelatedReads(ctx); err != nil {
+	if err := r.checkRelatedReads(ctx, r.related.Reads(r.Item.Key)); err != nil {
 		return err
 	}
 	if err := r.relatedListed(); err != nil {
@@ -66,7 +67,10 @@ func (r *run) customize(ctx context.Context) error {
 	if err != nil {
 		return hookFailure("customize", err)
 	}
-	err = r.related.Set(ctx, r.Item.Key, response.Related)
+	err = r.setRelated(ctx, response.Related)
+	if errors.Is(err, identity.ErrForbidden) {
+		return err
+	}
 	if wrong, ok := errors.AsType[*related.RuleError](err); ok && wrong.Err == nil {
 		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
 	}
@@ -75,6 +79,20 @@ func (r *run) customize(ctx context.Context) error {
 	}
 	r.memory.customizedParent = r.visibleParent().Digest()
 	return nil
+}
+
+// setRelated sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.
+func (r *run) setRelated(ctx context.Context, rules []hook.RelatedRule) error {
+	if r.user() != "" {
+		reads, err := r.related.ReadsOf(ctx, r.Item.Key, rules)
+		if err != nil {
+			return err
+		}
+		if err := r.checkRelatedReads(ctx, reads); err != nil {
+			return err
+		}
+	}
+	return r.related.Set(ctx, r.Item.Key, rules)
 }
 
 // relatedChanged enqueues a parent when a related object changed. changed is nil when a new watch

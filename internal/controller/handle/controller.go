@@ -82,7 +82,7 @@ func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	all := make([][]*object.Object, len(c.program.Owns))
 	for _, w := range c.owned {
 		i := slices.Index(c.program.Owns, w.Resource)
-		all[i] = append(all[i], w.View.Owned(o.UID())...)
+		all[i] = append(all[i], object.BesideOwner(w.View.Owned(o.UID()), o)...)
 	}
 	return all
 }

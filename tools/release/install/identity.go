@@ -2,29 +2,43 @@ package install
 
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
-// identityPolicy lets users create a controller, or change its spec, only if they may impersonate the
-// ServiceAccount as which it acts: else the author of a controller would have the rights of all of them.
-// A controller without one acts as Setpoint's own.
-func identityPolicy(policyName, group string, resources list, account join) tree {
+// identityPolicy lets users create a controller, change its spec or its annotations, or delete it, only if
+// they may impersonate the ServiceAccount as which it acts: else the author of a controller would have the
+// rights of all of them. A controller without one acts as Setpoint's own. Setpoint itself, which sets
+// finalizers, is exempt.
+func identityPolicy(policyName, group string, resources list, account func(of string) join) tree {
+	const changed = "request.operation != 'UPDATE' || object.spec != oldObject.spec || " +
+		"(has(object.metadata.annotations) ? object.metadata.annotations : {}) != (has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})"
 	return clusterSpec("ValidatingAdmissionPolicy", policyName, tree{
 		"failurePolicy": "Fail",
 		"matchConstraints": tree{"resourceRules": list{tree{
-			"apiGroups": list{group}, "apiVersions": list{"*"}, "resources": resources, "operations": list{"CREATE", "UPDATE"},
+			"apiGroups": list{group}, "apiVersions": list{"*"}, "resources": resources, "operations": list{"CREATE", "UPDATE", "DELETE"},
 		}}},
-		"matchConditions": list{tree{"name": "spec-changed", "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec"}},
+		"matchConditions": list{
+			tree{"name": "not-setpoint", "expression": join{"request.userInfo.username != 'system:serviceaccount:", releaseNamespace, ":" + name + "'"}},
+			tree{"name": "changed", "expression": changed},
+		},
 		"variables": list{
 			tree{"name": "defaultAccount", "expression": join{"'", defaultAccount, "' != '' ? '", defaultAccount, "' : '", releaseNamespace, "/" + name + "'"}},
-			tree{"name": "account", "expression": account},
-			tree{"name": "accountNamespace", "expression": "variables.account.contains('/') ? variables.account.split('/')[0] : ''"},
-			tree{"name": "accountName", "expression": "variables.account.contains('/') ? variables.account.split('/')[1] : variables.account"},
+			tree{"name": "account", "expression": append(join{"object == null ? '' : "}, account("object")...)},
+			tree{"name": "oldAccount", "expression": append(join{"oldObject == null ? '' : "}, account("oldObject")...)},
 		},
-		"validations": list{tree{
-			"expression": "authorizer.group('').resource('serviceaccounts').namespace(variables.accountNamespace).name(variables.accountName).check('impersonate').allowed()",
-			"messageExpression": "'user ' + request.userInfo.username + ' cannot impersonate the ServiceAccount ' + variables.account + " +
-				"(variables.accountNamespace == '' ? ' in all namespaces' : '') + ', as which this controller acts; see spec.serviceAccountName'",
-			"reason": "Forbidden",
-		}},
+		"validations": list{mayImpersonate("variables.account"), mayImpersonate("variables.oldAccount")},
 	})
+}
+
+// mayImpersonate checks the user's right on a ServiceAccount, NAMESPACE/NAME, or NAME alone for all
+// namespaces.
+func mayImpersonate(account string) tree {
+	check := func(accountNamespace, accountName string) string {
+		return "authorizer.group('').resource('serviceaccounts').namespace(" + accountNamespace + ").name(" + accountName + ").check('impersonate').allowed()"
+	}
+	return tree{
+		"expression": account + " == '' || (" + account + ".contains('/') ? " + check(account+".split('/')[0]", account+".split('/')[1]") + " : " + check("''", account) + ")",
+		"messageExpression": "'user ' + request.userInfo.username + ' cannot impersonate the ServiceAccount ' + " + account + " + " +
+			"(" + account + ".contains('/') ? '' : ' in all namespaces') + ', as which this controller acts; see spec.serviceAccountName'",
+		"reason": "Forbidden",
+	}
 }
 
 func identityPolicyBinding(policyName string) tree {
@@ -41,13 +55,17 @@ func clusterSpec(kind, objectName string, spec tree) tree {
 // ServiceAccount.
 func identityPolicies() []manifest {
 	const own, other = name + "-identities", name + "-identities-metacontroller"
-	declared := join{"has(object.spec.serviceAccountName) ? (has(object.spec.serviceAccountNamespace) ? object.spec.serviceAccountNamespace + '/' : '') + " +
-		"object.spec.serviceAccountName : variables.defaultAccount"}
+	declared := func(of string) join {
+		spec := of + ".spec."
+		return join{"has(" + spec + "serviceAccountName) ? (has(" + spec + "serviceAccountNamespace) ? " + spec + "serviceAccountNamespace + '/' : '') + " +
+			spec + "serviceAccountName : variables.defaultAccount"}
+	}
+	standard := func(string) join { return join{"variables.defaultAccount"} }
 	return []manifest{
 		{"identitypolicy", identityPolicyEnabled, identityPolicy(own, "setpoint.dev", list{"*"}, declared)},
 		{"identitypolicy-binding", identityPolicyEnabled, identityPolicyBinding(own)},
 		{"identitypolicy-metacontroller", identityPolicyEnabled,
-			identityPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, join{"variables.defaultAccount"})},
+			identityPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, standard)},
 		{"identitypolicy-metacontroller-binding", identityPolicyEnabled, identityPolicyBinding(other)},
 	}
 }

@@ -40,9 +40,13 @@ func namespaceRules() list {
 	}
 }
 
-// userRules are the rights of a user on the kinds of controllers.
+// userRules are the rights of a user on the kinds of controllers, without their status, by which Setpoint
+// keeps what it has to remember.
 func userRules(verbs ...any) list {
-	return list{rule("setpoint.dev", list{"*"}, verbs)}
+	return list{
+		rule("setpoint.dev", list{"compositecontrollers", "decoratorcontrollers", "handlercontrollers", "admissioncontrollers"}, verbs),
+		rule("metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, verbs),
+	}
 }
 
 // editRules are the rights of a user to write controllers that act as a ServiceAccount, within the
