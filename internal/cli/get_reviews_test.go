@@ -88,7 +88,7 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 		"a hidden object":     {list: reviewLister{everywhere: true, filter: model.ReviewFilter{ObjectName: "s"}}, namespace: "shop", stderr: hidden + "No matching reviews found.\n"},
 		"an unknown object":   {list: reviewLister{everywhere: true, filter: model.ReviewFilter{ObjectName: "t"}}, namespace: "shop", stderr: hidden + "No matching reviews found.\n"},
 		"an empty namespace":  {namespace: "empty", stderr: "No matching reviews found in namespace empty; -A lists those of all namespaces.\n"},
-		"JSON without a user": {list: reviewLister{filter: model.ReviewFilter{User: "nobody"}}, namespace: "shop", output: asJSON, stdout: "\n{\n  \"items\": []\n}\n", stderr: hidden},
+		"JSON without a user": {list: reviewLister{filter: model.ReviewFilter{User: "absent"}}, namespace: "shop", output: asJSON, stdout: "\n{\n  \"items\": []\n}\n", stderr: hidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // finalizerServer is an API server with a few objects. It supports lists in pages, reads and
@@ -163,5 +165,17 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	err := (&finalizerRemoval{Manager: managerAt(t, s), finalizer: testFinalizer}).removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
 	if err == nil || !strings.Contains(err.Error(), "/a: ") || s.patches != maxReleaseAttempts {
 		t.Errorf("%d patches, error %v", s.patches, err)
+	}
+}
+
+// The bindings of a ServiceAccount outlive it. Its finalizer stays then: the hook has not been called.
+func TestDeletedServiceAccountRemovesNoFinalizer(t *testing.T) {
+	s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}}
+	m := managerAt(t, s)
+	m.access = identity.NewReviewer(m.client)
+	removal := finalizerRemoval{Manager: m, finalizer: testFinalizer, account: identity.Account{Namespace: "web", Name: "gone"}}
+	err := removal.removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
+	if !errors.Is(err, identity.ErrForbidden) || s.patches != 0 || len(s.objects["a"]) != 1 {
+		t.Errorf("%d patches, finalizers %v, error %v", s.patches, s.objects["a"], err)
 	}
 }

@@ -58,7 +58,7 @@ func TestReviews(t *testing.T) {
 	p.resize(phoneWidth, phoneHeight)
 	p.audit()
 	p.resize(desktopWidth, desktopHeight)
-	p.fill("User", "nobody")
+	p.fill("User", "absent")
 	p.see("No matches", "None of 122 reviews matches the filter.")
 	p.audit()
 	p.back()

@@ -74,10 +74,10 @@ cosign sign-blob --yes --key my.key --bundle provenance.intoto.json.sigstore.jso
 		pushed         string
 		record, reason string
 	}{
-		"a release":            {pushed: built, record: signed},
-		"a changed file":       {damage: "setpoint-krew.yaml", pushed: built, reason: "differ from SHA256SUMS"},
-		"changed sources":      {uncommitted: "true", pushed: built, reason: "not committed"},
-		"an image of somebody": {pushed: other, record: "crane push image IMAGE:1.2.3\n", reason: "the registry has another image: IMAGE@sha256:" + other},
+		"a release":       {pushed: built, record: signed},
+		"a changed file":  {damage: "setpoint-krew.yaml", pushed: built, reason: "differ from SHA256SUMS"},
+		"changed sources": {uncommitted: "true", pushed: built, reason: "not committed"},
+		"another image":   {pushed: other, record: "crane push image IMAGE:1.2.3\n", reason: "the registry has another image: IMAGE@sha256:" + other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, record := copyOf(t, dist), filepath.Join(t.TempDir(), "record")
