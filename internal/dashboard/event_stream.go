@@ -163,7 +163,7 @@ func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 // watchResource notifies on each change of a resource, or of one object, that the user may
 // watch.
 func (req *request) watchResource(ctx context.Context, resource string, changed chan<- struct{}) {
-	kind, err := req.api.Kind(ctx, resource)
+	kind, err := req.api.CurrentKind(ctx, resource)
 	if err == nil {
 		err = req.api.Watch(ctx, kind, req.query("namespace"), req.query("name"), func() { notify(changed) })
 	}

@@ -41,6 +41,11 @@ func (req *request) context() context.Context { return req.r.Context() }
 // path returns a path parameter of the route, such as "name".
 func (req *request) path(name string) string { return req.r.PathValue(name) }
 
+// pathKind returns the kind that the path of the page names.
+func (req *request) pathKind() (object.Kind, error) {
+	return req.api.CurrentKind(req.context(), req.path("resource"))
+}
+
 // query returns a trimmed query parameter.
 func (req *request) query(name string) string { return strings.TrimSpace(req.r.URL.Query().Get(name)) }
 

@@ -28,7 +28,7 @@ type kindRow struct {
 
 func showResources(req *request) error {
 	if wanted := req.query("kind"); wanted != "" {
-		kind, err := req.api.Kind(req.context(), wanted)
+		kind, err := req.api.CurrentKind(req.context(), wanted)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 
 // showCreate shows the form for a new object.
 func showCreate(req *request) error {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	kind, err := req.pathKind()
 	if err != nil {
 		return err
 	}

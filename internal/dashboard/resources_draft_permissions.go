@@ -24,7 +24,7 @@ func (req *request) editableRef() (object.Ref, error) {
 // creatableKind returns the kind in the URL, unless it is cluster-scoped and the user may not
 // create it. For namespaced objects the namespace is known later.
 func (req *request) creatableKind() (ref object.Ref, err error) {
-	if ref.Kind, err = req.api.Kind(req.context(), req.path("resource")); err == nil && !ref.Namespaced {
+	if ref.Kind, err = req.pathKind(); err == nil && !ref.Namespaced {
 		err = req.requireAccess("create", ref.Kind, "", "")
 	}
 	return ref, err

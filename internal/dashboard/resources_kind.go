@@ -81,7 +81,7 @@ func (p *kindPage) Range() string {
 }
 
 func showKind(req *request) error {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	kind, err := req.pathKind()
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (p *kindPage) joinStates(states []model.ObjectState) {
 
 // refFromURL returns the object in the URL.
 func (req *request) refFromURL() (object.Ref, error) {
-	kind, err := req.api.Kind(req.context(), req.path("resource"))
+	kind, err := req.pathKind()
 	if err != nil {
 		return object.Ref{}, err
 	}

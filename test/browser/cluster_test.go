@@ -97,12 +97,16 @@ func (c *cluster) apply(text string) {
 	}
 }
 
-// established waits until a kind is served and has a schema, which takes the API server a
-// moment longer.
+// established waits until a kind is served, and has a place in discovery and a schema, which
+// takes the API server a moment longer.
 func (c *cluster) established(crd string) {
 	c.t.Helper()
 	until(c.t, "serve "+crd, waitTimeout, func() error {
 		_, err := c.try("", "wait", "--for=condition=Established", "crd/"+crd, "--timeout=10s")
+		return err
+	})
+	until(c.t, "discover "+crd, waitTimeout, func() error {
+		_, err := c.try("", "get", crd, "--all-namespaces")
 		return err
 	})
 	path := c.kubectl("get", "crd", crd, "-o", "jsonpath=/openapi/v3/apis/{.spec.group}/{.spec.versions[0].name}")

@@ -2,6 +2,7 @@ package userclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ import (
 const mediaTypeDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// kindsMaxAge is how long discovery is cached, unknownKindMaxAge how long if a kind is unknown.
+// kindsMaxAge is how long discovery is cached, unknownKindMaxAge how long if a kind is unknown:
+// names that no kind has cost one discovery in that time for all users together.
 const (
 	kindsMaxAge       = 5 * time.Minute
 	unknownKindMaxAge = 2 * time.Second
@@ -53,6 +55,13 @@ func (c *Client) Kind(ctx context.Context, name string) (object.Kind, error) {
 	return c.cluster.kinds.find(ctx, name)
 }
 
+// CurrentKind is Kind for the page that a kind names. Discovery that began before the call may
+// lack a kind that was created since. So a kind is unknown only after a later discovery, for
+// which the call waits up to unknownKindMaxAge.
+func (c *Client) CurrentKind(ctx context.Context, name string) (object.Kind, error) {
+	return c.cluster.kinds.findCurrent(ctx, name)
+}
+
 // Kinds returns all kinds that can be listed.
 func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
 	all, err := c.cluster.kinds.list(ctx, unknownKindMaxAge)
@@ -79,6 +88,26 @@ func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) 
 		}
 	}
 	return object.Kind{}, fmt.Errorf("the API server serves no kind %q: %w", name, failure.ErrNotFound)
+}
+
+// findCurrent is find, but never reports a kind as unknown by discovery that began before the call.
+func (k *kindCache) findCurrent(ctx context.Context, name string) (object.Kind, error) {
+	began := time.Now()
+	kind, err := k.find(ctx, name)
+	fetchedAt := k.lastFetch()
+	if !errors.Is(err, failure.ErrNotFound) || !fetchedAt.Before(began) {
+		return kind, err
+	}
+	if !sleep(ctx, time.Until(fetchedAt.Add(unknownKindMaxAge))) {
+		return object.Kind{}, fmt.Errorf("find kind %s: %w", name, ctx.Err())
+	}
+	return k.find(ctx, name)
+}
+
+func (k *kindCache) lastFetch() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.fetchedAt
 }
 
 // list returns all kinds, at most limit old. If the API server is unreachable, it returns the

@@ -1,0 +1,96 @@
+package userclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// discoveryTransport responds to discovery without a network, as synctest requires: with guitars
+// from the time they are served.
+type discoveryTransport struct {
+	served   atomic.Bool
+	requests atomic.Int32
+}
+
+func (d *discoveryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	group, plural, kind := "", "pods", "Pod"
+	if r.URL.Path == "/apis" {
+		d.requests.Add(1)
+		if d.served.Load() {
+			group, plural, kind = "kool.example.org", "guitars", "Guitar"
+		}
+	}
+	body := fmt.Sprintf(`{"items":[{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[`+
+		`{"resource":%q,"responseKind":{"kind":%q},"scope":"Namespaced","verbs":["get","list"]}]}]}]}`, group, plural, kind)
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}, nil
+}
+
+func discoveryClient(t *testing.T) (*discoveryTransport, *userclient.Client) {
+	transport := &discoveryTransport{}
+	return transport, as(t, connect(t, &rest.Config{Host: "http://127.0.0.1:1", Transport: transport}), userclient.User{OwnCredentials: true})
+}
+
+// A page opened right after the CRD finds its kind, although discovery was read just before it.
+func TestKindServedSinceDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport, client := discoveryClient(t)
+		if _, err := client.CurrentKind(t.Context(), "guitars"); !errors.Is(err, failure.ErrNotFound) {
+			t.Fatalf("before the CRD: %v", err)
+		}
+		time.Sleep(time.Second)
+		transport.served.Store(true)
+		if kind, err := client.CurrentKind(t.Context(), "guitars.kool.example.org"); err != nil || kind != guitars {
+			t.Errorf("after the CRD: %v, %v", kind, err)
+		}
+	})
+}
+
+// Unknown names cost one discovery per interval, however many pages need them.
+func TestUnknownKindsShareADiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport, client := discoveryClient(t)
+		began := time.Now()
+		for range 3 {
+			time.Sleep(time.Second)
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					if _, err := client.CurrentKind(t.Context(), "drums"); !errors.Is(err, failure.ErrNotFound) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		if n, took := transport.requests.Load(), time.Since(began); n != 3 || took != 5*time.Second {
+			t.Errorf("%d discoveries in %s", n, took)
+		}
+		time.Sleep(time.Second)
+		before := time.Now()
+		if _, err := client.Kind(t.Context(), "drums"); !errors.Is(err, failure.ErrNotFound) || time.Since(before) > 0 {
+			t.Errorf("Kind waits for %s: %v", time.Since(before), err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if _, err := client.CurrentKind(ctx, "drums"); !errors.Is(err, context.Canceled) {
+			t.Errorf("a user who left: %v", err)
+		}
+	})
+}
