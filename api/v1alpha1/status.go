@@ -148,8 +148,8 @@ const (
 	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express.
 	ReasonInvalidSpec = "InvalidSpec"
 
-	// ReasonConflictingController: an older controller has the same parents, and the two would undo each
-	// other's work. The younger waits.
+	// ReasonConflictingController: another controller has the same parents, and the two would undo each
+	// other's work. The younger waits; one that is limited to namespaces waits for one of all namespaces.
 	ReasonConflictingController = "ConflictingController"
 
 	// ReasonConflictingMetacontroller: a Metacontroller runs in this cluster, and the two would undo each

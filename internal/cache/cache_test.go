@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 func namedObject(name string) testObject {
@@ -522,6 +524,10 @@ func TestUnusualStreams(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	api := newServer(t)
 	c := api.store(Options{})
+	parent, err := object.Parse([]byte(`{"metadata": {"name": "parent", "namespace": "default", "uid": "parent"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := range 300 {
@@ -543,7 +549,7 @@ func TestConcurrentUse(t *testing.T) {
 				for o := range v.All() {
 					v.ObserveWrite(o)
 				}
-				v.Owned("parent")
+				v.Owned(parent)
 				v.Orphans("default", labels.SelectorFromSet(labels.Set{"app": "o1"}))
 				c.Stats()
 				v.Close()
@@ -553,8 +559,8 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 	v := c.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, v.Ready())
-	if v.Len() != 20 || len(v.Owned("parent")) != 10 {
-		t.Fatalf("%d objects, %d owned", v.Len(), len(v.Owned("parent")))
+	if v.Len() != 20 || len(v.Owned(parent)) != 10 {
+		t.Fatalf("%d objects, %d owned", v.Len(), len(v.Owned(parent)))
 	}
 }
 

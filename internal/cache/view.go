@@ -28,18 +28,20 @@ func (v *View) Get(namespace, name string) *object.Object {
 	return v.watch.cache.objects[key{namespace, name}]
 }
 
-// Owned returns the objects controlled by a UID, sorted by namespace and name.
-func (v *View) Owned(uid string) []*object.Object {
+// Owned returns the objects that an owner controls, sorted by namespace and name. Those of a namespaced owner
+// are in its namespace: an owner reference from elsewhere is invalid or forged, and the garbage collector
+// does not remove it as long as the object has a finalizer.
+func (v *View) Owned(owner *object.Object) []*object.Object {
 	v.watch.mu.RLock()
 	defer v.watch.mu.RUnlock()
-	return slices.Clone(v.watch.cache.index[ownerKey(uid)])
+	return slices.Clone(v.watch.cache.owned(owner.UID(), owner.Namespace()))
 }
 
-// CountOwned returns the number of objects of Owned.
-func (v *View) CountOwned(uid string) int {
+// CountOwned returns the number of objects of Owned, for an owner's UID and namespace.
+func (v *View) CountOwned(uid, namespace string) int {
 	v.watch.mu.RLock()
 	defer v.watch.mu.RUnlock()
-	return len(v.watch.cache.index[ownerKey(uid)])
+	return len(v.watch.cache.owned(uid, namespace))
 }
 
 // Orphans returns the objects without a controller that match the selector, sorted by

@@ -208,6 +208,11 @@ func (c *watchCache) dropWritesOf(v *View) {
 	maps.DeleteFunc(c.pendingWrites, func(_ string, own *pendingWrites) bool { return own.view == v })
 }
 
+// owned returns the objects that a UID in a namespace controls, sorted.
+func (c *watchCache) owned(uid, namespace string) sortedObjects {
+	return c.index[ownerKey(uid)].inNamespace(namespace)
+}
+
 // orphans returns the matching objects without a controller, sorted.
 func (c *watchCache) orphans(namespace string, selector labels.Selector) []*object.Object {
 	var found []*object.Object

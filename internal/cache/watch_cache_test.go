@@ -276,9 +276,13 @@ func (w *model) check() {
 func (w *model) checkIndex() {
 	w.t.Helper()
 	for _, uid := range []string{"owner-a", "owner-b", "none"} {
-		want := w.filter(func(o *object.Object) bool { return o.ControlledBy(uid) })
-		if got := w.cache.index[ownerKey(uid)]; !slices.Equal(got, want) {
-			w.t.Fatalf("owned by %s: got %v, want %v", uid, got, want)
+		for _, namespace := range []string{"", "ns0", "ns1", "ns"} {
+			want := w.filter(func(o *object.Object) bool {
+				return o.ControlledBy(uid) && (namespace == "" || namespace == o.Namespace())
+			})
+			if got := w.cache.owned(uid, namespace); !slices.Equal(got, want) {
+				w.t.Fatalf("owned by %s in %q: got %v, want %v", uid, namespace, got, want)
+			}
 		}
 	}
 	for _, text := range selectors {

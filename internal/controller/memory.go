@@ -214,12 +214,12 @@ func (m *Memories) Keys(matches func(Result) bool) []queue.Key {
 }
 
 // UIDs are the UIDs of all objects.
-func (m *Memories) UIDs() []string {
+func (m *Memories) UIDs() map[queue.Key]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make([]string, 0, len(m.byKey))
-	for _, known := range m.byKey {
-		all = append(all, known.common().uid)
+	all := make(map[queue.Key]string, len(m.byKey))
+	for key, known := range m.byKey {
+		all[key] = known.common().uid
 	}
 	return all
 }

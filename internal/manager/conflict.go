@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,7 +16,8 @@ import (
 )
 
 // checkConflict refuses a controller that conflicts with an older one. If both only share
-// parents, it yields their status to the older one.
+// parents, it yields their status to the older one. Here and below the rank decides which one is
+// older: see rankOf.
 func (cs *controllerSet) checkConflict(key queue.Key, rank string, compiled *compile.Compiled) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -48,7 +50,7 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 		p := &compiled.Programs[i]
 		if p.StatusOwners = cs.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
 			compiled.Notes = append(slices.Clone(compiled.Notes), fmt.Sprintf(
-				"%s is the older controller of %s and stores their status; the status in responses of this one is ignored", p.StatusOwners[0].Name, p.Parent))
+				"%s takes precedence for %s and stores their status; the status in responses of this one is ignored", p.StatusOwners[0].Name, p.Parent))
 		}
 	}
 	compiled.Notes = slices.Compact(compiled.Notes) // One for each kind, not for each namespace.
@@ -125,9 +127,23 @@ func (cs *controllerSet) statusOwnersChanged(key queue.Key, e *controllerEntry) 
 	})
 }
 
-// rankOf orders controller objects by creation time, then by name.
+// rankOf orders conflicting controller objects: those of all namespaces come before those limited to some,
+// then the older ones, then by name. A tenant who may run a controller in one namespace thus neither blocks a
+// cluster-wide controller nor takes a namespace out of it.
 func rankOf(o *object.Object) string {
-	return string(o.Field("metadata", "creationTimestamp")) + " " + o.APIVersion() + o.Name()
+	return scopeRank(o) + string(o.Field("metadata", "creationTimestamp")) + " " + o.APIVersion() + o.Name()
+}
+
+// youngestRank is the rank of a controller object that is not stored yet.
+func youngestRank(o *object.Object) string { return scopeRank(o) + "~" }
+
+// scopeRank orders controller objects by whether they are limited to namespaces.
+func scopeRank(o *object.Object) string {
+	var namespaces []string
+	if field := o.Field("spec", "parentResource", "namespaces"); field != nil && json.Unmarshal(field, &namespaces) == nil && len(namespaces) > 0 {
+		return "limited "
+	}
+	return "all "
 }
 
 // requeueConflicting enqueues controllers that conflict with this one, or did before it

@@ -59,7 +59,7 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
 	rank := rankOf(declared)
 	if declared.Version() == 0 {
-		rank = "~"
+		rank = youngestRank(declared)
 	}
 	for _, kind := range compile.Kinds() {
 		if kind.Resource.Kind != "CompositeController" {

@@ -11,19 +11,18 @@ import (
 // of cluster-scoped parents is limited to namespaces.
 type childWatches []controller.Watch
 
-// owned returns the objects that a parent controls. Those of a namespaced parent are in its namespace: an
-// owner reference from elsewhere is invalid, and not removed as long as the object has a finalizer.
+// owned returns the objects that a parent controls.
 func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
 	for _, one := range w {
-		all = append(all, one.View.Owned(parent.UID())...)
+		all = append(all, one.View.Owned(parent)...)
 	}
-	return object.BesideOwner(all, parent)
+	return all
 }
 
-func (w childWatches) countOwned(uid string) int {
+func (w childWatches) countOwned(parent *object.Object) int {
 	n := 0
 	for _, one := range w {
-		n += one.View.CountOwned(uid)
+		n += one.View.CountOwned(parent.UID(), parent.Namespace())
 	}
 	return n
 }

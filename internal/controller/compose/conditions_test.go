@@ -201,7 +201,7 @@ func TestOlderControllerOwnsTheStatus(t *testing.T) {
 		}
 		return []Selection{{Labels: selector}}
 	}
-	const ignored = "StatusIgnored: the status in the response of test is ignored: elder is the older controller of this object and stores its status"
+	const ignored = "StatusIgnored: the status in the response of test is ignored: elder takes precedence for this object and stores its status"
 	for name, c := range map[string]struct {
 		owner  StatusOwner
 		says   string

@@ -156,7 +156,7 @@ func (c *Controller) CountAllChildren() int {
 // countKind counts the children of a kind. Decorators count only their attachments.
 func (c *Controller) countKind(of childKind, parent *object.Object) int {
 	if !c.program.isDecorator() {
-		return of.watches.countOwned(parent.UID())
+		return of.watches.countOwned(parent)
 	}
 	n := 0
 	for _, o := range of.watches.owned(parent) {

@@ -74,7 +74,7 @@ type Program struct {
 	// Conditions means that the status schema of the parents has conditions, and that the
 	// controller sets its own there.
 	Conditions bool
-	// StatusOwners are older controllers that store the status of the parents they select. The
+	// StatusOwners are controllers of a higher precedence that store the status of the parents they select. The
 	// status in responses for these parents is ignored.
 	StatusOwners []StatusOwner
 	// SyncOnStatusChange calls the hook also when only the parent's status changed.
@@ -166,7 +166,7 @@ const (
 	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which
 	// Setpoint ignores.
 	ReasonNamespaceIgnored = "NamespaceIgnored"
-	// ReasonStatusIgnored: an older controller of the same parent stores the status.
+	// ReasonStatusIgnored: another controller of the same parent takes precedence and stores the status.
 	ReasonStatusIgnored = "StatusIgnored"
 	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent.
 	ReasonRolloutFailed = "RolloutFailed"

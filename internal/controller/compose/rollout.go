@@ -40,7 +40,7 @@ func (c *Controller) revisionsOf(parent *object.Object) []*object.Object {
 	if c.revisions == nil {
 		return nil
 	}
-	return c.revisions.Owned(parent.UID())
+	return c.revisions.Owned(parent)
 }
 
 // loadRevisions reads the revision history of the parent.

@@ -82,16 +82,16 @@ func (c *Controller) ownedBy(o *object.Object) [][]*object.Object {
 	all := make([][]*object.Object, len(c.program.Owns))
 	for _, w := range c.owned {
 		i := slices.Index(c.program.Owns, w.Resource)
-		all[i] = append(all[i], object.BesideOwner(w.View.Owned(o.UID()), o)...)
+		all[i] = append(all[i], w.View.Owned(o)...)
 	}
 	return all
 }
 
-// countOwned returns the number of owned objects of a UID.
-func (c *Controller) countOwned(uid string) int {
+// countOwned returns the number of objects that a UID in a namespace owns.
+func (c *Controller) countOwned(uid, namespace string) int {
 	n := 0
 	for _, w := range c.owned {
-		n += w.View.CountOwned(uid)
+		n += w.View.CountOwned(uid, namespace)
 	}
 	return n
 }

@@ -9,8 +9,8 @@ func (c *Controller) Health() controller.Health {
 	if c.program.Matches != nil {
 		h.Parents = c.Memories.Len()
 	}
-	for _, uid := range c.Memories.UIDs() {
-		h.Children += c.countOwned(uid)
+	for key, uid := range c.Memories.UIDs() {
+		h.Children += c.countOwned(uid, key.Namespace)
 	}
 	return h
 }

@@ -7,7 +7,7 @@ import (
 
 // Describe adds what the controller knows of an object.
 func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
-	state.Children = c.countOwned(o.UID())
+	state.Children = c.countOwned(o.UID(), o.Namespace())
 }
 
 // Children returns the owned objects, in the order of the kinds.
