@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,7 @@ func (k *kinds) resource(wanted kind) object.Resource {
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true, Custom: true}
 	if o, err := k.scheme.New(gvk); err == nil {
-		r.Namespaced, r.Custom = !slices.Contains(clusterScoped(), gvk.Kind), false
+		r.Namespaced, r.Custom = !object.IsClusterScoped(gvk.Kind), false
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
 		return r
 	}
@@ -31,15 +30,6 @@ func (k *kinds) resource(wanted kind) object.Resource {
 		}
 	}
 	return r
-}
-
-// clusterScoped are the built-in cluster-scoped kinds.
-func clusterScoped() []string {
-	return strings.Fields(`
-		CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ComponentStatus DeviceClass
-		FlowSchema IPAddress IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
-		PriorityLevelConfiguration ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy
-		ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass`)
 }
 
 func offlineEnvironment(known *kinds, o Options) compile.Environment {

@@ -116,7 +116,8 @@ func (by completer) names(ctx context.Context, word, lead string) []string {
 // planArgs completes a controller of the cluster, then objects that it handles.
 func (by completer) planArgs(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return withPrefix(word, by.controllers(ctx, word)), cobra.ShellCompDirectiveDefault
+		// Admission controllers have no objects to plan.
+		return withPrefix(word, by.controllers(ctx, word, setpoint.AdmissionControllerKind)), cobra.ShellCompDirectiveDefault
 	}
 	kind, name, is, err := by.controllerArg(ctx, args[0])
 	if err != nil || !is {
@@ -127,9 +128,26 @@ func (by completer) planArgs(ctx context.Context, args []string, word string) ([
 	return slices.Compact(slices.Sorted(slices.Values(withPrefix(word, words)))), cobra.ShellCompDirectiveDefault
 }
 
+// rbacArgs completes controllers of the cluster.
+func (by completer) rbacArgs(ctx context.Context, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	words := slices.DeleteFunc(by.controllers(ctx, word, ""), func(w string) bool { return slices.Contains(args, w) })
+	return withPrefix(word, words), cobra.ShellCompDirectiveDefault
+}
+
+// orFiles completes files if a function completes nothing.
+func orFiles(find cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		words, directive := find(c, args, word)
+		if len(words) == 0 {
+			directive &^= cobra.ShellCompDirectiveNoFileComp
+		}
+		return words, directive
+	}
+}
+
 // controllers completes controllers by their full names, or of the kind that word starts
-// with.
-func (by completer) controllers(ctx context.Context, word string) []string {
+// with. Those of the kind except are left out of the former.
+func (by completer) controllers(ctx context.Context, word, except string) []string {
 	if typed, _, split := strings.Cut(word, "/"); split {
 		kind, err := by.api.Kind(ctx, typed)
 		if _, is := controllerKind(kind); err != nil || !is {
@@ -139,8 +157,8 @@ func (by completer) controllers(ctx context.Context, word string) []string {
 	}
 	var words []string
 	for _, kind := range compile.Kinds() {
-		if kind.Resource.Kind == setpoint.AdmissionControllerKind {
-			continue // Admission controllers have no objects to plan.
+		if kind.Resource.Kind == except {
+			continue
 		}
 		words = append(words, by.names(ctx, kind.Resource.Plural+"."+kind.Resource.Group, kind.Name+"/")...)
 	}

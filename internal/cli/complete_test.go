@@ -127,6 +127,11 @@ func TestCompletion(t *testing.T) {
 		"plan spcc/teams team/r":      "team/red team/rose :4",
 		"plan spcc/teams pod/":        ":4",
 		"plan cc/gone ":               ":4",
+		"rbac ":                       "compositecontroller.setpoint.dev/teams compositecontroller.setpoint.dev/both compositecontroller.metacontroller.k8s.io/both :4",
+		"rbac spcc/":                  "spcc/teams spcc/both :4",
+		"rbac spcc/teams spcc/":       "spcc/both :4",
+		"rbac controller.ya":          ":0",
+		"rbac --namespaces sho":       "shop shop-test :4",
 		"plan -f controller.yaml red": ":4",
 	} {
 		args := strings.Split(line, " ")

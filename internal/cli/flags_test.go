@@ -166,7 +166,7 @@ func TestMetacontrollerFlagsAreChecked(t *testing.T) {
 
 // What a flag says reaches the host: no flag is forgotten on the way.
 func TestEveryFlagIsUsed(t *testing.T) {
-	values := map[string]string{"crds": "skip", "dashboard-trusted-proxies": "10.0.0.0/8", "dashboard-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
+	values := map[string]string{"crds": "skip", "namespaces": "shop", "dashboard-trusted-proxies": "10.0.0.0/8", "dashboard-hosts": "setpoint.example.org", "leader-elect": "true", "apply-strategy": "server-side", "deletion-guard": "false", "profiling": "true"}
 	received := func(args ...string) string {
 		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -32,7 +33,7 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 	return controllers, objects, nil
 }
 
-// parseDocuments returns the objects of documents.
+// parseDocuments returns the objects of documents. It refuses unknown fields of controllers.
 func parseDocuments(documents []manifest.Document) ([]*object.Object, error) {
 	var all []*object.Object
 	for _, document := range documents {
@@ -43,6 +44,11 @@ func parseDocuments(documents []manifest.Document) ([]*object.Object, error) {
 		one, err := object.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", document, err)
+		}
+		if _, is := manager.KindOf(one); is {
+			if err := compile.CheckFields(one); err != nil {
+				return nil, fmt.Errorf("%s: %s/%s: %w", document, one.Kind(), one.Name(), err)
+			}
 		}
 		all = append(all, one)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,8 @@ rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
 
 FILE is a manifest, a folder of manifests, or - for standard input. CONTROLLER is a
 controller of the cluster, such as compositecontroller.setpoint.dev/NAME. Kinds are looked
-up in the CRDs of the files and in the cluster. The roles are for what controllers do, not
+up in the CRDs of the files and in the cluster. Without a cluster the scope of others is
+assumed, and a comment says so. The roles are for what controllers do, not
 for the work of Setpoint itself, which the install manifests allow.
 
 The ClusterRole has the label rbac.setpoint.dev/aggregate-to-setpoint: the ServiceAccount
@@ -72,6 +74,7 @@ to that of --service-account, with their requests since they started.`,
   setpoint rbac -A --service-account ops/setpoint
   setpoint rbac controller.yaml --bind clusterrole/view
   setpoint rbac --used                          # what was granted and never used`,
+		ValidArgsFunction: orFiles(complete(&f.cluster, &f.namespace, completer.rbacArgs)),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.formatSet = c.Flags().Changed("output")
 			return p.rbac(c.Context(), f, args)
@@ -101,6 +104,8 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
 	addChoice(c, f.format, "output", "o", "output format")
+	completeNamespaces(c, &f.cluster, "namespaces", "setpoint-namespace")
+	_ = c.RegisterFlagCompletionFunc("process", completeSession(&f.readFlags, completeProcesses)) // It fails only for an undefined flag.
 }
 
 // rbacRun is one run of the command.
@@ -109,7 +114,9 @@ type rbacRun struct {
 	*rbacFlags
 	needs *manager.ObjectPermissions
 	perms *permissions
-	grant rbac.Grant
+	// offline is set if there is no cluster; perms must not be used then.
+	offline *offline
+	grant   rbac.Grant
 }
 
 func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
@@ -122,16 +129,14 @@ func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := f.cluster.find()
-	if err != nil {
-		return err
-	}
-	options.Config = cluster.Config
-	if r.perms, err = newPermissions(cluster); err != nil {
+	if options.Config, err = r.connect(ctx, input); err != nil {
 		return err
 	}
 	if r.needs, err = manager.NewObjectPermissions(options, input.definitions); err != nil {
 		return err
+	}
+	if r.offline != nil {
+		r.needs.Assume(r.offline.find)
 	}
 	if r.showUsed {
 		return r.used(ctx)
@@ -192,11 +197,16 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 	if r.grant.Name, err = r.roleName(); err != nil {
 		return err
 	}
-	switch r.impersonation.Value {
-	case autoImpersonation:
+	isAuto := r.impersonation.Value == autoImpersonation
+	switch {
+	case isAuto && r.offline == nil:
 		r.grant.Constrained, err = r.needs.ServesConstrainedImpersonation(ctx)
-	case constrainedImpersonation:
+	case r.impersonation.Value == constrainedImpersonation:
 		r.grant.Constrained = true
+	}
+	if r.offline != nil {
+		acts := slices.ContainsFunc(r.grant.Controllers, func(c rbac.Controller) bool { return !c.Identity.IsZero() })
+		r.grant.Comments = append(r.grant.Comments, r.offline.comments(isAuto && acts)...)
 	}
 	return err
 }

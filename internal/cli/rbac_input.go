@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,9 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
@@ -140,9 +145,9 @@ func readRules(files []string) ([]rbac.Rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, rule := range rules {
+		for i, rule := range rules {
 			if len(rule.Verbs) == 0 {
-				return nil, fmt.Errorf("%s: a rule has no verbs", file)
+				return nil, fmt.Errorf("%s: rules[%d].verbs: required", file, i)
 			}
 			all = append(all, rbac.Rule{PolicyRule: rule, Comment: "from " + filepath.Base(file)})
 		}
@@ -150,12 +155,17 @@ func readRules(files []string) ([]rbac.Rule, error) {
 	return all, nil
 }
 
+// readRuleFile reads a file with a list of rules, or with roles.
 func readRuleFile(file string) (rules []rbacv1.PolicyRule, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	if yaml.UnmarshalStrict(text, &rules) == nil {
+	if list, err := yaml.YAMLToJSON(text); err == nil && bytes.HasPrefix(list, []byte("[")) {
+		role := fmt.Sprintf(`{"apiVersion": %q, "kind": "ClusterRole", "rules": %s}`, rbacv1.SchemeGroupVersion, list)
+		if rules, err = rulesOf([]byte(role)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 		return rules, nil
 	}
 	documents, err := manifest.Read([]string{file})
@@ -163,18 +173,40 @@ func readRuleFile(file string) (rules []rbacv1.PolicyRule, err error) {
 		return nil, fmt.Errorf("%w; want a list of rules, or roles", err)
 	}
 	for _, document := range documents {
-		var role rbacv1.ClusterRole
 		data, err := document.Object.MarshalJSON()
-		if err == nil {
-			err = yaml.UnmarshalStrict(data, &role)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", document, err)
 		}
-		if role.Kind != "Role" && role.Kind != "ClusterRole" {
-			return nil, fmt.Errorf("%s: %s is no Role or ClusterRole", document, role.Kind)
+		some, err := rulesOf(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", document, err)
 		}
-		rules = append(rules, role.Rules...)
+		rules = append(rules, some...)
 	}
 	return rules, nil
+}
+
+// ruleFields are the fields of a rule, for messages.
+const ruleFields = "a rule has apiGroups, resources, resourceNames and nonResourceURLs, and verbs, each a list"
+
+// rulesOf returns the rules of a Role or ClusterRole. Its errors name the field.
+func rulesOf(role []byte) ([]rbacv1.PolicyRule, error) {
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Strict: true})
+	decoded, kind, err := decoder.Decode(role, nil, nil)
+	if wrong, is := errors.AsType[*stdjson.UnmarshalTypeError](err); is {
+		return nil, fmt.Errorf("%s: cannot be a JSON %s; %s", wrong.Field, wrong.Value, ruleFields)
+	}
+	if runtime.IsStrictDecodingError(err) {
+		return nil, fmt.Errorf("%w; %s", err, ruleFields)
+	}
+	switch role := decoded.(type) {
+	case *rbacv1.Role:
+		return role.Rules, nil
+	case *rbacv1.ClusterRole:
+		return role.Rules, nil
+	}
+	if kind != nil {
+		return nil, fmt.Errorf("%s is no Role or ClusterRole of %s", kind.Kind, rbacv1.SchemeGroupVersion)
+	}
+	return nil, err
 }

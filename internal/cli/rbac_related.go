@@ -14,6 +14,9 @@ import (
 // declaredRelated returns the kinds of --related.
 func (r *rbacRun) declaredRelated(ctx context.Context) ([]object.Resource, error) {
 	var all []object.Resource
+	if r.offline != nil && len(r.related) > 0 {
+		return nil, fmt.Errorf("--related: look up %s: %w", r.related[0], r.offline.why)
+	}
 	for _, word := range r.related {
 		kind, err := r.perms.kind(ctx, word)
 		if err != nil {

@@ -18,8 +18,8 @@ func (n *Namespaces) String() string { return strings.Join(*n, ",") }
 // Type returns the value's name in help texts.
 func (n *Namespaces) Type() string { return "namespaces" }
 
-// Set rejects what cannot be the name of a namespace. A list of nothing but commas and spaces is
-// an error: a variable that is not set must not widen a limit to all namespaces.
+// Set rejects what cannot be the name of a namespace. A list without any is an error: a variable
+// that is not set must not widen a limit to all namespaces.
 func (n *Namespaces) Set(text string) error {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
@@ -32,8 +32,8 @@ func (n *Namespaces) Set(text string) error {
 		}
 		names = append(names, name)
 	}
-	if len(names) == 0 && text != "" {
-		return errors.New("names no namespace; leave it empty for all")
+	if len(names) == 0 {
+		return errors.New("names no namespace; omit the flag for all")
 	}
 	*n = names
 	return nil

@@ -10,11 +10,11 @@ func TestNamespaces(t *testing.T) {
 		want []string
 		err  string
 	}{
-		"":         {},
+		"":         {err: "names no namespace; omit the flag for all"},
 		"a":        {want: []string{"a"}},
 		"b, a,b,":  {want: []string{"b", "a"}},
-		",":        {err: "names no namespace; leave it empty for all"},
-		" ":        {err: "names no namespace; leave it empty for all"},
+		",":        {err: "names no namespace; omit the flag for all"},
+		" ":        {err: "names no namespace; omit the flag for all"},
 		"a,team/b": {err: `"team/b" is no name of a namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
 	} {
 		var got Namespaces

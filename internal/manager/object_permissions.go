@@ -37,6 +37,11 @@ func NewObjectPermissions(o Options, definitions []*object.Object) (*ObjectPermi
 	return &ObjectPermissions{o, client, &resolver{client: client, defined: defined}}, nil
 }
 
+// Assume resolves kinds that no definition has by find, without the cluster.
+func (p *ObjectPermissions) Assume(find func(apiVersion, plural string) (object.Resource, error)) {
+	p.resolver.assume = find
+}
+
 // Of returns what a controller object needs, and whether a customize hook selects kinds at run
 // time. Related are the kinds that it is known to select.
 func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller, customizes bool, err error) {

@@ -21,6 +21,8 @@ type resolver struct {
 	client rest.Interface
 	// defined are resources of CRDs that may not be stored yet.
 	defined []object.Resource
+	// assume resolves the others without the API server; nil to use that.
+	assume func(apiVersion, plural string) (object.Resource, error)
 }
 
 // resolve returns the resource of an apiVersion and plural.
@@ -29,6 +31,9 @@ func (r *resolver) resolve(ctx context.Context, apiVersion, plural string) (obje
 		if one.APIVersion() == apiVersion && one.Plural == plural {
 			return one, nil
 		}
+	}
+	if r.assume != nil {
+		return r.assume(apiVersion, plural)
 	}
 	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }

@@ -54,7 +54,7 @@ func TestKindServedSinceDiscovery(t *testing.T) {
 		if _, err := client.CurrentKind(t.Context(), "guitars"); !errors.Is(err, failure.ErrNotFound) {
 			t.Fatalf("before the CRD: %v", err)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		transport.served.Store(true)
 		if kind, err := client.CurrentKind(t.Context(), "guitars.kool.example.org"); err != nil || kind != guitars {
 			t.Errorf("after the CRD: %v, %v", kind, err)
@@ -68,7 +68,7 @@ func TestUnknownKindsShareADiscovery(t *testing.T) {
 		transport, client := discoveryClient(t)
 		began := time.Now()
 		for range 3 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			var all sync.WaitGroup
 			for range 50 {
 				all.Go(func() {
@@ -82,7 +82,7 @@ func TestUnknownKindsShareADiscovery(t *testing.T) {
 		if n, took := transport.requests.Load(), time.Since(began); n != 3 || took != 5*time.Second {
 			t.Errorf("%d discoveries in %s", n, took)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		before := time.Now()
 		if _, err := client.Kind(t.Context(), "drums"); !errors.Is(err, failure.ErrNotFound) || time.Since(before) > 0 {
 			t.Errorf("Kind waits for %s: %v", time.Since(before), err)

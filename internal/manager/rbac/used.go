@@ -43,8 +43,19 @@ type Usage struct {
 // grantedVerb is one verb of a rule on one resource, each perhaps a wildcard.
 type grantedVerb struct{ verb, group, resource string }
 
+// withLists counts each watch as a list too: what watches lists if the API server cannot send the
+// first objects with the watch, and after an outage.
+func withLists(all []model.Request) []model.Request {
+	lists := slices.DeleteFunc(slices.Clone(all), func(r model.Request) bool { return r.Verb != "watch" })
+	for i := range lists {
+		lists[i].Verb = "list"
+	}
+	return slices.Concat(all, lists)
+}
+
 // Used says when a user used each verb of its roles, sorted by role.
 func Used(granted []Granted, all []model.Request) []Usage {
+	all = withLists(all)
 	var usages []Usage
 	for _, g := range granted {
 		for _, rule := range g.Rules {
@@ -80,6 +91,7 @@ func (g *Granted) usages(rule rbac.PolicyRule, all []model.Request) []Usage {
 // WithoutUnused returns the roles with those rules only that were used. Wildcards become what was
 // used of them.
 func WithoutUnused(granted []Granted, all []model.Request) []Role {
+	all = withLists(all)
 	used := map[string]Permissions{}
 	roles := map[string]Role{}
 	for _, g := range granted {

@@ -106,6 +106,7 @@ func TestUsed(t *testing.T) {
 		{Kind: "ClusterRole", Name: "colours", Labels: map[string]string{AggregateLabel: "true"}, Rules: []rbac.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "create"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"list", "watch", "delete"}},
 		}},
 		{Kind: "Role", Name: "own", Namespace: "ops", Rules: []rbac.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"token"}, Verbs: []string{"get", "update"}},
@@ -118,6 +119,7 @@ func TestUsed(t *testing.T) {
 		{Verb: "patch", Group: "apps", Resource: "deployments/status", Namespace: "a", Last: now},
 		{Verb: "get", Resource: "secrets", Namespace: "ops", Last: now},
 		{Verb: "update", Resource: "secrets", Namespace: "other", Last: now},
+		{Verb: "watch", Group: "batch", Resource: "jobs", Namespace: model.ManyNamespaces, Last: now},
 	}
 	text := ""
 	for _, one := range Used(granted, requests) {
@@ -130,6 +132,9 @@ func TestUsed(t *testing.T) {
 	const want = `colours : * *.apps 00:00:00
 colours : get configmaps never
 colours : create configmaps 01:00:00
+colours : list jobs.batch 00:00:00
+colours : watch jobs.batch 00:00:00
+colours : delete jobs.batch never
 colours : get secrets 00:00:00
 colours : create secrets never
 own ops: get secrets 00:00:00
@@ -147,6 +152,7 @@ unused ops: list pods never
 - configmaps: create
 - secrets: get
 apps deployments/status: patch
+batch jobs: list watch
 own in ops 
 - secrets: get of token
 `

@@ -87,6 +87,7 @@ func TestValuesTakeEffect(t *testing.T) {
 		{"webhook: {certificateSecret: own}", []string{`- "--admission-certificate-secret=own"`, "resourceNames:\n  - \"own\""}, nil},
 		{"dashboard: {enabled: true}", []string{"--dashboard-address=:8443", "name: setpoint-dashboard", "port: 8443"}, []string{"volumes", "tls-cert-file"}},
 		{"dashboard: {enabled: true, tlsSecret: web}", []string{`secretName: "web"`, "mountPath: /etc/setpoint/dashboard", "--dashboard-tls-key-file=/etc/setpoint/dashboard/tls.key"}, nil},
+		{"dashboard: {tlsSecret: web}", nil, []string{"volumes:", "volumeMounts", "dashboard-tls"}},
 		{"serviceMonitor: {enabled: true, labels: {release: prometheus}}", []string{"kind: ServiceMonitor", `"release": "prometheus"`, `interval: "30s"`}, nil},
 		{"{namespaces: [shop, bar], crds: {enabled: false}}", []string{`- "--namespaces=shop,bar"`, `namespace: "shop"`, `namespace: "bar"`, "namespace: default"},
 			[]string{"kind: ClusterRoleBinding\nmetadata:\n  name: setpoint\n", "statefulsets"}},

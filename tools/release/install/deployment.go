@@ -33,12 +33,16 @@ func podSpec() tree {
 			"seccompProfile": tree{"type": "RuntimeDefault"},
 		},
 		"containers": list{container()},
-		"volumes":    when{dashboardSecret, list{tree{"name": "dashboard-tls", "secret": tree{"secretName": dashboardSecret}}}},
+		"volumes":    whenTLS(list{tree{"name": "dashboard-tls", "secret": tree{"secretName": dashboardSecret}}}),
 	}
 }
 
 // dashboardFiles is where the container has the certificate of the dashboard.
 const dashboardFiles = "/etc/setpoint/dashboard"
+
+// whenTLS returns a field or an item that exists if the dashboard serves TLS. Pods do not start
+// without the Secret, so they must not refer to it for a dashboard that is disabled.
+func whenTLS(node any) when { return when{dashboard, when{dashboardSecret, node}} }
 
 func container() tree {
 	probe := func(path string) tree { return tree{"httpGet": tree{"path": path, "port": "http"}} }
@@ -53,8 +57,8 @@ func container() tree {
 			when{defaultAccount, join{"--default-service-account=", defaultAccount}},
 			when{certificateSecret, join{"--admission-certificate-secret=", certificateSecret}},
 			when{dashboard, fmt.Sprintf("--dashboard-address=:%d", dashboardPort)},
-			when{dashboardSecret, "--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"},
-			when{dashboardSecret, "--dashboard-tls-key-file=" + dashboardFiles + "/tls.key"},
+			whenTLS("--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"),
+			whenTLS("--dashboard-tls-key-file=" + dashboardFiles + "/tls.key"),
 		}, extraArgs},
 		"env": concat{list{
 			tree{"name": "POD_NAME", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.name"}}},
@@ -72,6 +76,6 @@ func container() tree {
 			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 			"capabilities": tree{"drop": list{"ALL"}},
 		},
-		"volumeMounts": when{dashboardSecret, list{tree{"name": "dashboard-tls", "mountPath": dashboardFiles, "readOnly": true}}},
+		"volumeMounts": whenTLS(list{tree{"name": "dashboard-tls", "mountPath": dashboardFiles, "readOnly": true}}),
 	}
 }

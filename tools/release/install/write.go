@@ -44,8 +44,8 @@ func (w *writer) mapping(m tree) []string {
 		if !isOptional(m[key]) || !w.template {
 			continue
 		}
-		if c, ok := m[key].(when); ok {
-			lines = append(lines, c.guard(w.field(key, c.node))...)
+		if _, ok := m[key].(when); ok {
+			lines = append(lines, w.field(key, m[key])...)
 			continue
 		}
 		v := m[key].(*value)
@@ -90,6 +90,8 @@ func (w *writer) field(key string, node any) []string {
 			more += fmt.Sprintf(" %q", fixed)
 		}
 		return append(lines, more+" }}", "  {{ toJson $key }}: {{ toJson $value }}", "{{- end }}")
+	case when:
+		return node.guard(w.field(key, node.node))
 	}
 	return []string{scalar(key) + ": " + w.inline(node)}
 }
