@@ -63,6 +63,7 @@ func FuzzDecodeHandlerResponse(f *testing.F) {
 		`{"apply":[` + pod + `,{"object":` + pod + `,"unowned":true}],"status":{"a":1}}`, `{"apply":[{"object":1,"kind":"A"}]}`,
 		`{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"a in (b)","evict":true},{"apiVersion":"v1","kind":"Pod","name":"a"}]}`,
 		`{"error":{"message":"m","permanent":true}}`, `{"error":{"message":"m"},"retryAfterSeconds":1e400}`,
+		`{"progress":{ "a":[1] },"error":{"message":"m"},"status":{}}`, `{"applicable":false}`, `{"finished":true,"events":[{"reason":"A"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -124,6 +125,12 @@ func checkAcceptedHandlerResponse(t *testing.T, data []byte, a *hook.HandlerResp
 	}
 	if a.RetryAfter < 0 {
 		t.Errorf("retry after %v", a.RetryAfter)
+	}
+	if len(a.Progress) > hook.MaxProgress || a.Progress != nil && a.RetryAfter == 0 && a.Err == nil {
+		t.Errorf("progress %s", a.Progress)
+	}
+	if a.Err != nil && (a.RetryAfter > 0 || len(a.Apply)+len(a.Delete) > 0) {
+		t.Errorf("beside the error %v: %+v", a.Err, a)
 	}
 }
 

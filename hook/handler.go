@@ -48,6 +48,33 @@ const (
 	ReasonDrift Reason = "Drift"
 	// ReasonTimer means that the handler's schedule fired.
 	ReasonTimer Reason = "Timer"
+	// ReasonMatch asks a conditional handler whether it handles the object as it is. The response
+	// has only NotApplicable.
+	ReasonMatch Reason = "Match"
+	// ReasonDaemon starts, updates or stops what the handler's process runs for the object.
+	ReasonDaemon Reason = "Daemon"
+)
+
+// EventType is what a ReasonEvent request observed.
+type EventType string
+
+// The types of events. Listed means that the first list after the start had the object.
+const (
+	EventListed   EventType = "Listed"
+	EventAdded    EventType = "Added"
+	EventModified EventType = "Modified"
+	EventDeleted  EventType = "Deleted"
+)
+
+// DaemonCall is what a ReasonDaemon request is for.
+type DaemonCall string
+
+// The calls of daemons. Collect fetches what the daemon wants to be written.
+const (
+	DaemonStart   DaemonCall = "Start"
+	DaemonUpdate  DaemonCall = "Update"
+	DaemonCollect DaemonCall = "Collect"
+	DaemonStop    DaemonCall = "Stop"
 )
 
 // HandlerRequest describes what happened to one object.
@@ -72,10 +99,18 @@ type HandlerRequest struct {
 	// Owned are the objects that Object controls: one group per declared kind, including
 	// empty groups.
 	Owned []Group
-	// Attempt is the number of failed calls with this request so far.
-	Attempt int
+	// Attempt is the number of failed calls with this request so far, and FirstAttempt the time of
+	// the first of them; zero if there is none.
+	Attempt      int
+	FirstAttempt time.Time
+	// Progress is what the last response to this request returned as such; nil if none, or if
+	// the watched fields have changed since.
+	Progress json.RawMessage
 	// Deleted reports whether the object of a ReasonEvent request no longer exists.
 	Deleted bool
+	// Event is set for ReasonEvent, Daemon for ReasonDaemon.
+	Event  EventType
+	Daemon DaemonCall
 	// DryRun means that the caller writes no part of the response. The handler should
 	// have no side effects.
 	DryRun bool
@@ -137,7 +172,22 @@ type HandlerResponse struct {
 	// RetryAfter makes the caller write the response and then repeat the request after
 	// this delay. Zero completes the request. See Immediately.
 	RetryAfter time.Duration `json:"-"`
+	// Err makes the call fail after the rest of the response is written. The caller retries as
+	// after an error without a response. Not allowed with Apply, Delete and RetryAfter.
+	Err error `json:"-"`
+	// Progress is an object of at most MaxProgress bytes that the caller keeps, also across its
+	// restarts, until the request is complete. It requires RetryAfter, or an Err that is not
+	// terminal.
+	Progress json.RawMessage `json:"progress,omitempty"`
+	// NotApplicable means that a conditional handler does not handle the object as it is. The
+	// caller repeats the request when the object changes. It excludes everything else.
+	NotApplicable bool `json:"-"`
+	// Finished means that a daemon has ended.
+	Finished bool `json:"finished,omitempty"`
 }
+
+// MaxProgress limits the bytes of HandlerResponse.Progress, which is stored in the object.
+const MaxProgress = 8 << 10
 
 // Immediately is a RetryAfter without delay: the first repeat is immediate, consecutive
 // ones follow the handler's backoff.

@@ -1,21 +1,33 @@
 package hook
 
-import "errors"
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // DecodeHandlerResponse decodes the response to a HandlerRequest. The result aliases
 // data, which must not change afterwards.
 //
 // Unlike a Response, it may be empty: {} does nothing. An invalid response is a
 // *MalformedError. Any other error is the handler's own, from the response field error:
-// a *TerminalError if permanent, a *RetryAfterError with retryAfterSeconds.
+// a *TerminalError if permanent, a *RetryAfterError with retryAfterSeconds. If there is
+// something to write beside it, it is HandlerResponse.Err instead.
 func DecodeHandlerResponse(data []byte, d Decoding) (*HandlerResponse, error) {
 	r := handlerResponseReader{reader: newReader(data, d), out: &HandlerResponse{}}
 	if err := r.decode(); err != nil {
 		return nil, r.malformed(err)
 	}
-	if r.failure != nil {
-		return nil, r.handlerError()
+	if r.failure == nil {
+		return r.out, nil
 	}
+	err := r.handlerError()
+	if r.firstWrite() == "" {
+		return nil, err
+	}
+	r.out.RetryAfter, r.out.Err = 0, err
 	return r.out, nil
 }
 
@@ -38,6 +50,10 @@ const (
 	fieldApply      = "apply"
 	fieldDelete     = "delete"
 	fieldRetryAfter = "retryAfterSeconds"
+	fieldProgress   = "progress"
+	fieldFinished   = "finished"
+	fieldApplicable = "applicable"
+	fieldError      = "error"
 )
 
 func (r *handlerResponseReader) decode() error {
@@ -48,7 +64,13 @@ func (r *handlerResponseReader) decode() error {
 		{fieldDelete, list(r.reader, &r.out.Delete, r.deletion)},
 	}
 	fields = append(fields, r.reportFields(&r.out.Events, &r.out.Conditions, &r.out.Message)...)
-	fields = append(fields, field{fieldRetryAfter, r.seconds(&r.out.RetryAfter)}, field{"error", r.errorField})
+	fields = append(fields,
+		field{fieldRetryAfter, r.seconds(&r.out.RetryAfter)},
+		field{fieldError, r.errorField},
+		field{fieldProgress, r.progress},
+		field{fieldApplicable, r.applicability},
+		field{fieldFinished, r.boolean(&r.out.Finished)},
+	)
 	if err := r.document(fields); err != nil {
 		return err
 	}
@@ -56,7 +78,36 @@ func (r *handlerResponseReader) decode() error {
 		return malformedAt(topLevelPath(r.unknown[0]),
 			"unknown field in a response without known fields%s; return {} to do nothing", suggestion(r.unknown[0], namesOf(fields)))
 	}
-	return r.checkFailure()
+	return r.checkCombination()
+}
+
+// applicability reads the field applicable; null means true.
+func (r *handlerResponseReader) applicability() error {
+	r.out.NotApplicable = false
+	if r.null() {
+		return r.skip()
+	}
+	applicable := false
+	err := r.boolean(&applicable)()
+	r.out.NotApplicable = !applicable
+	return err
+}
+
+// progress reads the field progress, nil for null. It copies the value, which is kept longer than
+// the response.
+func (r *handlerResponseReader) progress() error {
+	if err := r.raw(&r.out.Progress)(); err != nil || r.out.Progress == nil {
+		return err
+	}
+	compact := jsontext.Value(slices.Clone(r.out.Progress))
+	if err := compact.Compact(jsontext.AllowDuplicateNames(true)); err != nil {
+		return err
+	}
+	if len(compact) > MaxProgress {
+		return r.errorAt("", "must not exceed %d bytes, has %d: Setpoint stores it in the object; keep more elsewhere", MaxProgress, len(compact))
+	}
+	r.out.Progress = json.RawMessage(compact)
+	return nil
 }
 
 // errorField reads the field error; null means success.
@@ -73,22 +124,34 @@ func (r *handlerResponseReader) errorField() error {
 	return err
 }
 
-// checkFailure rejects a response with both an error and writes: after an error,
-// Setpoint writes nothing.
-func (r *handlerResponseReader) checkFailure() error {
-	if r.failure == nil {
-		return nil
-	}
-	if field := r.firstWrite(); field != "" {
-		return malformedAt(field, "not allowed with an error, which writes nothing; to write and be called again, return retryAfterSeconds without an error")
-	}
-	if r.failure.permanent && r.out.RetryAfter > 0 {
+// checkCombination rejects fields that exclude each other.
+func (r *handlerResponseReader) checkCombination() error {
+	switch a, failed := r.out, r.failure != nil; {
+	case a.NotApplicable && failed:
+		return malformedAt(fieldError, "not allowed with applicable false")
+	case a.NotApplicable && a.RetryAfter > 0:
+		return malformedAt(fieldRetryAfter, "not allowed with applicable false: the handler is called when the object changes")
+	case a.NotApplicable && r.firstWrite() != "":
+		return malformedAt(r.firstWrite(), "not allowed with applicable false, which writes nothing")
+	case failed && len(a.Apply) > 0:
+		return malformedAt(fieldApply, notWithError)
+	case failed && len(a.Delete) > 0:
+		return malformedAt(fieldDelete, notWithError)
+	case failed && a.Finished:
+		return malformedAt(fieldFinished, "not allowed with an error, after which the daemon is started again")
+	case failed && r.failure.permanent && a.RetryAfter > 0:
 		return malformedAt(fieldRetryAfter, "not allowed with a permanent error, which is not retried")
+	case failed && r.failure.permanent && a.Progress != nil:
+		return malformedAt(fieldProgress, "not allowed with a permanent error, which is not retried")
+	case !failed && a.RetryAfter == 0 && a.Progress != nil:
+		return malformedAt(fieldProgress, "requires retryAfterSeconds or an error: without them the call is complete")
 	}
 	return nil
 }
 
-// firstWrite returns the first field that requests a write, or "".
+const notWithError = "not allowed with an error, beside which only patch, status, events, conditions, message and progress are written"
+
+// firstWrite returns the first field with an effect, apart from the next call, or "".
 func (r *handlerResponseReader) firstWrite() string {
 	switch a := r.out; {
 	case a.Patch != nil:
@@ -105,6 +168,10 @@ func (r *handlerResponseReader) firstWrite() string {
 		return fieldConditions
 	case a.Message != "":
 		return fieldMessage
+	case a.Progress != nil:
+		return fieldProgress
+	case a.Finished:
+		return fieldFinished
 	}
 	return ""
 }

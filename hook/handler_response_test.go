@@ -41,6 +41,19 @@ func TestDecodeHandlerResponse(t *testing.T) {
 			`message=m event={Normal Fed } event={Warning Hungry no food} condition={Ready True Fed }`},
 		{"not done yet", modes, `{"status":{"a":1},"retryAfterSeconds":1.5}`, `status={"a":1} retry=1.5s`},
 		{"endless retry", modes, `{"retryAfterSeconds":1e999}`, `retry=8760h0m0s`},
+		{"progress", modes, `{"progress": {"a" : [1, {"b":null}]},"retryAfterSeconds":1}`, `progress={"a":[1,{"b":null}]} retry=1s`},
+		{"empty progress", modes, `{"progress":{},"retryAfterSeconds":1}`, `progress={} retry=1s`},
+		{"progress of 8 KiB", modes, `{"progress":{"a":"` + strings.Repeat("x", 8184) + `"},"retryAfterSeconds":1}`, `progress={"a":"` + strings.Repeat("x", 8184) + `"} retry=1s`},
+		{"progress null", modes, `{"progress":null}`, ``},
+		{"applicable", modes, `{"applicable":true,"message":"m"}`, `message=m`},
+		{"applicable null", modes, `{"applicable":null}`, ``},
+		{"not applicable", modes, `{"applicable":false,"apply":[]}`, `not applicable`},
+		{"daemon finished", modes, `{"finished":true,"status":{"a":1}}`, `status={"a":1} finished`},
+		{"error beside all that is written", modes, `{"error":{"message":"no"},"patch":{"spec":{}},"status":{"a":1},"message":"m","events":[{"reason":"Fed"}],` +
+			`"conditions":[{"type":"A","status":"True","reason":"B"}],"progress":{"a":1}}`,
+			`patch={"spec":{}} status={"a":1} message=m event={Normal Fed } condition={A True B } progress={"a":1} err=no`},
+		{"error beside an event, later", modes, `{"error":{"message":"no"},"events":[{"reason":"Fed"}],"retryAfterSeconds":90}`, `event={Normal Fed } err=after 1m30s: no`},
+		{"permanent error beside a status", modes, `{"error":{"message":"no","permanent":true},"status":{}}`, `status={} err=terminal: no`},
 		{"unknown field beside", loose, `{"message":"m","X":{"a":[1]}}`, `message=m`},
 		{"unknown field in a deletion", loose, `{"delete":[{"apiVersion":"v1","kind":"Pod","name":"a","X":1}]}`, `delete={v1 Pod  a  false}`},
 		{"unknown field beside an object", loose, `{"apply":[{"object":` + pod + `,"X":1}]}`, `apply=` + pod},
@@ -86,8 +99,20 @@ func formatHandlerResponse(a *hook.HandlerResponse) string {
 	for _, one := range a.Conditions {
 		add("condition", one)
 	}
+	if a.Progress != nil {
+		add("progress", string(a.Progress))
+	}
 	if a.RetryAfter != 0 {
 		add("retry", a.RetryAfter)
+	}
+	if a.Err != nil {
+		add("err", formatError(a.Err))
+	}
+	if a.NotApplicable {
+		parts = append(parts, "not applicable")
+	}
+	if a.Finished {
+		parts = append(parts, "finished")
 	}
 	return strings.Join(parts, " ")
 }
@@ -159,8 +184,18 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 		{"error text", modes, `{"error":"no"}`, `error: must be an object, is a string`},
 		{"error without a message", modes, `{"error":{"permanent":true}}`, `error.message: required`},
 		{"unknown field in an error", known, `{"error":{"message":"m","fatal":true}}`, `error.fatal: unknown field`},
-		{"error beside a patch", modes, `{"patch":{"spec":{}},"error":{"message":"m"}}`, `patch: not allowed with an error, which writes nothing; to write and be called again, return retryAfterSeconds without an error`},
-		{"error beside conditions", modes, `{"error":{"message":"m"},"conditions":[{"type":"A","status":"True","reason":"B"}]}`, `conditions: not allowed with an error, which writes nothing; to write and be called again, return retryAfterSeconds without an error`},
+		{"error beside apply", modes, `{"apply":[` + pod + `],"error":{"message":"m"}}`, `apply: not allowed with an error, beside which only patch, status, events, conditions, message and progress are written`},
+		{"error beside delete", modes, `{"error":{"message":"m"},"delete":[{"apiVersion":"v1","kind":"Pod","name":"a"}]}`, `delete: not allowed with an error, beside which only patch, status, events, conditions, message and progress are written`},
+		{"error beside finished", modes, `{"error":{"message":"m"},"finished":true}`, `finished: not allowed with an error, after which the daemon is started again`},
+		{"permanent error with progress", modes, `{"error":{"message":"m","permanent":true},"progress":{}}`, `progress: not allowed with a permanent error, which is not retried`},
+		{"progress of a complete call", modes, `{"progress":{"a":1}}`, `progress: requires retryAfterSeconds or an error: without them the call is complete`},
+		{"progress a list", modes, `{"progress":[],"retryAfterSeconds":1}`, `progress: must be an object, is a list`},
+		{"progress over 8 KiB", modes, `{"progress":{"a":"` + strings.Repeat("x", 8185) + `"},"retryAfterSeconds":1}`,
+			`progress: must not exceed 8192 bytes, has 8193: Setpoint stores it in the object; keep more elsewhere`},
+		{"not applicable with a write", modes, `{"applicable":false,"status":{}}`, `status: not allowed with applicable false, which writes nothing`},
+		{"not applicable with an error", modes, `{"applicable":false,"error":{"message":"m"}}`, `error: not allowed with applicable false`},
+		{"not applicable with a retry", modes, `{"applicable":false,"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with applicable false: the handler is called when the object changes`},
+		{"applicable text", modes, `{"applicable":"no"}`, `applicable: must be true or false, is a string`},
 		{"permanent error to come again", modes, `{"error":{"message":"m","permanent":true},"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with a permanent error, which is not retried`},
 	} {
 		for _, mode := range c.modes {

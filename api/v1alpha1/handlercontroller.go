@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HandlerController calls handlers when objects of one kind are created, changed or deleted, and on a
-// schedule. A handler receives what happened to an object and returns what to write. Setpoint writes it,
+// HandlerController calls handlers when objects are created, changed or deleted, and on a schedule. A handler receives what happened to an object and returns what to write. Setpoint writes it,
 // and records what each handler has handled.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.spec.finalizer) == has(oldSelf.spec.finalizer) && (!has(self.spec.finalizer) || self.spec.finalizer == oldSelf.spec.finalizer) || has(self.spec.replacedFinalizers) && self.spec.replacedFinalizers.exists(f, has(oldSelf.spec.finalizer) ? f == oldSelf.spec.finalizer : f.startsWith('setpoint.dev/handlercontroller-'))",message="replacedFinalizers must contain the former finalizer, which objects still have"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=handlercontrollers,scope=Cluster,shortName=sphc,categories=setpoint
-// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.resource.resource`
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec['resource','resources']..resource`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.parents`
@@ -49,10 +49,22 @@ type HandlerControllerList struct {
 // HandlerControllerSpec declares what to watch, which handlers to call, and what they may write.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.owns) || self.handlers.all(h, !has(h.reasons) || !('Drift' in h.reasons))",message="owns is required when a handler has the reason Drift"
+// +kubebuilder:validation:XValidation:rule="has(self.resource) != has(self.resources)",message="exactly one of resource and resources is required"
+// +kubebuilder:validation:XValidation:rule="!has(self.finalizer) || !has(self.replacedFinalizers) || !(self.finalizer in self.replacedFinalizers)",message="replacedFinalizers must not contain finalizer: Setpoint would remove what it adds"
 type HandlerControllerSpec struct {
-	// resource selects the handled objects.
-	// +required
-	Resource HandledResource `json:"resource"`
+	// resource selects the handled objects. Exactly one of resource and resources is required.
+	// +optional
+	Resource HandledResource `json:"resource,omitzero"`
+
+	// resources select the handled objects of several kinds, which have the same handlers. Each kind may be
+	// listed once.
+	// +optional
+	// +listType=map
+	// +listMapKey=apiVersion
+	// +listMapKey=resource
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Resources []HandledResource `json:"resources,omitempty"`
 
 	// handlers are called for each object in this order, one after the other.
 	// +required
@@ -79,6 +91,29 @@ type HandlerControllerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Permissions []Permission `json:"permissions,omitempty"`
 
+	// finalizer is the finalizer of objects whose deletion waits for a handler. The default is
+	// setpoint.dev/handlercontroller-NAME. If you change it, list the former one in replacedFinalizers. Two
+	// controllers of one kind must not have the same.
+	// +optional
+	Finalizer FinalizerName `json:"finalizer,omitempty"`
+
+	// replacedFinalizers are finalizers of a controller that this one replaces. Setpoint removes them from a
+	// handled object with its first write, which also adds its own finalizer if the object needs it. Stop
+	// the former controller before, or it may add them again.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	ReplacedFinalizers []FinalizerName `json:"replacedFinalizers,omitempty"`
+
+	// index sends all handled objects to the process of the handlers before it is called for any of them,
+	// and then every change before the calls for it, so that handlers can look up other objects.
+	// +optional
+	Index *HandlerIndex `json:"index,omitempty"`
+
+	// notifications lets the process of the handlers name objects to reconcile.
+	// +optional
+	Notifications *HandlerNotifications `json:"notifications,omitempty"`
+
 	// endpointConfigs hold connection settings by host, for webhooks without settings of their own.
 	// +optional
 	// +listType=map
@@ -92,6 +127,29 @@ type HandlerControllerSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 
 	Identity `json:",inline"`
+}
+
+// FinalizerName is the name of a finalizer, such as example.com/cleanup.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=317
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be the name of a finalizer, such as example.com/cleanup"
+// +kubebuilder:validation:XValidation:rule="!(self in ['foregroundDeletion', 'orphan', 'kubernetes'])",message="must not be a finalizer of Kubernetes itself"
+type FinalizerName string
+
+// HandlerIndex is a webhook that receives objects, not calls.
+type HandlerIndex struct {
+	// webhook receives objects in batches. A failed call is repeated with backoff, and the handlers wait.
+	// +required
+	Webhook *Webhook `json:"webhook,omitempty"`
+}
+
+// HandlerNotifications is a stream of names of objects.
+type HandlerNotifications struct {
+	// webhook receives one GET, which stays open. Each line of the response names an object. The timeout is
+	// that of connecting.
+	// +required
+	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
 // HandledResource selects objects of one kind. An object must match all selectors.
@@ -158,9 +216,12 @@ const (
 
 // Handler is a webhook, and when to call it.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule)",message="one of reasons, every and schedule is required"
+// +kubebuilder:validation:XValidation:rule="(has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule) || has(self.daemon)",message="one of reasons, every, schedule and daemon is required"
+// +kubebuilder:validation:XValidation:rule="!has(self.daemon) || !((has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule))",message="daemon excludes reasons, every and schedule: use one handler for each"
 // +kubebuilder:validation:XValidation:rule="!has(self.every) || !has(self.schedule)",message="every and schedule are mutually exclusive: use one handler for each"
 // +kubebuilder:validation:XValidation:rule="(!has(self.idle) && !has(self.jitter)) || has(self.every) || has(self.schedule)",message="idle and jitter require every or schedule"
+// +kubebuilder:validation:XValidation:rule="(!has(self.initialDelay) && (!has(self.sharp) || !self.sharp)) || has(self.every)",message="initialDelay and sharp require every"
+// +kubebuilder:validation:XValidation:rule="!has(self.sharp) || !self.sharp || has(self.initialDelay)",message="sharp requires initialDelay: without it, every counts from the creation of the object anyway"
 // +kubebuilder:validation:XValidation:rule="!has(self.debounce) || (has(self.reasons) && 'Update' in self.reasons)",message="debounce requires the reason Update"
 // +kubebuilder:validation:XValidation:rule="!has(self.fields) || has(self.idle) || (has(self.reasons) && 'Update' in self.reasons)",message="fields requires the reason Update, or idle"
 // +kubebuilder:validation:XValidation:rule="!has(self.previousState) || self.previousState != 'ControllerRevision' || (has(self.reasons) && 'Update' in self.reasons)",message="previousState ControllerRevision requires the reason Update"
@@ -174,6 +235,22 @@ type Handler struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, such as publish-rate"
 	Name string `json:"name"`
+
+	// labelSelector selects, by their labels, the objects that this handler handles. The others need no
+	// finalizer for it and cause no calls. The default is all objects of the controller.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// annotationSelector selects, by their annotations, the objects that this handler handles. The default is
+	// all objects of the controller.
+	// +optional
+	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
+
+	// conditional lets the webhook decide too whether the handler handles an object as it is: its response
+	// may be {"applicable": false}. If a deletion would wait for the handler, Setpoint calls it with the
+	// reason Match after each change of an object, and adds the finalizer only if it is applicable.
+	// +optional
+	Conditional bool `json:"conditional,omitempty"`
 
 	// reasons are what the handler is called for.
 	// +optional
@@ -211,6 +288,19 @@ type Handler struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') || size(self) == 0 || duration(self) >= duration('1s')",message="must be at least 1s"
 	Every PositiveDuration `json:"every,omitzero"`
 
+	// initialDelay counts every from when Setpoint first sees the object, in each process, or the object
+	// begins to match, instead of its creation: the first call comes this long after, such as 0s or 30s. The
+	// next ones come every after the end of a call, or with sharp, after its start.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,7}([.][0-9]{1,9})?m)?([0-9]{1,9}([.][0-9]{1,9})?s)?([0-9]{1,12}([.][0-9]{1,9})?ms)?([0-9]{1,15}([.][0-9]{1,9})?(us|µs))?([0-9]{1,18}([.][0-9]{1,9})?ns)?$') && size(self) > 0",message="must be a duration, such as 0s or 1m30s"
+	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+
+	// sharp counts every from the start of a call instead of its end. It requires initialDelay.
+	// +optional
+	Sharp bool `json:"sharp,omitempty"`
+
 	// schedule calls the handler on a cron schedule of five fields (minute, hour, day, month, weekday), or
 	// @hourly, @daily, @weekly, @monthly, @yearly. The time zone is UTC unless TZ=Area/City precedes it.
 	// +optional
@@ -247,9 +337,23 @@ type Handler struct {
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
+	// daemon, instead of reasons, is for something that the process of the handler runs for each object, such
+	// as a watch of another system. Setpoint calls the webhook to start it, when the object changes, and to
+	// stop it.
+	// +optional
+	Daemon *HandlerDaemon `json:"daemon,omitempty"`
+
 	// webhook is called over HTTP. Its timeout limits one call.
 	// +required
 	Webhook *Webhook `json:"webhook,omitempty"`
+}
+
+// HandlerDaemon is something that runs for each object in the process of the handler.
+type HandlerDaemon struct {
+	// stopTimeout is how long a deleted object waits until the daemon has stopped. Default 30s.
+	// +optional
+	// +kubebuilder:default="30s"
+	StopTimeout PositiveDuration `json:"stopTimeout,omitzero"`
 }
 
 // PreviousStateStorage is where Setpoint keeps previous states of objects.

@@ -50,7 +50,7 @@ func TestScheduleRule(t *testing.T) {
 // Fault H12: what the rule of a duration accepts can be converted, so that no rule ends in
 // an error of conversion.
 func TestDurationRules(t *testing.T) {
-	for _, names := range [][]string{{"every"}, {"debounce"}, {"backoff", "max"}, {"webhook", "timeout"}} {
+	for _, names := range [][]string{{"every"}, {"debounce"}, {"initialDelay"}, {"daemon", "stopTimeout"}, {"backoff", "max"}, {"webhook", "timeout"}} {
 		rule := ruleOf(t, names...)
 		for _, text := range []string{
 			"1s", "500ms", "1h30m", "1h30m0s", "1.5h", "100ns", "3us", "3µs", "0s", "0.5s", "999999h9999999m999999999s", "999999999999999us",

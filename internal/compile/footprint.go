@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -79,14 +80,16 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 			Handlers []struct {
 				Reasons  []string
 				Optional bool
+				Daemon   *struct{}
 			}
+			Finalizer string
 		}
 	}
 	_ = json.Unmarshal(o.JSON(), &declared) // A malformed spec was never applied.
 	spec := declared.Spec
-	f := Footprint{Identity: spec.Identity, Finalizer: k.finalizer(o.Name()), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
+	f := Footprint{Identity: spec.Identity, Finalizer: cmp.Or(spec.Finalizer, k.finalizer(o.Name())), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
 	for _, h := range spec.Handlers {
-		f.Finalizes = f.Finalizes || !h.Optional && slices.Contains(h.Reasons, string(hook.ReasonDelete))
+		f.Finalizes = f.Finalizes || h.Daemon != nil || !h.Optional && slices.Contains(h.Reasons, string(hook.ReasonDelete))
 	}
 	for _, r := range append(spec.Resources, spec.ParentResource, spec.Resource) {
 		if r.Resource != "" {

@@ -36,7 +36,20 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 		MaxBackoff:        cmp.Or(declared.Backoff.Max.Duration.Duration, api.DefaultBackoffMax),
 		Optional:          declared.Optional,
 		KeepPreviousState: declared.PreviousState == api.PreviousStateControllerRevision,
+		Conditional:       declared.Conditional,
+		Sharp:             declared.Sharp,
 	}
+	if declared.InitialDelay != nil {
+		h.FromFirstSeen, h.InitialDelay = true, declared.InitialDelay.Duration
+	}
+	if declared.Daemon != nil {
+		h.RemoteDaemon, h.StopTimeout = true, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handle.DefaultStopTimeout)
+	}
+	when, err := handlerCondition(field, declared)
+	if err != nil {
+		return h, nil, err
+	}
+	h.When = when
 	for _, reason := range declared.Reasons {
 		h.On = append(h.On, hook.Reason(reason))
 	}
@@ -61,6 +74,16 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 	return h, config, err
 }
 
+// handlerCondition returns the condition of a handler's selectors; nil for none.
+func handlerCondition(field string, declared *api.Handler) (func(old, now *object.Object) bool, error) {
+	selectors := target{resourceRef: resourceRef{field: field}, labels: declared.LabelSelector, annotations: declared.AnnotationSelector}
+	selection, err := selectors.selection()
+	if err != nil || selectsAll(selection) {
+		return nil, err
+	}
+	return func(_, now *object.Object) bool { return selection.Matches(now) }, nil
+}
+
 func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
 	field += ".webhook"
 	switch {
@@ -75,8 +98,16 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, erro
 // checkTriggers rejects a handler without triggers or with conflicting ones.
 func checkTriggers(field string, h *handle.Handler) error {
 	switch {
-	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil:
-		return invalid("%s: one of reasons, every and schedule is required", field)
+	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil && !h.RemoteDaemon:
+		return invalid("%s: one of reasons, every, schedule and daemon is required", field)
+	case h.RemoteDaemon && (len(h.On) > 0 || h.Every != 0 || h.Schedule != nil):
+		return invalid("%s: daemon excludes reasons, every and schedule: use one handler for each", field)
+	case h.FromFirstSeen && h.Every == 0:
+		return invalid("%s.initialDelay: requires every", field)
+	case h.InitialDelay < 0:
+		return invalid("%s.initialDelay: must not be negative", field)
+	case h.Sharp && !h.FromFirstSeen:
+		return invalid("%s.sharp: requires initialDelay", field)
 	case h.Every != 0 && h.Schedule != nil:
 		return invalid("%s: every and schedule are mutually exclusive", field)
 	case h.Debounce != 0 && !slices.Contains(h.On, hook.ReasonUpdate):

@@ -36,6 +36,7 @@ func describeHandlers(c *Compiled) string {
 			line("conditions", p.Conditions)
 		}
 		line("finalizer", p.Finalizer)
+		line("replaces", p.ReplacedFinalizers)
 		line("manager", p.Manager)
 		line("workers", p.Workers)
 		if p.KeepsPreviousState() {
@@ -57,7 +58,15 @@ func describeHandler(h handle.Handler) string {
 		}
 	}
 	say("of", h.Fields)
+	say("conditional", h.Conditional)
+	say("limited", h.When != nil)
 	say("every", h.Every)
+	if h.FromFirstSeen {
+		text += fmt.Sprint(", initial delay ", h.InitialDelay)
+	}
+	say("sharp", h.Sharp)
+	say("remote daemon", h.RemoteDaemon)
+	say("stop timeout", h.StopTimeout)
 	if h.Schedule != nil {
 		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))
 	}

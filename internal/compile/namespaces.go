@@ -94,7 +94,10 @@ func (env *Environment) excludedNotes(field string, namespaces []string) []strin
 
 // handlerNotes names the namespaces in a spec that Setpoint is not limited to.
 func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
-	notes := env.excludedNotes("spec.resource.namespaces", spec.Resource.Namespaces)
+	var notes []string
+	for field, handled := range handledBy(spec) {
+		notes = append(notes, env.excludedNotes(field+".namespaces", handled.Namespaces)...)
+	}
 	for i, permission := range spec.Permissions {
 		notes = env.excludedNote(notes, index("spec.permissions", i)+".namespace", permission.Namespace)
 	}

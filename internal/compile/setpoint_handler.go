@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,29 +30,35 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
-	p := handle.Program{
+	draft := handle.Program{
 		Name:              k.Name + "/" + o.Name(),
 		Object:            snapshot.JSON(),
 		HandledAnnotation: recordAnnotation(o.Name()),
-		Finalizer:         k.finalizer(o.Name()),
+		Finalizer:         cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())),
 		Manager:           k.manager(o.Name(), env),
 		Workers:           env.Workers,
 		Namespace:         env.Namespace,
 		Account:           env.AccountOf(spec.Identity),
 	}
-	if err := resolveHandled(ctx, env, spec, &p); err != nil {
+	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
 	}
-	if err := checkAccount(p.Account, p.Resource); err != nil {
+	programs, err := resolveHandled(ctx, env, spec, draft)
+	if err != nil {
 		return nil, err
 	}
-	if err := setStatusFields(ctx, env, o.Name(), &p); err != nil {
-		return nil, err
+	for i := range programs {
+		if err := checkAccount(draft.Account, programs[i].Resource); err != nil {
+			return nil, err
+		}
+		if err := setStatusFields(ctx, env, o.Name(), &programs[i]); err != nil {
+			return nil, err
+		}
+		if err := checkPreviousState(handlers, programs[i].Resource); err != nil {
+			return nil, err
+		}
 	}
-	if err := checkPreviousState(handlers, p.Resource); err != nil {
-		return nil, err
-	}
-	c := &connection{name: p.Name, account: p.Account, env: env}
+	c := &connection{name: draft.Name, account: draft.Account, env: env}
 	opened, err := c.openAll(configs)
 	if err != nil {
 		return nil, err
@@ -59,22 +66,73 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	for i := range handlers {
 		handlers[i].Do = opened[i]
 	}
-	p.Handlers = handlers
+	for i := range programs {
+		programs[i].Handlers = slices.Clone(handlers)
+	}
 	return &Compiled{
-		Handlers:      []handle.Program{p},
+		Handlers:      programs,
 		HookAddresses: configs.addresses(),
 		Credentials:   configs.credentials(),
-		Account:       p.Account,
+		Account:       draft.Account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Notes:         env.handlerNotes(spec),
 		Release:       c.release,
 	}, nil
 }
 
-// resolveHandled finds the kinds that a controller handles and writes, and parses its selectors.
-func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, p *handle.Program) error {
-	const field = "spec.resource"
-	handled := spec.Resource
+// replacedFinalizers returns the finalizers of a former controller, without which the own one must do.
+func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, error) {
+	var all []string
+	for i, name := range spec.ReplacedFinalizers {
+		if string(name) == own {
+			return nil, invalid("%s: %s is the finalizer of this controller; Setpoint would remove what it adds", index("spec.replacedFinalizers", i), own)
+		}
+		all = append(all, string(name))
+	}
+	return all, nil
+}
+
+// handledBy returns the selections of handled objects with the paths of their fields.
+func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledResource] {
+	return each(len(spec.Resources) > 0, "spec.resources", spec.Resources, "spec.resource", spec.Resource)
+}
+
+// resolveHandled finds the kinds that a controller handles and writes, and returns a program for each handled
+// kind.
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) ([]handle.Program, error) {
+	if (spec.Resource.Resource != "") == (len(spec.Resources) > 0) {
+		return nil, invalid("spec: exactly one of resource and resources is required")
+	}
+	var programs []handle.Program
+	for field, handled := range handledBy(spec) {
+		p := draft
+		if err := resolveObjects(ctx, env, field, handled, &p); err != nil {
+			return nil, err
+		}
+		for i := range programs {
+			if programs[i].Resource.GroupKind() == p.Resource.GroupKind() {
+				return nil, invalid("%s: the kind %s is listed before; use labelSelector or annotationSelector of the handlers", field, p.Resource.Kind)
+			}
+		}
+		programs = append(programs, p)
+	}
+	if err := resolveOwned(ctx, env, spec.Owns, programs); err != nil {
+		return nil, err
+	}
+	for i, permission := range spec.Permissions {
+		write, err := resolveWrite(ctx, env, index("spec.permissions", i), permission)
+		if err != nil {
+			return nil, err
+		}
+		for j := range programs {
+			programs[j].Writes = append(programs[j].Writes, write)
+		}
+	}
+	return programs, nil
+}
+
+// resolveObjects finds the kind of handled objects, and parses their selectors.
+func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handle.Program) error {
 	resource, err := resolveResource(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
 	if err != nil {
 		return err
@@ -89,20 +147,8 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 	if p.Fields, err = fieldSelectorText(field, handled.FieldSelector); err != nil {
 		return err
 	}
-	if p.Matches, err = annotationMatcher(field, handled.AnnotationSelector); err != nil {
-		return err
-	}
-	if err := resolveOwned(ctx, env, spec.Owns, p); err != nil {
-		return err
-	}
-	for i, permission := range spec.Permissions {
-		write, err := resolveWrite(ctx, env, index("spec.permissions", i), permission)
-		if err != nil {
-			return err
-		}
-		p.Writes = append(p.Writes, write)
-	}
-	return nil
+	p.Matches, err = annotationMatcher(field, handled.AnnotationSelector)
+	return err
 }
 
 // setStatusFields sets which status fields a program may use.
@@ -121,23 +167,29 @@ func setStatusFields(ctx context.Context, env Environment, name string, p *handl
 	return nil
 }
 
-// resolveOwned finds the kinds that handlers create for their objects.
-func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, p *handle.Program) error {
+// resolveOwned finds the kinds that handlers create for their objects. Only cluster-scoped objects can own
+// cluster-scoped ones.
+func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule, programs []handle.Program) error {
+	var all []object.Resource
+	inNamespaces := !slices.ContainsFunc(programs, func(p handle.Program) bool { return !p.Resource.Namespaced })
 	for i, rule := range owns {
 		field := index("spec.owns", i)
 		resource, err := resolveResource(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
 		if err != nil {
 			return err
 		}
-		if p.Resource.Namespaced && !resource.Namespaced {
-			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in permissions, and return them as unowned", field, resource, p.Resource)
+		if inNamespaces && !resource.Namespaced {
+			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in permissions, and return them as unowned", field, resource, programs[0].Resource)
 		}
-		for _, other := range p.Owns {
-			if other.GroupKind() == resource.GroupKind() {
-				return invalid("%s: the kind %s is listed before", field, resource.Kind)
+		if slices.ContainsFunc(all, func(other object.Resource) bool { return other.GroupKind() == resource.GroupKind() }) {
+			return invalid("%s: the kind %s is listed before", field, resource.Kind)
+		}
+		all = append(all, resource)
+		for j := range programs {
+			if p := &programs[j]; resource.Namespaced || !p.Resource.Namespaced {
+				p.Owns = append(p.Owns, resource)
 			}
 		}
-		p.Owns = append(p.Owns, resource)
 	}
 	return nil
 }

@@ -53,6 +53,8 @@ type Program struct {
 	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
 	// daemons are done.
 	Finalizer string
+	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
+	ReplacedFinalizers []string
 	// Conditions means that the schema of the kind has status conditions. If unknown, existing
 	// conditions show it.
 	Conditions bool
@@ -97,9 +99,18 @@ type Handler struct {
 	// When is the handler's condition; nil always matches. The old object is nil if it does
 	// not exist or is unknown.
 	When func(old, now *object.Object) bool
+	// Conditional means that responses may be NotApplicable. If a deletion waits for the handler,
+	// it is called with hook.ReasonMatch once per state of an object.
+	Conditional bool
 	// Every calls the handler at an interval, Schedule by a calendar. At most one is set.
 	Every    time.Duration
 	Schedule Schedule
+	// FromFirstSeen counts Every from when the object is first seen, or begins to match, in this
+	// process instead of its creation. InitialDelay is then the time to the first call, and Sharp
+	// counts the next ones from the start of a call instead of its end.
+	FromFirstSeen bool
+	InitialDelay  time.Duration
+	Sharp         bool
 	// Idle delays a timer until no watched field has changed for this long.
 	Idle time.Duration
 	// Debounce delays an update until no watched field has changed for this long.
@@ -108,6 +119,9 @@ type Handler struct {
 	Jitter time.Duration
 	// Daemon, if set, runs while the object exists and matches. Its context ends then.
 	Daemon Daemon
+	// RemoteDaemon means that Do starts and stops a daemon in another process, with
+	// hook.ReasonDaemon. There is no Daemon then.
+	RemoteDaemon bool
 	// StopTimeout is how long a deleted object waits for a daemon after its context ended;
 	// DefaultStopTimeout if zero.
 	StopTimeout time.Duration
