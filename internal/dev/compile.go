@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // quickCompile is how long compiling runs before it is shown. Without a terminal, a line

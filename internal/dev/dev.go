@@ -17,10 +17,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Cluster is a running control plane.

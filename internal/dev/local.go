@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // localProcess is a running process of a project.

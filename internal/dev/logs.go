@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // tailLines is the number of log lines shown when a process exits.

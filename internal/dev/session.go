@@ -14,11 +14,11 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 const (

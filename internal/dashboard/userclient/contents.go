@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // KindCount is the number of objects of a kind.
@@ -70,11 +71,11 @@ func (c *Client) Contents(ctx context.Context, namespace string) ([]KindCount, e
 
 // namespacedKinds returns the kinds of stored objects in namespaces. It skips computed kinds
 // such as metrics, and the second API of events.
-func namespacedKinds(all []servedKind) []object.Kind {
+func namespacedKinds(all []served.Kind) []object.Kind {
 	var kinds []object.Kind
 	for _, s := range all {
 		is := func(k object.Kind) bool { return k.Group == s.Group && k.Plural == s.Plural }
-		if s.Namespaced && !strings.Contains(s.Plural, "/") && slices.Contains(s.verbs, "list") && slices.Contains(s.verbs, "delete") &&
+		if s.Namespaced && !strings.Contains(s.Plural, "/") && slices.Contains(s.Verbs, "list") && slices.Contains(s.Verbs, "delete") &&
 			s.Group != "events.k8s.io" && !slices.ContainsFunc(kinds, is) {
 			kinds = append(kinds, s.Kind)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // AmbiguousError means that several groups serve a resource name. Unlike kubectl, Setpoint does
@@ -23,27 +25,27 @@ func (e *AmbiguousError) Error() string {
 // prefixes, and readable kinds before others.
 //
 // Without a group, the core group wins, since it has no name to write.
-func matchKinds(all []servedKind, word string) []servedKind {
+func matchKinds(all []served.Kind, word string) []served.Kind {
 	name, group, qualified := strings.Cut(word, ".")
-	groups := []func(*servedKind) bool{
-		func(s *servedKind) bool { return s.Group == "" },
-		func(*servedKind) bool { return true },
+	groups := []func(*served.Kind) bool{
+		func(s *served.Kind) bool { return s.Group == "" },
+		func(*served.Kind) bool { return true },
 	}
 	if qualified {
-		groups = []func(*servedKind) bool{
-			func(s *servedKind) bool { return s.Group != "" && s.Group == group || s.Version+"."+s.Group == group },
-			func(s *servedKind) bool { return group != "" && strings.HasPrefix(s.Group, group) },
+		groups = []func(*served.Kind) bool{
+			func(s *served.Kind) bool { return s.Group != "" && s.Group == group || s.Version+"."+s.Group == group },
+			func(s *served.Kind) bool { return group != "" && strings.HasPrefix(s.Group, group) },
 		}
 	}
-	names := []func(*servedKind) bool{
-		func(s *servedKind) bool {
-			return strings.EqualFold(s.Plural, name) || strings.EqualFold(s.singular, name) || strings.EqualFold(s.Kind.Kind, name)
+	names := []func(*served.Kind) bool{
+		func(s *served.Kind) bool {
+			return strings.EqualFold(s.Plural, name) || strings.EqualFold(s.Singular, name) || strings.EqualFold(s.Kind.Kind, name)
 		},
-		func(s *servedKind) bool { return slices.Contains(s.shortNames, name) },
+		func(s *served.Kind) bool { return slices.Contains(s.ShortNames, name) },
 	}
 	for _, in := range groups {
 		for _, named := range names {
-			if found := preferredKinds(all, func(s *servedKind) bool { return in(s) && named(s) }); len(found) > 0 {
+			if found := preferredKinds(all, func(s *served.Kind) bool { return in(s) && named(s) }); len(found) > 0 {
 				return found
 			}
 		}
@@ -52,25 +54,10 @@ func matchKinds(all []servedKind, word string) []servedKind {
 }
 
 // preferredKinds returns the matching kinds, one version each. Readable kinds win.
-func preferredKinds(all []servedKind, is func(*servedKind) bool) []servedKind {
-	var found []servedKind
-	for i := range all {
-		same := func(s servedKind) bool { return s.Group == all[i].Group && s.Plural == all[i].Plural }
-		if is(&all[i]) && !slices.ContainsFunc(found, same) {
-			found = append(found, all[i])
-		}
-	}
-	if slices.ContainsFunc(found, func(s servedKind) bool { return s.readable() }) {
-		found = slices.DeleteFunc(found, func(s servedKind) bool { return !s.readable() })
+func preferredKinds(all []served.Kind, is func(*served.Kind) bool) []served.Kind {
+	found := served.Preferred(all, is)
+	if slices.ContainsFunc(found, func(k served.Kind) bool { return k.Readable() }) {
+		found = slices.DeleteFunc(found, func(k served.Kind) bool { return !k.Readable() })
 	}
 	return found
-}
-
-// fullNames returns the unambiguous names of kinds.
-func fullNames(all []servedKind) []string {
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Resource())
-	}
-	return names
 }

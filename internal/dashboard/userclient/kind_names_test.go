@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // Fault G5: a name means the same as in kubectl, but ambiguous names are errors.
 func TestMatchKinds(t *testing.T) {
-	kind := func(group, version, plural, name string, short ...string) servedKind {
-		return servedKind{Kind: object.Kind{Group: group, Version: version, Plural: plural, Kind: name}, singular: strings.ToLower(name), shortNames: short, verbs: []string{"get", "list"}}
+	kind := func(group, version, plural, name string, short ...string) served.Kind {
+		return served.Kind{Kind: object.Kind{Group: group, Version: version, Plural: plural, Kind: name}, Singular: strings.ToLower(name), ShortNames: short, Verbs: []string{"get", "list"}}
 	}
 	review := kind("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
-	review.verbs = []string{"create"}
-	all := []servedKind{
+	review.Verbs = []string{"create"}
+	all := []served.Kind{
 		kind("", "v1", "pods", "Pod", "po"), kind("", "v1", "events", "Event", "ev"),
 		review, kind("events.k8s.io", "v1", "events", "Event", "ev"),
 		kind("apps", "v1", "deployments", "Deployment", "deploy"), kind("apps", "v1beta1", "deployments", "Deployment", "deploy"),
@@ -47,7 +48,7 @@ func TestMatchKinds(t *testing.T) {
 		"tokenreview.authentication.k8s.io": "[tokenreviews.authentication.k8s.io]",
 		"":                                  "[]", ".": "[]", "nonsense": "[]",
 	} {
-		if got := fmt.Sprint(fullNames(matchKinds(all, word))); got != want {
+		if got := fmt.Sprint(served.FullNames(matchKinds(all, word))); got != want {
 			t.Errorf("%q means %s, want %s", word, got, want)
 		}
 	}

@@ -14,11 +14,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
-
-// mediaTypeDiscovery requests aggregated discovery.
-const mediaTypeDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
-	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
 // kindsMaxAge is how long discovery is cached, unknownKindMaxAge how long if a kind is unknown:
 // names that no kind has cost one discovery in that time for all users together.
@@ -34,15 +31,7 @@ type kindCache struct {
 
 	mu        sync.Mutex
 	fetchedAt time.Time
-	all       []servedKind
-}
-
-// servedKind is a kind and its names.
-type servedKind struct {
-	object.Kind
-	singular   string
-	shortNames []string
-	verbs      []string
+	all       []served.Kind
 }
 
 func newKindCache(r requester) *kindCache { return &kindCache{requester: r} }
@@ -67,7 +56,7 @@ func (c *Client) Kinds(ctx context.Context) ([]object.Kind, error) {
 	all, err := c.cluster.kinds.list(ctx, unknownKindMaxAge)
 	var found []object.Kind
 	for _, s := range all {
-		if slices.Contains(s.verbs, "list") {
+		if slices.Contains(s.Verbs, "list") {
 			found = append(found, s.Kind)
 		}
 	}
@@ -79,9 +68,9 @@ func (k *kindCache) find(ctx context.Context, name string) (object.Kind, error) 
 		all, err := k.list(ctx, limit)
 		switch matches := matchKinds(all, name); {
 		case len(matches) > 1:
-			return object.Kind{}, &AmbiguousError{Word: name, Candidates: fullNames(matches)}
+			return object.Kind{}, &AmbiguousError{Word: name, Candidates: served.FullNames(matches)}
 		case len(matches) == 1:
-			return matches[0].Kind, matches[0].checkReadable()
+			return matches[0].Kind, checkReadable(&matches[0])
 		}
 		if err != nil {
 			return object.Kind{}, fmt.Errorf("find kind %s: %w", name, err)
@@ -112,7 +101,7 @@ func (k *kindCache) lastFetch() time.Time {
 
 // list returns all kinds, at most limit old. If the API server is unreachable, it returns the
 // cached ones with the error. Concurrent callers share a request.
-func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]servedKind, error) {
+func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]served.Kind, error) {
 	if all, fresh := k.cached(limit); fresh {
 		return all, nil
 	}
@@ -121,7 +110,7 @@ func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]servedKind
 	return all, err
 }
 
-func (k *kindCache) cached(limit time.Duration) (all []servedKind, fresh bool) {
+func (k *kindCache) cached(limit time.Duration) (all []served.Kind, fresh bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.all, k.all != nil && time.Since(k.fetchedAt) < limit
@@ -129,15 +118,13 @@ func (k *kindCache) cached(limit time.Duration) (all []servedKind, fresh bool) {
 
 func (k *kindCache) fetch(ctx context.Context) error {
 	began := time.Now()
-	var all []servedKind
+	var all []served.Kind
 	for _, path := range []string{"/api", "/apis"} {
 		var groups discovery.APIGroupDiscoveryList
-		if err := k.get(ctx, mediaTypeDiscovery, k.rest.Get().AbsPath(path), &groups); err != nil {
+		if err := k.get(ctx, served.MediaType, k.rest.Get().AbsPath(path), &groups); err != nil {
 			return fmt.Errorf("discover kinds: %w", err)
 		}
-		for i := range groups.Items {
-			all = append(all, kindsInGroup(&groups.Items[i])...)
-		}
+		all = append(all, served.KindsOf(&groups)...)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,30 +132,10 @@ func (k *kindCache) fetch(ctx context.Context) error {
 	return nil
 }
 
-func kindsInGroup(group *discovery.APIGroupDiscovery) []servedKind {
-	var all []servedKind
-	for _, version := range group.Versions {
-		for _, r := range version.Resources {
-			s := servedKind{singular: r.SingularResource, shortNames: r.ShortNames, verbs: r.Verbs}
-			s.Group, s.Version, s.Plural = group.Name, version.Version, r.Resource
-			s.Namespaced = r.Scope == discovery.ScopeNamespace
-			if r.ResponseKind != nil {
-				s.Kind.Kind = r.ResponseKind.Kind
-			}
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // checkReadable returns an error for kinds that are not stored, such as reviews.
-func (s *servedKind) checkReadable() error {
-	if !s.readable() {
-		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", s.Plural, strings.Join(s.verbs, ", "), failure.ErrNotFound)
+func checkReadable(k *served.Kind) error {
+	if !k.Readable() {
+		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
 	}
 	return nil
-}
-
-func (s *servedKind) readable() bool {
-	return len(s.verbs) == 0 || slices.Contains(s.verbs, "get") || slices.Contains(s.verbs, "list")
 }

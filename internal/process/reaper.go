@@ -24,7 +24,9 @@ done
 for t in $held; do kill -s KILL -- "$t" 2>/dev/null; done
 `
 
-// Reaper kills the started processes when this program ends.
+// Reaper kills the started processes when this program ends. A nil Reaper starts programs and
+// kills nothing, for images without a shell: where this program is the first of a container,
+// all others end with it.
 type Reaper struct {
 	mu   sync.Mutex
 	pipe io.WriteCloser
@@ -51,6 +53,13 @@ func NewReaper() (*Reaper, error) {
 // So the program can never outlive this one. Without ownGroup there is a gap of some
 // microseconds, because the PID is not known before.
 func (l *Reaper) start(cmd *exec.Cmd, ownGroup bool) (target, error) {
+	if l == nil && ownGroup {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return group(cmd.Process.Pid), nil
+	}
 	if !ownGroup {
 		if err := cmd.Start(); err != nil {
 			return 0, err
@@ -93,6 +102,9 @@ func placeholder() (place target, leave func(), err error) {
 func (l *Reaper) release(t target) { l.send("release", t) }
 
 func (l *Reaper) send(verb string, t target) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fmt.Fprintf(l.pipe, "%s %d\n", verb, t)
@@ -100,6 +112,9 @@ func (l *Reaper) send(verb string, t target) {
 
 // Close kills all registered processes.
 func (l *Reaper) Close() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.pipe.Close()

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // roles are what this test binary plays when it is started again.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 func newReaper(t *testing.T) *process.Reaper {
@@ -41,8 +41,12 @@ func TestCommandExitCodes(t *testing.T) {
 		{"missing file", []string{"/no/where"}, 127, "run /no/where"},
 		{"not executable", []string{script}, 126, "permission denied"},
 	} {
-		for _, interactive := range []bool{false, true} {
-			code, err := process.Command{Args: c.args, Reaper: newReaper(t), Interactive: interactive}.Run(t.Context())
+		for _, command := range []process.Command{
+			{Args: c.args, Reaper: newReaper(t)},
+			{Args: c.args, Reaper: newReaper(t), Interactive: true},
+			{Args: c.args},
+		} {
+			code, err := command.Run(t.Context())
 			if code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: code %d, error %v", c.name, code, err)
 			}

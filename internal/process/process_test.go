@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // output collects what a process writes.
