@@ -31,17 +31,23 @@ func KindsOf(groups *discovery.APIGroupDiscoveryList) []Kind {
 	var all []Kind
 	for i := range groups.Items {
 		group := &groups.Items[i]
-		for _, version := range group.Versions {
-			for _, r := range version.Resources {
-				k := Kind{Singular: r.SingularResource, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: r.Verbs}
-				k.Group, k.Version, k.Plural = group.Name, version.Version, r.Resource
-				k.Namespaced = r.Scope == discovery.ScopeNamespace
-				if r.ResponseKind != nil {
-					k.Kind.Kind = r.ResponseKind.Kind
-				}
-				all = append(all, k)
-			}
+		for j := range group.Versions {
+			all = append(all, kindsOfVersion(group.Name, &group.Versions[j])...)
 		}
+	}
+	return all
+}
+
+func kindsOfVersion(group string, version *discovery.APIVersionDiscovery) []Kind {
+	var all []Kind
+	for _, r := range version.Resources {
+		k := Kind{Singular: r.SingularResource, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: r.Verbs}
+		k.Group, k.Version, k.Plural = group, version.Version, r.Resource
+		k.Namespaced = r.Scope == discovery.ScopeNamespace
+		if r.ResponseKind != nil {
+			k.Kind.Kind = r.ResponseKind.Kind
+		}
+		all = append(all, k)
 	}
 	return all
 }
