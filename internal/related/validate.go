@@ -37,6 +37,9 @@ type ruleFault struct{ field, problem string }
 
 // validate returns the patterns of a parent's rules, or the first fault.
 func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.RelatedRule) ([]pattern, error) {
+	if err := checkLimits(rules); err != nil {
+		return nil, err
+	}
 	var patterns []pattern
 	for i, rule := range rules {
 		var one pattern
@@ -54,6 +57,26 @@ func (r *Registry) validate(ctx context.Context, namespace string, rules []hook.
 		patterns = append(patterns, r.options.Scope.perNamespace(one)...)
 	}
 	return patterns, nil
+}
+
+// The limits of the rules of one parent. Each Secret that they name has a watch of its own.
+const (
+	maxRules = 1000
+	maxNames = 1000
+)
+
+// checkLimits refuses too many rules, or too many names in all of them together.
+func checkLimits(rules []hook.RelatedRule) error {
+	if len(rules) > maxRules {
+		return &RuleError{Path: "relatedResources", Problem: fmt.Sprintf("has %d rules; at most %d are allowed: select more objects with each rule, by labelSelector", len(rules), maxRules)}
+	}
+	names := 0
+	for i, rule := range rules {
+		if names += len(rule.Names); names > maxNames {
+			return &RuleError{Path: pathOf(i, "names"), Problem: fmt.Sprintf("the rules up to this one have %d names; at most %d are allowed: select the objects by labelSelector", names, maxNames)}
+		}
+	}
+	return nil
 }
 
 func pathOf(rule int, field string) string {

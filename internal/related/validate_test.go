@@ -59,6 +59,34 @@ func TestInvalidRules(t *testing.T) {
 	}
 }
 
+// A hook cannot open any number of watches.
+func TestLimitsOfRules(t *testing.T) {
+	names := make([]string, maxNames/2+1)
+	for i := range names {
+		names[i] = "n" + strconv.Itoa(i)
+	}
+	half, secrets := names[1:], object.Secrets
+	for what, test := range map[string]struct {
+		rules []hook.RelatedRule
+		want  string
+	}{
+		"as many names as allowed": {[]hook.RelatedRule{of(secrets, named(half...)), of(secrets, in("a"), named(half...))}, ""},
+		"one name more": {[]hook.RelatedRule{of(secrets, named(half...)), of(secrets, in("a"), named(names...))},
+			"relatedResources[1].names: the rules up to this one have 1001 names; at most 1000 are allowed: select the objects by labelSelector"},
+		"as many rules as allowed": {make([]hook.RelatedRule, maxRules), ""},
+		"one rule more": {make([]hook.RelatedRule, maxRules+1),
+			"relatedResources: has 1001 rules; at most 1000 are allowed: select more objects with each rule, by labelSelector"},
+	} {
+		got := ""
+		if err := checkLimits(test.rules); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", what, got, test.want)
+		}
+	}
+}
+
 func TestInvalidRulesKeepTheFormerOnes(t *testing.T) {
 	d := newFixture(t, v1Namespaced)
 	d.api.put(configMap("home/a", "1"))
