@@ -236,12 +236,16 @@ func (o output) replay(ts *testscript.TestScript) error {
 	return cmp.Or(err, err2)
 }
 
-// run is ts.Exec without its log, for what is repeated. It knows the one command that
-// is not a program but can be polled.
+// run is ts.Exec without its log, for what is repeated. It knows the commands that
+// are not programs but can be polled.
 func run(ts *testscript.TestScript, stdin, program string, args ...string) (output, error) {
 	var out output
-	if program == "calls" {
+	switch program {
+	case "calls":
 		fmt.Fprintln(&out.stdout, knownHook(ts, false, args, 1).called())
+		return out, nil
+	case "lastcall":
+		out.stdout.Write(knownHook(ts, false, args, 1).lastCall())
 		return out, nil
 	}
 	cmd := exec.Command(program, args...)

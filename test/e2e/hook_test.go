@@ -79,13 +79,17 @@ func callsCommand(ts *testscript.TestScript, neg bool, args []string) {
 
 // lastCallCommand: lastcall NAME FILE: saves the body of the latest request.
 func lastCallCommand(ts *testscript.TestScript, neg bool, args []string) {
-	h := knownHook(ts, neg, args, 2)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last == nil {
+	last := knownHook(ts, neg, args, 2).lastCall()
+	if last == nil {
 		ts.Fatalf("hook %s has not been called", args[0])
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), h.last, 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), last, 0o600))
+}
+
+func (h *hookServer) lastCall() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last
 }
 
 func knownHook(ts *testscript.TestScript, neg bool, args []string, want int) *hookServer {

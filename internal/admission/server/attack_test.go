@@ -131,7 +131,11 @@ func TestSlowReviewsAreGivenUp(t *testing.T) {
 
 // The read timeout does not limit the hook: a slower hook still gets its response through.
 func TestSlowHooksAreWaitedFor(t *testing.T) {
-	const bodyTimeout = 100 * time.Millisecond
+	withMoreTime(t, 100*time.Millisecond, func(bodyTimeout time.Duration) error { return callSlowHook(t, bodyTimeout) })
+}
+
+func callSlowHook(t *testing.T, bodyTimeout time.Duration) error {
+	t.Helper()
 	s := serve(t, Options{BodyTimeout: bodyTimeout}, programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
 		select {
 		case <-time.After(3 * bodyTimeout):
@@ -145,11 +149,15 @@ func TestSlowHooksAreWaitedFor(t *testing.T) {
 		client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
 		for range 2 {
 			got, err := s.post(client, "/admit/web/check", reviewOf(`"operation":"DELETE"`))
-			if err != nil || got.code != http.StatusOK || (got.protocol == 2) != http2 {
-				t.Errorf("HTTP/%d: %d, %s, %v", got.protocol, got.code, got.body, err)
+			if err != nil {
+				return err
+			}
+			if got.code != http.StatusOK || (got.protocol == 2) != http2 {
+				return fmt.Errorf("HTTP/%d: %d, %s", got.protocol, got.code, got.body)
 			}
 		}
 	}
+	return nil
 }
 
 // The memory for reviews is bounded, and reads that are slow make room for others: here
