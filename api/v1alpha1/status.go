@@ -108,7 +108,8 @@ const (
 	// appears when that first happens.
 	ConditionCRDCurrent = "CRDCurrent"
 
-	// ConditionReady is True when the caches are filled and no hook fails for all objects.
+	// ConditionReady is True when the caches are filled and neither the hook nor a missing permission fails all
+	// objects.
 	ConditionReady = "Ready"
 )
 
@@ -142,7 +143,9 @@ const (
 	// the controller when it does.
 	ReasonResourceNotFound = "ResourceNotFound"
 
-	// ReasonForbidden: Setpoint lacks permissions; the message names all of them.
+	// ReasonForbidden: Setpoint lacks permissions; the message names all of them. It is also a reason of
+	// ConditionReady: the API server forbids what the controller does for all objects, or for more than nine
+	// in ten.
 	ReasonForbidden = "Forbidden"
 
 	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express.

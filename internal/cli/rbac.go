@@ -197,6 +197,11 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 	if r.grant.Name, err = r.roleName(); err != nil {
 		return err
 	}
+	if r.offline == nil {
+		for _, namespace := range r.needs.AbsentNamespaces(ctx, r.grant.Controllers) {
+			r.grant.Comments = append(r.grant.Comments, "There is no namespace "+namespace+". Create it first: kubectl create namespace "+namespace)
+		}
+	}
 	isAuto := r.impersonation.Value == autoImpersonation
 	switch {
 	case isAuto && r.offline == nil:

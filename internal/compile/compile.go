@@ -163,6 +163,8 @@ type Compiled struct {
 	// has to act.
 	Excluded   []string
 	Incomplete *Refusal
+	// Absent are those of the namespaces that do not exist.
+	Absent []string
 	// Release closes the connections of the programs.
 	Release func()
 }

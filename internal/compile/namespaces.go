@@ -104,8 +104,8 @@ func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
 	return notes
 }
 
-// namespaces returns the namespaces that the programs are limited to; none mean all.
-func (c *Compiled) namespaces() []string {
+// Namespaces returns the namespaces that the programs are limited to; none mean all.
+func (c *Compiled) Namespaces() []string {
 	var all []string
 	for i := range c.Programs {
 		all = append(all, c.Programs[i].Scope.Namespaces...)
@@ -121,7 +121,7 @@ func (c *Compiled) namespaces() []string {
 // are left. It does nothing and returns none if no program would be left, or if the programs are
 // not limited to the excluded ones: then they do not run without them.
 func (c *Compiled) Exclude(excluded []string) (left []string) {
-	all := c.namespaces()
+	all := c.Namespaces()
 	keep := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(one string) bool { return slices.Contains(excluded, one) })
 	}

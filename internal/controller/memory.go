@@ -64,6 +64,11 @@ type Result struct {
 	Locations []record.Location
 }
 
+// forbidden reports whether the API server forbids what the run did.
+func (r *Result) forbidden() bool {
+	return r.Failing && r.Fault != nil && r.Fault.Kind == failure.Forbidden
+}
+
 // Conflict is why an object does not converge.
 type Conflict struct {
 	Message string
@@ -253,11 +258,20 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, known := range m.byKey {
+	var forbidden queue.Key
+	for key, known := range m.byKey {
 		c := known.common()
 		h.Children += c.children
 		h.Paused += boolToInt(c.paused)
 		h.Failing += boolToInt(c.Result.Failing)
+		if !c.Result.forbidden() {
+			continue
+		}
+		// The first by name: a condition must not flap.
+		if h.Forbidden == 0 || key.String() < forbidden.String() {
+			forbidden, h.ForbiddenMessage = key, c.Result.Message
+		}
+		h.Forbidden++
 	}
 	h.HookFailing = m.hookFailing
 	h.Conflicting, h.ConflictMessage = len(m.conflicts), m.firstConflict()

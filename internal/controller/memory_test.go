@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -38,7 +39,11 @@ func TestMemoriesCount(t *testing.T) {
 			}
 			failing := r.IntN(2) == 0
 			of := get(m, key, fmt.Sprint("u-", r.IntN(2)))
-			m.SetResult(of, Result{Failing: failing, HookFailing: failing && r.IntN(2) == 0}, nil)
+			result := Result{Failing: failing, HookFailing: failing && r.IntN(2) == 0, Message: "of " + key.Name}
+			if r.IntN(2) == 0 {
+				result.Fault = &failure.Fault{Kind: failure.Forbidden}
+			}
+			m.SetResult(of, result, &LastError{})
 			m.SetChildren(of, r.IntN(5))
 			m.SetPaused(of, r.IntN(2) == 0)
 		}
@@ -49,9 +54,10 @@ func TestMemoriesCount(t *testing.T) {
 			want.Paused += boolToInt(one.paused)
 			want.Failing += boolToInt(one.Result.Failing)
 			want.HookFailing += boolToInt(one.Result.HookFailing)
+			want.Forbidden += boolToInt(one.Result.Failing && one.Result.Fault != nil)
 		}
 		m.addTo(&got)
-		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing {
+		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing || got.Forbidden != want.Forbidden || (got.ForbiddenMessage != "") != (want.Forbidden > 0) {
 			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
 		}
 	}

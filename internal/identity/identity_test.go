@@ -135,8 +135,8 @@ func TestCheckRead(t *testing.T) {
 		"cluster-scoped, by name": {bot, "get nodes named a", nodes, "", false, ""},
 		"not cluster-scoped":      {bot, "list pods", nodes, "", false, "reading nodes.v1 of the cluster is forbidden for the ServiceAccount web/bot"},
 		"another user":            {"system:serviceaccount:shop:bot", "list pods", pods, "web", false, `reading pods.v1 in the namespace "web" is forbidden for the ServiceAccount shop/bot`},
-		"deleted ServiceAccount":  {bot, "list pods", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
-		"deleted, get by name":    {bot, "get pods in web named a", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist"},
+		"deleted ServiceAccount":  {bot, "list pods", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist; create it: kubectl -n web create serviceaccount bot"},
+		"deleted, get by name":    {bot, "get pods in web named a", pods, "web", true, "forbidden: the ServiceAccount web/bot does not exist; create it: kubectl -n web create serviceaccount bot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &authorizer{rules: []string{c.rule}, missing: c.missing}

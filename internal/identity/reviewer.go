@@ -125,7 +125,8 @@ func (r *Reviewer) CheckExists(ctx context.Context, user string) error {
 		return true, nil
 	})
 	if err == nil && !exists {
-		return forbidden("%w: the ServiceAccount %s does not exist", ErrForbidden, account)
+		return forbidden("%w: the ServiceAccount %s does not exist; create it: kubectl -n %s create serviceaccount %s",
+			ErrForbidden, account, account.Namespace, account.Name)
 	}
 	return err
 }
@@ -136,6 +137,9 @@ func (r *Reviewer) decide(ctx context.Context, of question, request func(context
 		return known == true, nil
 	}
 	decided := r.flights.DoChan(fmt.Sprint(of), func() (any, error) {
+		if known, found := r.decisions.Get(of); found {
+			return known == true, nil // Decided since the caller looked.
+		}
 		// Others may wait for the decision when this caller's context ends.
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()

@@ -62,7 +62,9 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{false, setpoint.ReasonCallOverdue, health.OverdueMessage}
 	case !s.registeredCondition().ok:
 		return s.registeredCondition()
-	case failsForAll(health):
+	case nearlyAll(health.Forbidden, health):
+		return conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
+	case nearlyAll(health.HookFailing, health):
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
@@ -85,11 +87,21 @@ func (s *controllerState) registeredCondition() conditionState {
 	return conditionState{ok, reason, message}
 }
 
-// failsForAll reports whether the hook fails for more than nine in ten objects. Failures
-// of a few objects are counted, and the controller stays ready.
-func failsForAll(health controller.Health) bool {
-	well := health.Parents - health.HookFailing
-	return health.HookFailing > 0 && (well <= 0 || 10*well < health.Parents)
+// nearlyAll reports whether failing are more than nine in ten objects. Failures of a few objects
+// are counted, and the controller stays ready.
+func nearlyAll(failing int, health controller.Health) bool {
+	well := health.Parents - failing
+	return failing > 0 && (well <= 0 || 10*well < health.Parents)
+}
+
+// rbacAdvice says how to print the roles that a controller needs. Setpoint itself finds missing permissions,
+// except for ServiceAccounts in the namespace of each parent.
+func (s *controllerState) rbacAdvice() string {
+	command := "PROGRAM rbac"
+	if s.object != nil && s.running != nil {
+		command = "setpoint rbac " + s.running.Name()
+	}
+	return "`" + command + "` prints the roles that it needs"
 }
 
 // reasonHandlerFailing: in a Go program, which has no hooks, the functions of a controller fail for

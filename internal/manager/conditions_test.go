@@ -14,6 +14,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -37,6 +38,13 @@ func TestConditions(t *testing.T) {
 	failing := func(of, some int) controller.Health {
 		return with(func(h *controller.Health) {
 			h.Parents, h.Failing, h.HookFailing, h.HookMessage = of, some, some, "sync hook: refused"
+		})
+	}
+	runs := declared
+	runs.running = &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "spcc/a"}}}}
+	forbiddenFor := func(of, some int) controller.Health {
+		return with(func(h *controller.Health) {
+			h.Parents, h.Failing, h.Forbidden, h.ForbiddenMessage = of, some, some, "create ConfigMap a/b: forbidden"
 		})
 	}
 	for name, c := range map[string]struct {
@@ -92,6 +100,11 @@ func TestConditions(t *testing.T) {
 			accepted: fine, ready: conditionState{false, setpoint.ReasonHookFailing, "the latest call did not connect: POST http://hook/sync: connection refused"}},
 		"no connection, for a deleted parent": {state: declared, health: with(func(h *controller.Health) { h.HookUnreachable = "refused" }),
 			accepted: fine, ready: conditionState{true, setpoint.ReasonReady, responses}},
+		"forbidden for all": {state: runs, health: forbiddenFor(4, 4), accepted: fine,
+			ready: conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: create ConfigMap a/b: forbidden; `setpoint rbac spcc/a` prints the roles that it needs"}},
+		"forbidden for all, in a Go program": {health: forbiddenFor(1, 1), accepted: fine,
+			ready: conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: create ConfigMap a/b: forbidden; `PROGRAM rbac` prints the roles that it needs"}},
+		"forbidden for some":    {state: declared, health: forbiddenFor(4, 2), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, responses}},
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *controller.Health) { h.Failing, h.LastError.Message = 4, "quota" }),

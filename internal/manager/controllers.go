@@ -70,8 +70,8 @@ type controllerState struct {
 	suspended bool
 	// incomplete is why a running controller does not run in some namespaces; nil if it does.
 	incomplete *compile.Refusal
-	// excluded are the namespaces in which it does not run.
-	excluded []string
+	// absent are those of its namespaces that do not exist.
+	absent []string
 	// kinds are those of a suspended controller.
 	kinds controllerKinds
 	// releasing is the progress, or the error, of removing finalizers while the object
@@ -137,6 +137,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
+	group.Go(func() error { cs.watchPermissions(ctx); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.reportStatuses); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crds.Correct); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.releaseFinalizers); return nil })

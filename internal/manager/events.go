@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	authentication "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,24 @@ func (e *eventWriter) close() { e.broadcaster.Shutdown() }
 // maxEventMessage is the longest message the API server accepts.
 const maxEventMessage = 1024
 
+// eventText returns a message for an event. Roles in one that is too long are left out as a whole, since a
+// part of them cannot be applied; rest says where they are.
+func eventText(message, rest string) string {
+	if len(message) <= maxEventMessage {
+		return message
+	}
+	first, _, _ := strings.Cut(message, "\n")
+	return truncateText(first, maxEventMessage-len(rest)) + rest
+}
+
+// truncateText returns at most limit bytes of a text.
+func truncateText(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+}
+
 // Event records an event on an object.
 func (e *eventWriter) Event(o *object.Object, event hook.Event) { e.eventAs("", o, event) }
 
@@ -60,10 +79,7 @@ func (e *eventWriter) eventAtAs(user string, event hook.ObjectEvent) {
 const userAnnotation = "setpoint.dev/as"
 
 func (e *eventWriter) record(user string, at *corev1.ObjectReference, event hook.Event) {
-	message := event.Message
-	if len(message) > maxEventMessage {
-		message = message[:maxEventMessage-len("…")-3] + "…"
-	}
+	message := truncateText(event.Message, maxEventMessage)
 	var annotations map[string]string
 	if user != "" {
 		annotations = map[string]string{userAnnotation: user}

@@ -65,6 +65,7 @@ func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.logGoControllers(ctx); return nil })
+	group.Go(func() error { cs.watchPermissions(ctx); return nil })
 	return group.Wait()
 }
 

@@ -77,5 +77,6 @@ func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition
 	default:
 		return event, false
 	}
+	event.Message = eventText(event.Message, "; see the condition "+condition.Type+" for the rest")
 	return event, true
 }

@@ -68,6 +68,19 @@ func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, rel
 	return o.process().Controller(kind.Resource, compiled), customizes, nil
 }
 
+// AbsentNamespaces returns the namespaces of controllers that do not exist, as far as the user may know.
+func (p *ObjectPermissions) AbsentNamespaces(ctx context.Context, all []rbac.Controller) []string {
+	var names []string
+	for _, c := range all {
+		for _, rules := range c.Permissions.RulesByNamespace() {
+			if rules.Namespace != "" {
+				names = append(names, rules.Namespace)
+			}
+		}
+	}
+	return absentNamespaces(ctx, p.client, names)
+}
+
 // Stored returns the controller objects of the cluster, by kind and name. Kinds that are not
 // installed have none.
 func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error) {

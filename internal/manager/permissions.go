@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/admission/certs"
@@ -62,8 +63,16 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 // in the others.
 func (m *Manager) checkNamespaces(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
 	err := m.checkAccess(ctx, kind, compiled)
-	if absent := m.absentNamespaces(ctx, missingIn(err)); len(absent) > 0 && compiled.Exclude(absent) != nil {
-		compiled.Notes = append(compiled.Notes, strings.Join(absent, ", ")+": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
+	if compiled.Absent = m.absentNamespaces(ctx, slices.Concat(compiled.Namespaces(), missingIn(err))); len(compiled.Absent) > 0 {
+		compiled.Notes = append(compiled.Notes, strings.Join(compiled.Absent, ", ")+": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
+	}
+	gone := slices.DeleteFunc(missingIn(err), func(name string) bool { return !slices.Contains(compiled.Absent, name) })
+	switch {
+	case len(gone) == 0:
+	case compiled.Exclude(gone) == nil:
+		// The message has Roles in these namespaces.
+		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf("%s: no such namespace; create it first; %w", strings.Join(gone, ", "), err)}
+	default:
 		err = m.checkAccess(ctx, kind, compiled)
 	}
 	forbidden := missingIn(err)
@@ -86,25 +95,30 @@ func (cs *controllerSet) stillMissing(ctx context.Context, key queue.Key) bool {
 	}
 	cs.mu.Unlock()
 	missing, forbidden := errors.AsType[*rbac.MissingError](state.problem())
-	absent := slices.DeleteFunc(slices.Clone(state.excluded), func(name string) bool { return slices.Contains(missingIn(state.problem()), name) })
-	if !forbidden && len(absent) == 0 || forbidden && !missing.Persists(ctx, cs.manager.client) {
+	if !forbidden && len(state.absent) == 0 || forbidden && !missing.Persists(ctx, cs.manager.client) {
 		return false
 	}
-	return len(cs.manager.absentNamespaces(ctx, absent)) == len(absent)
+	return len(cs.manager.absentNamespaces(ctx, state.absent)) == len(state.absent)
 }
 
 // missingIn returns the namespaces in which permissions are missing.
 func missingIn(err error) []string {
 	if missing, is := errors.AsType[*rbac.MissingError](err); is {
-		return missing.Namespaces
+		return slices.Clone(missing.Namespaces)
 	}
 	return nil
 }
 
-// absentNamespaces returns the namespaces that do not exist, as far as Setpoint may know.
+// absentNamespaces returns those of the namespaces that do not exist, as far as Setpoint may know.
 func (m *Manager) absentNamespaces(ctx context.Context, names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		err := m.client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", metadataOnly).Do(ctx).Error()
+	return absentNamespaces(ctx, m.client, names)
+}
+
+func absentNamespaces(ctx context.Context, client rest.Interface, names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		err := client.Get().AbsPath(object.Namespaces.Path("", name)).SetHeader("Accept", metadataOnly).Do(ctx).Error()
 		return !apierrors.IsNotFound(err)
 	})
 }

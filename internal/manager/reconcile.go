@@ -39,7 +39,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 		cs.manager.webhooks.Reject(key)
 		return queue.Retry()
 	}
-	waits := compiled != nil && len(compiled.Excluded) > 0
+	waits := compiled != nil && len(compiled.Excluded)+len(compiled.Absent) > 0
 	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
 	cs.enqueueRelease(key, declared)
 	if waits {
@@ -98,13 +98,13 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
 		compiled.Release()
-		cs.updateExcluded(key, e, compiled)
+		cs.updateNamespaces(key, e, compiled)
 		return
 	}
 	previous, before := e.running, e.String()
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended, compiled.Incomplete
-		now.excluded = compiled.Excluded
+		now.absent = compiled.Absent
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
 		}
@@ -155,11 +155,11 @@ func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	}
 }
 
-// updateExcluded updates why a controller that keeps running does not run in some namespaces.
-func (cs *controllerSet) updateExcluded(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
+// updateNamespaces updates why a controller that keeps running does not run in some namespaces.
+func (cs *controllerSet) updateNamespaces(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
 	before := e.String()
 	cs.mu.Lock()
-	e.notes, e.incomplete, e.excluded = compiled.Notes, compiled.Incomplete, compiled.Excluded
+	e.notes, e.incomplete, e.absent = compiled.Notes, compiled.Incomplete, compiled.Absent
 	cs.mu.Unlock()
 	if e.String() != before {
 		cs.logAcceptance(key, e.controllerState)
@@ -221,7 +221,8 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 // updateWebhooks registers the webhooks of a controller, or removes them.
 func (cs *controllerSet) updateWebhooks(key queue.Key, now controllerState) {
 	switch {
-	case now.refused(setpoint.ReasonConflictingSetpoint):
+	case now.refused(setpoint.ReasonConflictingSetpoint), now.refused(setpoint.ReasonForbidden):
+		// Without the right to write webhook configurations, a deleted one must not come back.
 		cs.manager.webhooks.Yield(key)
 	case now.refusal != nil:
 		cs.manager.webhooks.Reject(key)

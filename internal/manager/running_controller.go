@@ -159,6 +159,8 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	if h.LastError.Time.After(sum.LastError.Time) {
 		sum.LastError = h.LastError
 	}
+	sum.Forbidden += h.Forbidden
+	sum.ForbiddenMessage = cmp.Or(sum.ForbiddenMessage, h.ForbiddenMessage)
 	addQueueStats(&sum.Queue, h.Queue)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // FaultOf classifies an error. It returns nil if only its text is known.
@@ -29,6 +30,9 @@ func FaultOf(err error) *failure.Fault {
 		Fault() *failure.Fault
 	}](err); is {
 		return call.Fault()
+	}
+	if errors.Is(err, identity.ErrForbidden) {
+		return &failure.Fault{Kind: failure.Forbidden}
 	}
 	if status, is := errors.AsType[*apierrors.StatusError](err); is {
 		// An invalid object is the hook's fault, missing permissions are Setpoint's.

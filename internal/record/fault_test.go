@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/identity"
 )
 
 // callError returns the error of calling a hook.
@@ -108,6 +109,7 @@ func TestOtherFaults(t *testing.T) {
 		"none":               {nil, nil},
 		"unknown":            {errors.New("lookup x: connection refused: is forbidden"), nil},
 		"forbidden":          {fmt.Errorf("create Pod a/b: %w", forbidden), &failure.Fault{Kind: failure.Forbidden}},
+		"identity":           {failure.WithReason("Forbidden", fmt.Errorf("reading is %w", identity.ErrForbidden)), &failure.Fault{Kind: failure.Forbidden}},
 		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec", "host"), "lookup ", "returned 404")}), &failure.Fault{Kind: failure.Invalid, Path: "spec.host"}},
 		"conflict":           {apierrors.NewConflict(pods, "a", errors.New("certificate")), &failure.Fault{Kind: failure.Conflict}},
 		"terminating":        {terminating, &failure.Fault{Kind: failure.Terminating}},

@@ -66,7 +66,7 @@ func adviceRules() []adviceRule {
 		}},
 		{what: failure.Forbidden, Advice: Advice{
 			Title:     "Forbidden by the API server",
-			Help:      "If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the controller, or of this process. If it names a quota or policy, raise the quota or comply with the policy.",
+			Help:      "If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the controller, or of this process. If it names a ServiceAccount that does not exist, create it. If it names a quota or policy, raise the quota or comply with the policy.",
 			LocalHelp: "a dry run needs the same permissions as the write itself",
 		}},
 		{what: failure.Invalid, Advice: Advice{

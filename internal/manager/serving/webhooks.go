@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (w *Webhooks) Set(key queue.Key, program *admission.Program) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.rejected, key)
-	previous := w.programs[key]
+	previous := cmp.Or(w.programs[key], w.withdrawn[key])
 	switch {
 	case program != nil:
 		w.programs[key] = program
@@ -126,8 +127,8 @@ func (w *Webhooks) Reject(key queue.Key) {
 	}
 }
 
-// Yield stops registering the webhooks of a controller that another Setpoint runs now. It takes
-// over the webhook configurations; until it has, this one reviews what still arrives.
+// Yield stops registering the webhooks of a controller that another Setpoint runs now, or that may not
+// have webhooks any more. It reviews what still arrives: the stored webhook configurations stay.
 func (w *Webhooks) Yield(key queue.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -64,6 +64,8 @@ func TestWebhookServerWithdrawsPrograms(t *testing.T) {
 	expect("declared", http.StatusOK, false)
 	s.Reject(key)
 	expect("rejected", http.StatusOK, false)
+	s.Yield(key)
+	expect("not registered any more", http.StatusOK, false)
 	s.Set(key, nil)
 	expect("deleted", http.StatusOK, true)
 	s.Set(key, denyAllProgram("policy"))
