@@ -56,7 +56,7 @@ Reconcile history, newest last:
   3 more identical failures, the last at 11:59:59.000; next retry at 12:00:08
 
 What to do:
-  - If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the controller, or of this process. If it names a quota or policy, raise the quota or comply with the policy.
+  - If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the controller, or of this process. If it names a ServiceAccount that does not exist, create it. If it names a quota or policy, raise the quota or comply with the policy.
   - to retry now: ` + "`setpoint reconcile x/teams team.example.com/red -n shop`" + `
 `
 
