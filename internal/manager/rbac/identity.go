@@ -56,12 +56,12 @@ func (p Permissions) Impersonation(account identity.Account, constrained bool) P
 	}
 	all := append(as(object.ServiceAccounts, "get"), on(subjectAccessReviews, "create")...)
 	if !constrained {
-		return append(all, as(object.ServiceAccounts, "impersonate")...).to("identity")
+		return append(all, as(object.ServiceAccounts, "impersonate")...).to("impersonation")
 	}
 	all = append(all, as(constrainedAccounts, "impersonate:serviceaccount")...)
 	for _, n := range p.Of(Identity) {
 		n.verb, n.account = constrainedVerb+n.verb, Own
 		all = append(all, n)
 	}
-	return all.to("identity")
+	return all.to("impersonation")
 }

@@ -92,7 +92,7 @@ func (l *refused) roles(missing Permissions) ([]byte, error) {
 	// The controller and what it needs are in the message; comments would repeat them.
 	missing = missing.grants()
 	own := Roles("setpoint-grant-"+name, subjectOf(l.user), missing.Of(Own).RulesByNamespace())
-	others := Roles("setpoint-identity-"+name, subjectOfAccount(l.account), missing.Of(Identity).RulesByNamespace())
+	others := Roles("setpoint-serviceaccount-"+name, subjectOfAccount(l.account), missing.Of(Identity).RulesByNamespace())
 	return YAML(slices.Concat(own, others))
 }
 

@@ -45,7 +45,7 @@ subjects:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
-  name: setpoint-identity-shops
+  name: setpoint-serviceaccount-shops
   namespace: team
 rules:
   - {apiGroups: [""], resources: [configmaps], verbs: [create, delete]}
@@ -53,12 +53,12 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
-  name: setpoint-identity-shops
+  name: setpoint-serviceaccount-shops
   namespace: team
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
-  name: setpoint-identity-shops
+  name: setpoint-serviceaccount-shops
 subjects:
   - {kind: ServiceAccount, name: shops, namespace: team}`
 	if diff := cmp.Diff(want, l.err(missing).Error()); diff != "" {

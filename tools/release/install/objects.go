@@ -56,7 +56,7 @@ func manifests() []manifest {
 		{"networkpolicy", networkPolicy, policy()},
 		{"service-dashboard", dashboard, dashboardService()},
 		{"servicemonitor", serviceMonitor, monitor()},
-	}, identityPolicies()...)
+	}, accountPolicies()...)
 }
 
 // object returns an object in the namespace of the installation.

@@ -28,7 +28,7 @@ var (
 	namespaces     = &value{"namespaces", "Namespaces in which Setpoint handles objects, and has rights; all if empty.", list{}, namespaceNames}
 	defaultAccount = &value{"defaultServiceAccount", "ServiceAccount, as NAMESPACE/NAME, of controllers that name none; NAME alone is the one in the namespace of each object. Empty is Setpoint's own.",
 		"", map[string]any{"type": "string", "pattern": `^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$|^$`}}
-	identityPolicyEnabled = &value{"identityPolicy.enabled", "Refuse controllers of users who may not impersonate the ServiceAccount as which the controller acts.", true, boolean}
+	accountPolicyEnabled = &value{"serviceAccountPolicy.enabled", "Refuse controllers of users who may not impersonate the ServiceAccount as which the controller acts.", true, boolean}
 
 	logLevel  = &value{"log.level", "Lowest log level.", "info", oneOf("debug", "info", "warn", "error")}
 	logFormat = &value{"log.format", "Log format.", "json", oneOf("text", "json")}
@@ -60,7 +60,7 @@ var values = []*value{
 	resources, nodeSelector, tolerations, affinity, spread, priorityClass, podLabels, podAnnotations,
 	accountAnnotations,
 	namespaces,
-	defaultAccount, identityPolicyEnabled,
+	defaultAccount, accountPolicyEnabled,
 	logLevel, logFormat, extraArgs, extraEnv,
 	certificateSecret, dashboard, dashboardSecret,
 	crdsEnabled,

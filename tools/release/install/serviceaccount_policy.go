@@ -2,11 +2,11 @@ package install
 
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
-// identityPolicy lets users create a controller, change its spec or its annotations, or delete it, only if
+// accountPolicy lets users create a controller, change its spec or its annotations, or delete it, only if
 // they may impersonate the ServiceAccount as which it acts: else the author of a controller would have the
 // rights of all of them. A controller without one acts as Setpoint's own. Setpoint itself, which sets
 // finalizers, is exempt.
-func identityPolicy(policyName, group string, resources list, account func(of string) join) tree {
+func accountPolicy(policyName, group string, resources list, account func(of string) join) tree {
 	const changed = "request.operation != 'UPDATE' || object.spec != oldObject.spec || " +
 		"(has(object.metadata.annotations) ? object.metadata.annotations : {}) != (has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})"
 	return clusterSpec("ValidatingAdmissionPolicy", policyName, tree{
@@ -41,7 +41,7 @@ func mayImpersonate(account string) tree {
 	}
 }
 
-func identityPolicyBinding(policyName string) tree {
+func accountPolicyBinding(policyName string) tree {
 	return clusterSpec("ValidatingAdmissionPolicyBinding", policyName, tree{"policyName": policyName, "validationActions": list{"Deny"}})
 }
 
@@ -51,10 +51,10 @@ func clusterSpec(kind, objectName string, spec tree) tree {
 	return o
 }
 
-// identityPolicies are the policies of both groups. Kinds of metacontroller.k8s.io have no field for a
+// accountPolicies are the policies of both groups. Kinds of metacontroller.k8s.io have no field for a
 // ServiceAccount.
-func identityPolicies() []manifest {
-	const own, other = name + "-identities", name + "-identities-metacontroller"
+func accountPolicies() []manifest {
+	const own, other = name + "-serviceaccounts", name + "-serviceaccounts-metacontroller"
 	declared := func(of string) join {
 		spec := of + ".spec."
 		return join{"has(" + spec + "serviceAccountName) ? (has(" + spec + "serviceAccountNamespace) ? " + spec + "serviceAccountNamespace + '/' : '') + " +
@@ -62,10 +62,10 @@ func identityPolicies() []manifest {
 	}
 	standard := func(string) join { return join{"variables.defaultAccount"} }
 	return []manifest{
-		{"identitypolicy", identityPolicyEnabled, identityPolicy(own, "setpoint.dev", list{"*"}, declared)},
-		{"identitypolicy-binding", identityPolicyEnabled, identityPolicyBinding(own)},
-		{"identitypolicy-metacontroller", identityPolicyEnabled,
-			identityPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, standard)},
-		{"identitypolicy-metacontroller-binding", identityPolicyEnabled, identityPolicyBinding(other)},
+		{"serviceaccountpolicy", accountPolicyEnabled, accountPolicy(own, "setpoint.dev", list{"*"}, declared)},
+		{"serviceaccountpolicy-binding", accountPolicyEnabled, accountPolicyBinding(own)},
+		{"serviceaccountpolicy-metacontroller", accountPolicyEnabled,
+			accountPolicy(other, "metacontroller.k8s.io", list{"compositecontrollers", "decoratorcontrollers"}, standard)},
+		{"serviceaccountpolicy-metacontroller-binding", accountPolicyEnabled, accountPolicyBinding(other)},
 	}
 }
