@@ -36,7 +36,7 @@ these objects.`,
 			case len(args) > 2:
 				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
 			}
-			return nil
+			return checkNames(args[1:])
 		},
 		ValidArgsFunction: completeRunning(&f.readFlags, withHeldDeletions()),
 		RunE:              func(c *cobra.Command, args []string) error { return p.allowDeletions(c.Context(), f, args) },

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -135,9 +137,25 @@ exits with 2 if there are changes.`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.treeCommand(), p.planCommand(), p.rbacCommand(), p.reconcileCommand(), p.allowDeletionsCommand(), p.uninstallCommand(), p.devCommand(), p.kubectlCommand(), p.versionCommand())
 	return root
+}
+
+// flagError replaces errors of Go's parsers by what the flag takes.
+func flagError(err error) error {
+	wrong, is := errors.AsType[*pflag.InvalidValueError](err)
+	if !is || errors.Is(err, strconv.ErrRange) {
+		return err
+	}
+	takes := map[string]string{
+		"bool": "true or false", "int": "a whole number", "uint": "a whole number that is not negative",
+		"float64": "a number", "duration": "a duration, such as 30s or 5m",
+	}[wrong.GetFlag().Value.Type()]
+	if takes == "" {
+		return err
+	}
+	return fmt.Errorf("%smust be %s", strings.TrimSuffix(err.Error(), errors.Unwrap(wrong).Error()), takes)
 }
 
 // noCommand rejects arguments that are no command.

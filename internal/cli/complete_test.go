@@ -172,7 +172,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 		"get teams ":             team().Name + " blue :4",
 		"get teams b":            "blue :4",
 		"get reviews ":           ":4",
-		"get teams blue ":        ":4",
+		"get teams blue ":        team().Name + " :4",
 		"get teams team/b":       "team/blue :4",
 		"get teams pod/b":        ":4",
 		"get --process ":         "setpoint :4",

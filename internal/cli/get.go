@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func newGetFlags() *getFlags {
 func (p *program) getCommand() *cobra.Command {
 	f := newGetFlags()
 	c := &cobra.Command{
-		Use:   "get [CONTROLLER] [NAME]",
+		Use:   "get [CONTROLLER] [NAME…]",
 		Short: "List controllers, or the objects of one",
 		Long: `List the running controllers, or the objects managed by one of them, sorted by
 severity.
@@ -63,16 +64,14 @@ the part after the slash if that is unambiguous.
   setpoint get teams -A --state failing      # failing objects in all namespaces
   setpoint get teams -l tier=gold -o name    # their names
   setpoint get teams red -n shop -o yaml     # one object
+  setpoint get teams red blue -n shop        # two
   setpoint get reviews                       # what admission webhooks decided
   setpoint get teams -o custom-columns=NAME:.name,STATE:.state,ERROR:.error
   setpoint get -w                            # watch for changes`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
-			}
-			return nil
+			return checkNames(args[min(1, len(args)):])
 		},
-		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{objects: 1}),
+		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{objects: math.MaxInt}),
 		RunE:              func(c *cobra.Command, args []string) error { return p.get(c.Context(), f, args) },
 	}
 	f.register(c)
@@ -92,8 +91,8 @@ func (p *program) get(ctx context.Context, f *getFlags, args []string) error {
 		return r.getControllers(ctx)
 	}
 	g := objectGetter{session: r, flags: f, controllerArg: args[0]}
-	if len(args) == 2 {
-		g.name = args[1]
+	if g.names = args[1:]; len(g.names) > 0 {
+		g.name = g.names[0] // A user who may get that object may name the controller.
 	}
 	return g.run(ctx)
 }

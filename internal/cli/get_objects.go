@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,8 +24,11 @@ type objectGetter struct {
 	controllerArg string
 	source        model.Source
 	selected      model.Controller
-	// name is the name of one object; "" lists all.
-	name string
+	// name is the name of one object; "" lists all. names are several.
+	name  string
+	names []string
+	// refused is the warning that the controller is not accepted.
+	refused warnings
 	// warnedHidden reports that the warning about hidden objects was printed.
 	warnedHidden bool
 }
@@ -52,10 +56,23 @@ func (g *objectGetter) run(ctx context.Context) error {
 
 // checkSelection rejects filters that do not apply to what is listed.
 func (g *objectGetter) checkSelection() error {
-	if g.selected.AllReplicas && !g.flags.labels.IsZero() {
+	switch {
+	case g.selected.AllReplicas && !g.flags.labels.IsZero():
 		return usageError{fmt.Errorf("--selector: the reviews of %s have no labels", clean(g.selected.Name))}
+	case g.selected.AllReplicas && len(g.names) > 1:
+		return usageError{fmt.Errorf("unexpected argument %q: reviews are those of one object, or of all", g.names[1])}
 	}
 	return nil
+}
+
+// warnRefused warns that the controller is not accepted.
+func (g *objectGetter) warnRefused(ctx context.Context) {
+	c := model.RedactController(g.selected, g.permissions.accessCheck(ctx))
+	if c.Refusal() == "" {
+		g.refused.print(g.stderr)
+		return
+	}
+	g.refused.print(g.stderr, fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal()))
 }
 
 // showAll prints the current objects.
@@ -63,14 +80,15 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 	if g.selected.AllReplicas {
 		return g.showReviews(ctx, t)
 	}
+	g.warnRefused(ctx)
+	if len(g.names) > 1 {
+		return g.showNamed(ctx, t)
+	}
 	objects, total, err := g.objects(ctx)
 	if err != nil {
 		return err
 	}
-	var rows []row
-	for _, o := range objects {
-		rows = append(rows, g.row(o, time.Now()))
-	}
+	rows := g.rows(objects)
 	switch {
 	case len(objects) == 0 && g.isTable():
 		g.warnNone(total)
@@ -79,6 +97,39 @@ func (g *objectGetter) showAll(ctx context.Context, t *table) error {
 		return g.showOne(t, rows, objects)
 	}
 	return g.show(t, rows, objects)
+}
+
+// showNamed prints the objects of several names. Those that are missing are an error afterwards.
+func (g *objectGetter) showNamed(ctx context.Context, t *table) error {
+	all := []visibleState{}
+	var problems []error
+	for _, g.name = range g.names {
+		found, err := g.namedKind(ctx)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		all = appendNew(all, found)
+	}
+	if rows := g.rows(all); len(rows) > 0 || g.structured() {
+		if err := g.show(t, rows, all); err != nil {
+			return err
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// appendNew appends objects that are not among the others.
+func appendNew(all, more []visibleState) []visibleState {
+	return append(all, slices.DeleteFunc(more, func(s visibleState) bool {
+		return slices.ContainsFunc(all, func(known visibleState) bool { return known.Ref == s.Ref })
+	})...)
+}
+
+func (g *objectGetter) rows(of []visibleState) (all []row) {
+	for _, o := range of {
+		all = append(all, g.row(o, time.Now()))
+	}
+	return all
 }
 
 // showReviews prints the reviews of a controller that manages no objects.
@@ -211,6 +262,15 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 		return nil, 0, refused
 	}
 	return nil, 0, errorWithHint{fmt.Errorf("%s does not manage %q in namespace %s", g.selected.Name, g.name, g.target.Namespace), "-n selects another namespace; `setpoint get " + clean(g.selected.Name) + " -A` lists all objects"}
+}
+
+// namedKind is named, but rejects KIND/NAME of a kind that the controller does not manage.
+func (g *objectGetter) namedKind(ctx context.Context) ([]visibleState, error) {
+	if err := g.checkKind(ctx); err != nil {
+		return nil, err
+	}
+	found, _, err := g.named(ctx)
+	return found, err
 }
 
 // objectName returns the name without the kind before the slash.

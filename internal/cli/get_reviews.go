@@ -47,7 +47,12 @@ served: --pod selects another one.
   setpoint get reviews images pod/web        # the reviews of one pod
   setpoint get reviews images -o wide        # with webhooks, durations and changed fields
   setpoint get reviews -A --user ann -w      # watch the requests of a user`,
-		Args:              cobra.MaximumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usageError{fmt.Errorf("unexpected argument %q", args[2])}
+			}
+			return checkNames(args[min(1, len(args)):])
+		},
 		ValidArgsFunction: completeRunning(&f.readFlags, runningWords{controller: func(c *model.Controller) bool { return c.Reviews }}),
 		RunE:              func(c *cobra.Command, args []string) error { return p.getReviews(c.Context(), f, args) },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,10 +50,20 @@ func parseObject(args []string) (kind, name string, err error) {
 		kind, name, found = args[0], args[1], true
 		args = args[:1]
 	}
-	if !found || kind == "" || name == "" || len(args) > 1 {
+	if !found || kind == "" || name == "" || strings.Contains(name, "/") || len(args) > 1 {
 		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as pod/web", strings.Join(args, " "))}
 	}
 	return kind, name, nil
+}
+
+// checkNames rejects arguments that are neither NAME nor KIND/NAME.
+func checkNames(args []string) error {
+	for _, arg := range args {
+		if parts := strings.Split(arg, "/"); len(parts) > 2 || slices.Contains(parts, "") {
+			return usageError{fmt.Errorf("%q is not NAME or KIND/NAME", arg)}
+		}
+	}
+	return nil
 }
 
 // find resolves KIND/NAME to an object.

@@ -147,7 +147,7 @@ func encode(out io.Writer, as string, value any) error {
 			return err
 		}
 		// The YAML encoder considers some invisible characters printable.
-		plain = []byte("---\n" + escapeHidden(string(plain)))
+		plain = []byte(escapeHidden(string(plain)))
 	}
 	_, err := out.Write(plain)
 	return err

@@ -117,9 +117,23 @@ func (f *outputFormat) Set(text string) error {
 	case given || !f.allows(name):
 		return fmt.Errorf("must be one of %s", strings.Join(f.words(), ", "))
 	case name == asJSON || name == asYAML:
-		f.print = func(out io.Writer, value any) error { return encode(out, name, value) }
+		f.print = documents(name)
 	}
 	return nil
+}
+
+// documents prints JSON or YAML, with a line between documents of YAML.
+func documents(format string) printFunc {
+	printed := false
+	return func(out io.Writer, value any) error {
+		if format == asYAML && printed {
+			if _, err := io.WriteString(out, "---\n"); err != nil {
+				return err
+			}
+		}
+		printed = true
+		return encode(out, format, value)
+	}
 }
 
 // words returns all values; those with a template end with =.

@@ -46,7 +46,8 @@ responses would write. The handlers are called with dryRun: true; --calls-only d
 call them.
 
 CONTROLLER is a controller of the cluster, such as compositecontroller.setpoint.dev/NAME
-or decoratorcontroller.metacontroller.k8s.io/NAME, or is in a file. OBJECT is the name of
+or decoratorcontroller.metacontroller.k8s.io/NAME, or its NAME if that is unambiguous,
+or is in a file. OBJECT is the name of
 an object that the controller manages, or KIND/NAME. Other objects in the files are
 treated as applied.
 
@@ -58,7 +59,7 @@ it. Processes of 'setpoint dev' are found by the kubeconfig that it writes.
 
 Exit codes: 0 no changes, 1 failure, 2 there are changes.`,
 		Example: `  setpoint plan compositecontroller.setpoint.dev/teams red  # one object
-  setpoint plan spcc/teams -A                               # all objects, by short name
+  setpoint plan teams -A                                    # all objects
   setpoint plan -f controller.yaml --all -n shop            # with a changed controller
   setpoint plan -f controller.yaml -f example.yaml          # before anything is applied
   setpoint plan spcc/teams red --hook localhost:8080        # with another hook
@@ -137,7 +138,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 		return o, err
 	}
 	if len(args) > 0 {
-		stored, err := perms.controllerOf(ctx, h, args[0])
+		stored, err := perms.controllerOf(ctx, h, args[0], len(declared) == 0)
 		if err != nil {
 			return o, err
 		}

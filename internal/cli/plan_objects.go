@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,9 +62,12 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 }
 
 // controllerOf returns the controller that an argument names, or nil if it names something
-// else.
-func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string) (*object.Object, error) {
+// else. A name without a kind is one if it is required.
+func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string, required bool) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
+	if required && !strings.Contains(arg, "/") {
+		return controllerNamed(ctx, h, arg)
+	}
 	if err != nil || !is {
 		return nil, err
 	}
@@ -77,8 +81,37 @@ func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg 
 	return declared, nil
 }
 
+// controllerNamed returns the only controller of a name, of any kind.
+func controllerNamed(ctx context.Context, h *manager.Manager, name string) (*object.Object, error) {
+	var found []*object.Object
+	var names []string
+	var unread error
+	for _, kind := range compile.Kinds() {
+		declared, err := h.Get(ctx, kind.Resource, "", name)
+		if err != nil {
+			unread = cmp.Or(unread, fmt.Errorf("read %s/%s: %w", kind.Name, name, err))
+			continue
+		}
+		if declared != nil {
+			found, names = append(found, declared), append(names, kind.Name+"/"+name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, errorWithHint{fmt.Errorf("controller %q is ambiguous", name), "use one of " + strings.Join(names, ", ")}
+	case unread != nil:
+		return nil, unread
+	}
+	return nil, errorWithHint{fmt.Errorf("no controller %q", name), "use one of the cluster, such as compositecontroller.setpoint.dev/NAME, or -f FILE with one"}
+}
+
 // named returns the objects that arguments name.
 func (r *permissions) named(ctx context.Context, args []string) (all []dryrun.ObjectName, err error) {
+	if err := checkNames(args); err != nil {
+		return nil, err
+	}
 	for _, arg := range args {
 		word, name, split := strings.Cut(arg, "/")
 		if !split {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
 
 // reconcileFlags are the flags of `setpoint reconcile`.
@@ -88,7 +89,7 @@ func (f *reconcileFlags) check(args []string) error {
 	case f.timeout <= 0:
 		err = fmt.Errorf("--timeout must be greater than zero, not %s", f.timeout)
 	default:
-		return nil
+		return checkNames(args[1:])
 	}
 	return usageError{err}
 }
@@ -125,8 +126,8 @@ func (g *objectGetter) reconcile(ctx context.Context, f *reconcileFlags, names [
 	} else if f.rate == 0 && f.everywhere && !f.filters() && g.selected.Declared != nil {
 		return requests.controller(ctx, &g.selected)
 	}
-	targets, err := g.targets(ctx, names, f.selects())
-	if err != nil || len(targets) == 0 {
+	targets, err := g.targets(ctx, names, requests, f.selects())
+	if err != nil || len(targets)+requests.failed == 0 {
 		return err
 	}
 	err = requests.objects(ctx, targets)
@@ -151,9 +152,21 @@ func checkReconcilable(c *model.Controller) error {
 }
 
 // targets returns the objects to reconcile: those of these names, or those that flags select.
-func (g *objectGetter) targets(ctx context.Context, names []string, selected bool) ([]visibleState, error) {
+// Where one of several names cannot be reconciled, the others can.
+func (g *objectGetter) targets(ctx context.Context, names []string, requests *reconcileRequests, selected bool) ([]visibleState, error) {
 	if !selected {
-		return g.namedTargets(ctx, names)
+		all, problems := g.namedTargets(ctx, names)
+		i := slices.IndexFunc(problems, userclient.AffectsAllObjects)
+		switch {
+		case i >= 0:
+			return nil, problems[i]
+		case len(names) == 1 && len(problems) > 0:
+			return nil, problems[0]
+		}
+		for _, problem := range problems {
+			requests.reject(problem)
+		}
+		return all, nil
 	}
 	g.name = ""
 	all, total, err := g.objects(ctx)
@@ -171,26 +184,20 @@ func (g *objectGetter) targets(ctx context.Context, names []string, selected boo
 	return all, nil
 }
 
-// namedTargets returns the objects of these names. It is an error if one is missing or paused.
-func (g *objectGetter) namedTargets(ctx context.Context, names []string) ([]visibleState, error) {
-	var all []visibleState
-	for _, name := range names {
-		g.name = name
-		if err := g.checkKind(ctx); err != nil {
-			return nil, err
-		}
-		found, _, err := g.named(ctx)
-		if err != nil {
-			return nil, err
-		}
+// namedTargets returns the objects of these names, and why others cannot be reconciled.
+func (g *objectGetter) namedTargets(ctx context.Context, names []string) (all []visibleState, problems []error) {
+	for _, g.name = range names {
+		found, err := g.namedKind(ctx)
 		if i := slices.IndexFunc(found, isPaused); i >= 0 {
-			return nil, errorWithHint{fmt.Errorf("%s is paused", nameOf(found[i].Ref)), "to resume: `kubectl annotate " + argOf(found[i].Ref) + " setpoint.dev/paused-`"}
+			err = errorWithHint{fmt.Errorf("%s is paused", nameOf(found[i].Ref)), "to resume: `kubectl annotate " + argOf(found[i].Ref) + " setpoint.dev/paused-`"}
+			found = slices.DeleteFunc(found, isPaused)
 		}
-		all = append(all, slices.DeleteFunc(found, func(s visibleState) bool {
-			return slices.ContainsFunc(all, func(known visibleState) bool { return known.Ref == s.Ref })
-		})...)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		all = appendNew(all, found)
 	}
-	return all, nil
+	return all, problems
 }
 
 // checkKind rejects KIND/NAME of a kind that the controller does not manage.

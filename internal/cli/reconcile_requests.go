@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func (q *reconcileRequests) controller(ctx context.Context, c *model.Controller)
 
 // objects requests a reconcile of each object. A rejection of one does not stop the others.
 func (q *reconcileRequests) objects(ctx context.Context, targets []visibleState) error {
-	q.total = len(targets)
+	q.total = q.failed + len(targets)
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
 	if q.rate > 0 {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(float32(q.rate), 1)
@@ -102,16 +103,25 @@ func (q *reconcileRequests) finish(of requestedObject, err error) error {
 	case userclient.AffectsAllObjects(err):
 		return err
 	default:
-		q.failed++
-		if q.failed <= maxRejections {
-			fmt.Fprintln(q.stderr, "error:", clean(err.Error()))
-		}
+		q.reject(err)
 	}
 	if time.Since(q.reported) >= reportInterval {
 		q.reported = time.Now()
 		fmt.Fprintln(q.stderr, q.progress())
 	}
 	return nil
+}
+
+// reject counts and prints an object that cannot be reconciled.
+func (q *reconcileRequests) reject(err error) {
+	q.failed++
+	if q.failed > maxRejections {
+		return
+	}
+	fmt.Fprintln(q.stderr, "error:", clean(err.Error()))
+	if helpful, is := errors.AsType[errorWithHint](err); is {
+		fmt.Fprintln(q.stderr, "hint:", helpful.hint)
+	}
 }
 
 // progress returns how many objects are requested.

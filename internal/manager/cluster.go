@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ var ErrNoCluster = errors.New("no cluster is configured")
 func FindCluster(kubeconfig, context string) (Cluster, error) {
 	found, err := loadCluster(kubeconfig, context)
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return Cluster{}, ErrNoCluster
+		return Cluster{}, noCluster()
 	}
 	if err != nil {
 		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
@@ -45,6 +46,22 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 	found.ProcessDir = cmp.Or(os.Getenv(discovery.FolderEnv), found.ProcessDir)
 	found.QPS = -1 // The API server limits by priority and fairness.
 	return found, nil
+}
+
+// noCluster returns ErrNoCluster with the files of $KUBECONFIG, if it is set.
+func noCluster() error {
+	var problems []string
+	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
+		problem := file + " has no current context"
+		if _, err := os.Stat(file); err != nil {
+			problem = err.Error()
+		}
+		problems = append(problems, problem)
+	}
+	if len(problems) == 0 {
+		return ErrNoCluster
+	}
+	return fmt.Errorf("%w: $KUBECONFIG: %s", ErrNoCluster, strings.Join(problems, ", "))
 }
 
 // Contexts returns the names of the contexts in the kubeconfig, as far as it can be read.

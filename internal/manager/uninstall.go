@@ -74,8 +74,8 @@ func (r *uninstaller) checkStopped(ctx context.Context) error {
 		if !r.isProgram() && len(r.options.Namespaces) == 0 {
 			lease.Namespace = ""
 		}
-		err := leader.CheckStopped(ctx, r.options.config(), lease, func(holder string, most time.Duration) {
-			r.log.Info("waiting to see whether a process still runs", "process", holder, "lease", name, "most", most.String())
+		err := leader.CheckStopped(ctx, r.options.config(), lease, func(holder, held string, most time.Duration) {
+			r.log.Info("waiting to see whether a process still runs", "process", holder, "lease", held, "most", most.String())
 		})
 		if err != nil {
 			return err
@@ -108,6 +108,9 @@ func (r *uninstaller) delete(ctx context.Context, resource object.Resource, o *o
 		if err != nil {
 			return fmt.Errorf("delete %s: %w", name, err)
 		}
+	}
+	if o.Namespace() != "" {
+		note = " from " + o.Namespace() + " namespace" + note
 	}
 	r.report("%s deleted%s", name, note)
 	return nil

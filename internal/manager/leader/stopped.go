@@ -23,7 +23,7 @@ const stoppedCheckInterval = time.Second
 // in all of them. A process that stops empties its Lease. One that was killed does not: then
 // CheckStopped watches for the duration of the Lease, since clocks differ. Waiting is called
 // before it does.
-func CheckStopped(ctx context.Context, config *rest.Config, lease types.NamespacedName, waiting func(holder string, most time.Duration)) error {
+func CheckStopped(ctx context.Context, config *rest.Config, lease types.NamespacedName, waiting func(holder, lease string, most time.Duration)) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create a client for leases: %w", err)
@@ -49,7 +49,7 @@ func CheckStopped(ctx context.Context, config *rest.Config, lease types.Namespac
 		return err
 	}
 	most := longest(before)
-	waiting(holderOf(&before[0]), most)
+	waiting(holderOf(&before[0]), before[0].Namespace+"/"+before[0].Name, most)
 	err = wait.PollUntilContextTimeout(ctx, stoppedCheckInterval, most, true, func(ctx context.Context) (bool, error) {
 		now, err := list(ctx)
 		if err != nil {
