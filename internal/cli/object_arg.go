@@ -45,15 +45,16 @@ func objectArgs(_ *cobra.Command, args []string) error {
 
 // parseObject splits KIND/NAME, or KIND NAME.
 func parseObject(args []string) (kind, name string, err error) {
-	kind, name, found := strings.Cut(args[0], "/")
-	if !found && len(args) == 2 {
-		kind, name, found = args[0], args[1], true
-		args = args[:1]
+	parts := strings.Split(args[0], "/")
+	if len(args) == 2 && len(parts) == 1 {
+		parts = append(parts, strings.Split(args[1], "/")...)
+	} else if len(args) > 1 {
+		parts = nil
 	}
-	if !found || kind == "" || name == "" || strings.Contains(name, "/") || len(args) > 1 {
+	if len(parts) != 2 || slices.Contains(parts, "") {
 		return "", "", usageError{fmt.Errorf("%q is not KIND/NAME, such as pod/web", strings.Join(args, " "))}
 	}
-	return kind, name, nil
+	return parts[0], parts[1], nil
 }
 
 // checkNames rejects arguments that are neither NAME nor KIND/NAME.

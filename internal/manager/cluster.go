@@ -53,7 +53,7 @@ func noCluster() error {
 	var problems []string
 	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
 		problem := file + " has no current context"
-		if _, err := os.Stat(file); err != nil {
+		if _, err := os.Stat(file); err != nil { //nolint:gosec // The user names files of their own.
 			problem = err.Error()
 		}
 		problems = append(problems, problem)

@@ -48,6 +48,23 @@ func countValues(data []byte, enough int) int {
 	return count
 }
 
+// Depth returns how deep the objects and lists of a JSON text are nested.
+func Depth(data []byte) (deepest int) {
+	open := 0
+	for at := 0; at < len(data); at++ {
+		switch data[at] {
+		case '{', '[':
+			open++
+			deepest = max(deepest, open)
+		case '}', ']':
+			open--
+		case '"':
+			at = closingQuote(data, at+1)
+		}
+	}
+	return deepest
+}
+
 // closingQuote returns the end of the string whose first byte is at a position, or of data.
 func closingQuote(data []byte, at int) int {
 	for at < len(data) && data[at] != '"' {
