@@ -52,7 +52,7 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 ##@ Work on it
 
 .PHONY: check
-check: fmt-check vet lint unit gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
+check: fmt-check vet lint unit python-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
 test: check controlplane-test e2e browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
@@ -189,6 +189,16 @@ vet: | need-go
 .PHONY: unit
 unit: | need-go
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|soak)$$')
+
+# The first interpreter that can run the package: a python3 of a version manager may be a stub.
+PYTHON = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c '$(PYTHON_CHECK)' 2>/dev/null),$(python))))
+PYTHONS := python3 /usr/bin/python3 $(addprefix python3.,13 12 11 10 9)
+PYTHON_CHECK := import asyncio, json, ssl, sys; print(sys.version_info >= (3, 9) or "")
+
+.PHONY: python-test
+python-test: ## Run the tests of the Python package
+	@[ -n "$(PYTHON)" ] || { echo "the tests of the Python package need Python 3.9 or newer, and none was found"; exit 1; }
+	cd python && $(PYTHON) -W error::DeprecationWarning -m unittest discover --top-level-directory . --start-directory tests --buffer
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 

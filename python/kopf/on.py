@@ -1,0 +1,3 @@
+"""Kopf's decorators: see setpoint.kopf.on."""
+
+from setpoint.kopf.on import *  # noqa: F403

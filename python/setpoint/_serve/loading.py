@@ -1,0 +1,93 @@
+"""Imports the author's files and modules."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Optional
+
+
+class LoadError(Exception):
+    """A file or module cannot be imported. The message has the line of the author's file."""
+
+
+def load(files: Sequence[str], modules: Sequence[str]) -> None:
+    """Import files, then modules, in their order."""
+    for i, path in enumerate(files):
+        _import(path, lambda i=i, path=path: _load_file(i, path))  # type: ignore[misc]
+    if modules and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in modules:
+        _import(f"module {name}", lambda name=name: importlib.import_module(name))  # type: ignore[misc]
+
+
+def _load_file(number: int, path: str) -> None:
+    if not os.path.isfile(path):
+        raise LoadError(f"{path}: no such file")
+    folder = os.path.abspath(os.path.dirname(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name, package = _module_name(number, path)
+    if package:
+        importlib.import_module(name)
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LoadError(f"{path}: not a Python file; its name must end with .py")
+    module = importlib.util.module_from_spec(spec)
+    # Before it runs, so that dataclasses and pickle find the module by its name.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+
+
+def _module_name(number: int, path: str) -> tuple[str, bool]:
+    """Return the name of a file's module, and whether it belongs to a package.
+
+    In a package, the file is imported by its full name, so that its relative imports work and modules
+    that other files import exist once.
+    """
+    folder, stem = os.path.split(os.path.abspath(path))
+    stem = os.path.splitext(stem)[0]
+    parts = [] if stem == "__init__" else [stem]
+    if not os.path.isfile(os.path.join(folder, "__init__.py")):
+        return f"__setpoint_{number}__{stem}", False
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return ".".join(parts), True
+
+
+def _import(what: str, action: object) -> None:
+    try:
+        action()  # type: ignore[operator]
+    except LoadError:
+        raise
+    except SyntaxError as error:
+        text = "".join(traceback.format_exception_only(type(error), error)).rstrip()
+        raise LoadError(f"cannot import {what}:\n{text}") from None
+    except SystemExit as error:
+        raise LoadError(f"cannot import {what}: it calls sys.exit({error.code!r}) when it is imported") from None
+    except Exception as error:
+        trace = "".join(traceback.format_exception(type(error), error, _authors_part(error.__traceback__)))
+        raise LoadError(f"cannot import {what}:\n{trace.rstrip()}") from None
+
+
+def _authors_part(trace: Optional[TracebackType]) -> Optional[TracebackType]:
+    """Drop the frames of this file and of the import system from the start of a traceback."""
+    while trace is not None and trace.tb_next is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name != __file__ and "importlib" not in name:
+            break
+        trace = trace.tb_next
+    return trace

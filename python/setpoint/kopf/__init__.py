@@ -1,0 +1,53 @@
+"""Kopf's public names. A script that imports `kopf` runs unchanged."""
+
+from setpoint.kopf import on
+from setpoint.kopf._bodies import (
+    Annotations,
+    Body,
+    BodyEssence,
+    Labels,
+    Meta,
+    ObjectReference,
+    OwnerReference,
+    RawBody,
+    RawEvent,
+    RawEventType,
+    Spec,
+    Status,
+    build_object_reference,
+    build_owner_reference,
+)
+from setpoint.kopf._dicts import FieldPath, FieldSpec
+from setpoint.kopf._diffs import Diff, DiffItem, DiffOperation
+from setpoint.kopf._errors import (
+    ErrorsMode,
+    HandlerRetriesError,
+    HandlerTimeoutError,
+    PermanentError,
+    TemporaryError,
+)
+from setpoint.kopf._filters import ABSENT, PRESENT, all_, any_, none_, not_
+from setpoint.kopf._handlers import HandlerId, Reason
+from setpoint.kopf._logging import LocalObjectLogger, LogFormat, ObjectLogger, configure
+from setpoint.kopf._login import LoginError
+from setpoint.kopf._memo import Memo
+from setpoint.kopf._patch import Patch, PatchFn
+from setpoint.kopf._registry import OperatorRegistry, get_default_registry, set_default_registry
+from setpoint.kopf._selectors import EVERYTHING, Resource
+from setpoint.kopf._settings import OperatorSettings
+from setpoint.kopf._storages import (
+    AnnotationsDiffBaseStorage,
+    AnnotationsProgressStorage,
+    DiffBaseStorage,
+    MultiDiffBaseStorage,
+    MultiProgressStorage,
+    ProgressRecord,
+    ProgressStorage,
+    SmartProgressStorage,
+    StatusDiffBaseStorage,
+    StatusProgressStorage,
+)
+from setpoint.kopf._subhandlers import execute
+from setpoint.kopf.on import daemon, index, register, subhandler, timer
+
+__all__ = [name for name in dir() if not name.startswith("_")]

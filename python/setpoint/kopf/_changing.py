@@ -1,0 +1,184 @@
+"""Handlers of creations, updates, deletions and resumptions, and of fields."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Optional
+
+from setpoint.kopf import _diffs
+from setpoint.kopf._dicts import resolve
+from setpoint.kopf._durations import duration
+from setpoint.kopf._essence import essence
+from setpoint.kopf._handlers import ChangingHandler, Reason
+from setpoint.kopf._invocation import Call, Cause, invoke
+from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
+from setpoint.kopf._request import HandlerRequest, now
+from setpoint.kopf._response import NOT_APPLICABLE, respond_outcome
+from setpoint.kopf._selection import matches_change, matches_states, selectors
+from setpoint.kopf._subhandlers import Children, Progress
+from setpoint.kopf._takeover import handled_by_kopf
+from setpoint.kopf._units import Unit
+
+if TYPE_CHECKING:
+    from setpoint.kopf._operator import Operator
+
+# What Setpoint calls the reasons of Kopf. A handler of a field is also called when it appears.
+_REASONS = {
+    Reason.CREATE: ["Create"],
+    Reason.UPDATE: ["Update"],
+    Reason.DELETE: ["Delete"],
+    Reason.RESUME: ["Resume"],
+    None: ["Create", "Update"],
+}
+_ORDER = ["Create", "Update", "Delete", "Resume"]
+
+
+def declare(unit: Unit) -> dict[str, Any]:
+    """Return the handler as Setpoint reads it."""
+    definitions = _definitions(unit)
+    reasons = {reason for d in definitions for reason in _REASONS[d.reason]}
+    if any(d.deleted for d in definitions):
+        reasons.add("Delete")
+    declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **selectors(unit.definitions)}
+    if "Update" in reasons:
+        declared["previousState"] = "ControllerRevision"
+        fields = _fields(definitions)
+        if fields:
+            declared["fields"] = fields
+    deleting = [d for d in definitions if d.reason is Reason.DELETE]
+    if "Delete" in reasons and all(d.optional for d in deleting):
+        declared["optional"] = True
+    first = unit.first
+    if first.retries is not None:
+        # Python counts; this makes Setpoint keep the count over restarts.
+        declared["retries"] = max(first.retries, 1)
+    if first.timeout:
+        declared["retryTimeout"] = duration(first.timeout)
+    return declared
+
+
+def _definitions(unit: Unit) -> list[ChangingHandler]:
+    return [d for d in unit.definitions if isinstance(d, ChangingHandler)]
+
+
+def _fields(definitions: list[ChangingHandler]) -> list[str]:
+    """Return the watched fields; none, which means all, if a decorator has no field."""
+    updating = [d for d in definitions if d.reason in (Reason.UPDATE, None)]
+    if not all(d.field for d in updating):
+        return []
+    return list(dict.fromkeys(_path(d.field) for d in updating))
+
+
+def _path(field: tuple[str, ...]) -> str:
+    """Write a field as Setpoint reads it: names with dots or brackets are quoted."""
+    path = ""
+    for name in field:
+        if any(character in name for character in ".[]'\""):
+            path += f'["{name}"]'
+        else:
+            path += f".{name}" if path else name
+    return path
+
+
+async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dict[str, Any]:
+    """Call the function for one change of one object."""
+    change = _change(operator, unit, request)
+    if request.reason == "Match":
+        deleting = [d for d in _definitions(unit) if d.reason is Reason.DELETE and not d.optional]
+        return {"applicable": any(change.prematches(d) for d in deleting)}
+    definition = change.definition(_definitions(unit))
+    if definition is None:
+        return {} if change.concerns(_definitions(unit)) else NOT_APPLICABLE
+    if request.dry_run:
+        return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
+    return await _call(change, definition, request)
+
+
+async def _call(change: Change, definition: ChangingHandler, request: HandlerRequest) -> dict[str, Any]:
+    cause = change.narrowed(definition)
+    progress = Progress(request.progress)
+    children = Children(definition, change, progress)
+    call = Call(definition, cause.settings, cause, children)
+    attempts = Attempts(
+        count=request.attempt + progress.cycles,
+        started=request.first_attempt or progress.started or now(),
+        backoff=cause.settings.execution.default_backoff,
+    )
+
+    async def work() -> Any:
+        result = await invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started)
+        await children.execute_implicitly(call)
+        return result
+
+    outcome = await outcome_of(work(), definition, attempts, cause.logger)
+    if request.reason == "Delete" and outcome.error is not None and not outcome.retried:
+        # Authors give up with an error or a limit to let the object go. Setpoint would hold it.
+        children.failures.append(f"{definition} gave up, and the object goes nevertheless: {outcome.message}")
+        outcome = Outcome()
+    return children.complete(respond_outcome(cause, definition, outcome))
+
+
+@dataclasses.dataclass
+class Change:
+    """What happened to an object, in Kopf's terms."""
+
+    cause: Cause
+    reason: Reason
+    old: Optional[dict[str, Any]]
+    new: Optional[dict[str, Any]]
+
+    def prematches(self, handler: ChangingHandler) -> bool:
+        """Report whether a handler is for the object, whatever its change."""
+        return matches_states(handler, self.cause.body, [self.new, self.old], self.cause.kwargs)
+
+    def matches(self, handler: ChangingHandler) -> bool:
+        """Report whether a handler is for the object and its change."""
+        return self._has_reason(handler) and self.matches_child(handler)
+
+    def definition(self, definitions: list[ChangingHandler]) -> Optional[ChangingHandler]:
+        """Return the first decorator that is for this change."""
+        return next((d for d in definitions if self.matches(d)), None)
+
+    def concerns(self, definitions: list[ChangingHandler]) -> bool:
+        """Report whether the object is handled, so that this change is seen although no handler is for it."""
+        return any(self.prematches(d) for d in definitions)
+
+    def matches_child(self, handler: ChangingHandler) -> bool:
+        """Report whether a sub-handler is for the object and its change. It has no reason of its own."""
+        return matches_change(handler, self.old, self.new, self.cause.kwargs) and self.prematches(handler)
+
+    def narrowed(self, handler: ChangingHandler) -> Cause:
+        """Return the cause with old, new and diff of the handler's field."""
+        if not handler.field:
+            return self.cause
+        extra = {
+            **self.cause.extra,
+            "old": resolve(self.old, handler.field, None),
+            "new": resolve(self.new, handler.field, None),
+            "diff": _diffs.narrow(self.cause.extra["diff"], handler.field),
+        }
+        return dataclasses.replace(self.cause, extra=extra)
+
+    def _has_reason(self, handler: ChangingHandler) -> bool:
+        if handler.reason is None:
+            return self.reason in (Reason.CREATE, Reason.UPDATE)
+        if handler.reason is Reason.RESUME and handler.deleted and self.reason is Reason.DELETE:
+            return True
+        return handler.reason is self.reason
+
+
+def _change(operator: Operator, unit: Unit, request: HandlerRequest) -> Change:
+    fields = [d.field for d in unit.definitions if d.field]
+    prefixes = operator.kopf_prefixes
+    reason = Reason.UPDATE if request.reason == "Match" else Reason(request.reason.lower())
+    new: Optional[dict[str, Any]] = essence(request.object, fields, prefixes)
+    old = None if request.previous is None else essence(request.previous, fields, prefixes)
+    if reason is Reason.CREATE:
+        old = handled_by_kopf(operator.settings, request.object)
+        if old is not None:
+            reason = Reason.RESUME if old == new else Reason.UPDATE
+    elif reason in (Reason.DELETE, Reason.RESUME) and old is None:
+        # Setpoint has only a digest of the state that was handled; it is the object unless that changed.
+        old = new
+    extra = {"reason": reason, "old": old, "new": new, "diff": _diffs.diff(old, new)}
+    return Change(operator.cause(request, extra), reason, old, new)

@@ -1,0 +1,138 @@
+"""Calls a function with Kopf's arguments: async ones on the event loop, others in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import datetime
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Optional
+
+from setpoint.kopf._bodies import Body
+from setpoint.kopf._errors import HandlerExit
+from setpoint.kopf._handlers import Handler, unwrap
+from setpoint.kopf._logging import LocalObjectLogger, ObjectLogger
+from setpoint.kopf._patch import Patch
+from setpoint.kopf._request import now
+from setpoint.kopf._selectors import Resource
+from setpoint.kopf._settings import OperatorSettings
+
+if TYPE_CHECKING:
+    from setpoint.kopf._subhandlers import Children
+
+
+@dataclass
+class Cause:
+    """Why handlers of an object are called: the object, and what happened to it."""
+
+    body: Body
+    resource: Resource
+    memo: Any
+    settings: OperatorSettings
+    indices: Mapping[str, Any]
+    patch: Patch = field(default_factory=Patch)
+    # The arguments that only some kinds of handlers have, such as reason, old, new and diff.
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.logger = ObjectLogger(body=self.body, settings=self.settings)
+        self.event_logger = LocalObjectLogger(body=self.body, settings=self.settings)
+        self._kwargs: Optional[dict[str, Any]] = None
+
+    def kwargs(self) -> dict[str, Any]:
+        """Return the arguments of filters; handlers have some more."""
+        if self._kwargs is None:
+            body, meta = self.body, self.body.meta
+            self._kwargs = {
+                "resource": self.resource, "body": body, "spec": body.spec, "meta": meta, "status": body.status,
+                "uid": meta.uid, "name": meta.name, "namespace": meta.namespace,
+                "labels": meta.labels, "annotations": meta.annotations,
+                "patch": self.patch, "memo": self.memo, "logger": self.logger,
+                **self.extra,
+                # An index has precedence, so that a new argument of ours breaks no script.
+                **self.indices,
+            }
+        return self._kwargs
+
+
+@dataclass
+class Call:
+    """The call that is running: helpers such as adopt() and register() find it by a context variable."""
+
+    handler: Handler
+    settings: OperatorSettings
+    cause: Optional[Cause] = None
+    children: Optional[Children] = None
+
+
+_current: contextvars.ContextVar[Optional[Call]] = contextvars.ContextVar("setpoint_call", default=None)
+
+
+def current_call() -> Optional[Call]:
+    """Return the call that is running in this context, also in the threads of handlers."""
+    return _current.get()
+
+
+async def invoke(
+    call: Call, kwargs: Mapping[str, Any], *, attempt: int = 0, started: Optional[datetime.datetime] = None
+) -> Any:
+    """Call the handler's function, and return its result or raise its error."""
+    started = started or now()
+    arguments = {
+        "param": call.handler.param, "retry": attempt, "started": started, "runtime": now() - started, **kwargs
+    }
+    token = _current.set(call)
+    try:
+        return await run(call.handler.fn, arguments, call)
+    finally:
+        _current.reset(token)
+
+
+async def run(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Call) -> Any:
+    """Call a function where it belongs."""
+    if is_async(fn):
+        return await _run_async(fn, kwargs, call)
+    context = contextvars.copy_context()
+    work = functools.partial(context.run, _run_sync, fn, kwargs)
+    # The outcome is a value: some exceptions, such as StopIteration, cannot pass through a future.
+    result, error = await asyncio.get_running_loop().run_in_executor(call.settings.execution.executor, work)
+    if error is not None:
+        raise error
+    if inspect.isawaitable(result):
+        return await _run_async(lambda **_: result, {}, call)
+    return result
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Report whether a function runs on the event loop, also if it is wrapped or a partial."""
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(unwrap(fn))
+
+
+async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Call) -> Any:
+    task = asyncio.current_task()
+    if task is not None:
+        # The watchdog names the task that blocks the loop.
+        task.set_name(f"{call.handler} ({call.handler.where})")
+    try:
+        return await fn(**kwargs)
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _exit(error) from error
+
+
+def _run_sync(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> tuple[Any, Optional[Exception]]:
+    try:
+        return fn(**kwargs), None
+    except Exception as error:
+        if isinstance(error, StopIteration):
+            return None, RuntimeError(f"the handler raised {error!r}")
+        return None, error
+    except (SystemExit, KeyboardInterrupt) as error:
+        return None, _exit(error)
+
+
+def _exit(error: BaseException) -> HandlerExit:
+    what = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else "raise KeyboardInterrupt"
+    return HandlerExit(f"the handler called {what}, which does not end the operator: raise kopf.PermanentError instead")

@@ -1,0 +1,206 @@
+"""The operator of a script: what it declares, and the calls of its handlers."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Optional
+
+from setpoint._serve.application import Route
+from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
+from setpoint.kopf import _changing, _timers, _watching
+from setpoint.kopf._activities import ActivityError, run_activity
+from setpoint.kopf._bodies import Body
+from setpoint.kopf._handlers import (
+    Activity,
+    ChangingHandler,
+    IndexHandler,
+    ResourceHandler,
+    TimerHandler,
+    WatchingHandler,
+    WebhookHandler,
+)
+from setpoint.kopf._invocation import Cause
+from setpoint.kopf._memo import Memo, Memos
+from setpoint.kopf._patch import Patch
+from setpoint.kopf._registry import DeclarationError, OperatorRegistry
+from setpoint.kopf._request import HandlerRequest, parse_request
+from setpoint.kopf._resources import resource_of
+from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
+from setpoint.kopf._takeover import kopf_prefixes
+from setpoint.kopf._units import Controller, Unit, group
+
+logger = logging.getLogger("kopf")
+
+# How long the results of probes are returned again.
+PROBE_CACHE = 10.0
+# A call may take long; Setpoint reports one that is overdue.
+CALL_TIMEOUT = "24h"
+
+
+class StartError(Exception):
+    """The operator cannot start."""
+
+
+class Kind(NamedTuple):
+    """How handlers of one class are declared and called."""
+
+    declare: Callable[[Unit], dict[str, Any]]
+    handle: Callable[[Operator, Unit, HandlerRequest], Awaitable[dict[str, Any]]]
+
+
+KINDS: dict[type[ResourceHandler], Kind] = {
+    ChangingHandler: Kind(_changing.declare, _changing.handle),
+    WatchingHandler: Kind(_watching.declare, _watching.handle),
+    TimerHandler: Kind(_timers.declare, _timers.handle),
+}
+
+
+class Operator:
+    """The handlers of a registry, served to Setpoint."""
+
+    def __init__(
+        self,
+        registry: OperatorRegistry,
+        *,
+        name: str,
+        settings: Optional[OperatorSettings] = None,
+        memo: Any = None,
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        self.registry = registry
+        self.name = name
+        self.instance = uuid.uuid4().hex
+        self.settings = settings if settings is not None else OperatorSettings()
+        self.memos = Memos(memo if memo is not None else Memo())
+        self.namespaces = namespaces
+        self.indices: dict[str, Any] = {}
+        self.kopf_prefixes: tuple[str, ...] = ()
+        self._controllers: list[Controller] = []
+        self._units: dict[str, Unit] = {}
+        self._probes: tuple[float, dict[str, Any]] = (float("-inf"), {})
+
+    # --- Application
+
+    async def start(self) -> None:
+        """Log in and run the startup handlers, which may change the settings; then declare."""
+        try:
+            await self._run(Activity.STARTUP)
+            await self._run(Activity.LOGIN)
+        except ActivityError as error:
+            raise StartError(str(error)) from error
+        self.declare()
+
+    def declare(self) -> None:
+        """Make controllers of the handlers; DeclarationError if they do not fit together."""
+        self.kopf_prefixes = kopf_prefixes(self.settings)
+        served = [h for h in self.registry.all_handlers() if not isinstance(h, WebhookHandler)]
+        self._controllers = group(served, self.name)
+        self._units = {f"{c.name}/{unit.name}": unit for c in self._controllers for unit in c.units}
+        for controller in self._controllers:
+            _check_kinds(controller)
+
+    async def stop(self) -> None:
+        """Run the cleanup handlers."""
+        try:
+            await self._run(Activity.CLEANUP)
+        except ActivityError as error:
+            logger.error("%s", error)
+        self.settings.execution.executor.shutdown(wait=False)
+
+    def declaration(self) -> dict[str, Any]:
+        """Return what Setpoint compiles."""
+        return {
+            "name": self.name,
+            "instance": self.instance,
+            "controllers": [self._declare(controller) for controller in self._controllers],
+            "namespaces": list(self.namespaces),
+            "health": "/healthz",
+        }
+
+    def routes(self) -> dict[tuple[str, str], Route]:
+        """Return the routes of the process."""
+        return {("POST", "/handlers/"): self._call, ("GET", "/healthz"): self._health}
+
+    # --- calls
+
+    def cause(self, request: HandlerRequest, extra: Mapping[str, Any]) -> Cause:
+        """Return why handlers are called, for one request."""
+        return Cause(
+            body=Body(request.object),
+            resource=resource_of(request),
+            memo=self.memos.of(request.object),
+            settings=self.settings,
+            indices=self.indices,
+            patch=Patch(body=request.object),
+            extra=extra,
+        )
+
+    async def _call(self, http: Request, path: str) -> Response:
+        unit = self._units.get(path)
+        if unit is None:
+            return respond_error(404, f"no handler {path}: the process has been replaced by one that declares others")
+        try:
+            request = parse_request(http.json())
+        except ValueError as error:
+            return respond_error(400, str(error))
+        response = await KINDS[type(unit.first)].handle(self, unit, request)
+        self.memos.settle(request)
+        try:
+            return respond(response)
+        except NotJSON as fault:
+            return respond_error(500, f"{unit.first}: {fault}")
+
+    async def _health(self, http: Request, path: str) -> Response:
+        """Run the probes; a process that responds is alive, whatever they return."""
+        checked, results = self._probes
+        if time.monotonic() - checked > PROBE_CACHE:
+            try:
+                results = await self._run(Activity.PROBE)
+            except ActivityError as error:
+                results = {"error": str(error)}
+            self._probes = (time.monotonic(), results)
+        try:
+            return respond(results)
+        except NotJSON as fault:
+            return respond({"error": f"a probe returned what has no JSON form: {fault}"})
+
+    async def _run(self, activity: Activity) -> dict[str, Any]:
+        kwargs = {"memo": self.memos.shared, **self.indices}
+        return await run_activity(self.registry, activity, self.settings, kwargs)
+
+    # --- declaration
+
+    def _declare(self, controller: Controller) -> dict[str, Any]:
+        handlers = [self._declare_unit(controller, unit) for unit in controller.units if type(unit.first) in KINDS]
+        spec: dict[str, Any] = {"handlers": handlers}
+        finalizer = self.settings.persistence.finalizer
+        if finalizer != DEFAULT_FINALIZER:
+            spec["finalizer"] = finalizer
+        else:
+            spec["replacedFinalizers"] = [DEFAULT_FINALIZER]
+        return {
+            "apiVersion": "setpoint.dev/v1alpha1",
+            "kind": "HandlerController",
+            "metadata": {"name": controller.name},
+            "selectors": [controller.selector.declaration()],
+            "spec": spec,
+        }
+
+    def _declare_unit(self, controller: Controller, unit: Unit) -> dict[str, Any]:
+        return {
+            "name": unit.name,
+            **copy.deepcopy(KINDS[type(unit.first)].declare(unit)),
+            "webhook": {"url": f"/handlers/{controller.name}/{unit.name}", "timeout": CALL_TIMEOUT},
+        }
+
+
+def _check_kinds(controller: Controller) -> None:
+    for unit in controller.units:
+        if type(unit.first) not in KINDS and not isinstance(unit.first, IndexHandler):
+            raise DeclarationError(f"{unit.first}: {unit.first.where}: not supported")
+        if type(unit.first) in KINDS:
+            KINDS[type(unit.first)].declare(unit)

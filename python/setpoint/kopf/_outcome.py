@@ -1,0 +1,117 @@
+"""What the end of a handler means: success, a retry, or a failure for good."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from setpoint.kopf._errors import (
+    ErrorsMode,
+    HandlerRetriesError,
+    HandlerTimeoutError,
+    PermanentError,
+    TemporaryError,
+)
+from setpoint.kopf._handlers import Handler
+from setpoint.kopf._request import now
+
+
+class ChildrenPending(TemporaryError):
+    """Parts of a handler are not done. The message names those that failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of one call of a handler."""
+
+    result: Any = None
+    error: Optional[Exception] = None
+    # Seconds until a retry; None if there is none.
+    delay: Optional[float] = None
+
+    @property
+    def retried(self) -> bool:
+        """Whether the handler is called again."""
+        return self.delay is not None
+
+    def finished(self) -> Outcome:
+        """Return the same end without its error and retry."""
+        return Outcome(self.result)
+
+    @property
+    def message(self) -> str:
+        """The error for logs and responses."""
+        return describe(self.error) if self.error is not None else ""
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How often and since when a handler has failed, and how its errors count by default."""
+
+    count: int = 0
+    started: Optional[datetime.datetime] = None
+    errors: ErrorsMode = ErrorsMode.TEMPORARY
+    backoff: float = 60
+
+
+async def outcome_of(work: Awaitable[Any], handler: Handler, attempts: Attempts, logger: Any) -> Outcome:
+    """Await a handler, and log and judge its end."""
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        raise
+    except ChildrenPending as error:
+        logger.debug(f"{handler} has unfinished sub-handlers.")
+        return Outcome(error=error if str(error) else None, delay=error.delay or 0)
+    except TemporaryError as error:
+        return _failed(error, handler, attempts, error.delay or 0, logger, trace=False)
+    except PermanentError as error:
+        logger.error(f"{handler} failed permanently: {describe(error)}")
+        return Outcome(error=error)
+    except Exception as error:
+        return _raised(error, handler, attempts, logger)
+    logger.info(f"{handler} succeeded.")
+    return Outcome(result=result)
+
+
+def describe(error: BaseException) -> str:
+    """Return the text of an error; that of unexpected ones has the class."""
+    if isinstance(error, (TemporaryError, PermanentError)):
+        return str(error) if error.args and error.args[0] is not None else type(error).__name__
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _raised(error: Exception, handler: Handler, attempts: Attempts, logger: Any) -> Outcome:
+    mode = handler.errors or attempts.errors
+    if mode is ErrorsMode.IGNORED:
+        logger.exception(f"{handler} failed with an exception and will ignore it: {describe(error)}")
+        return Outcome()
+    if mode is ErrorsMode.PERMANENT:
+        logger.exception(f"{handler} failed with an exception and will stop now: {describe(error)}")
+        return Outcome(error=error)
+    backoff = handler.backoff if handler.backoff is not None else attempts.backoff
+    return _failed(error, handler, attempts, backoff, logger, trace=True)
+
+
+def _failed(error: Exception, handler: Handler, attempts: Attempts, delay: float, logger: Any, *, trace: bool) -> Outcome:
+    """Return a retry after a delay, or the end if the handler's limits leave none."""
+    limit = _limit(error, handler, attempts, delay)
+    if limit is not None:
+        logger.error(str(limit), exc_info=error if trace else None)
+        return Outcome(error=limit)
+    again = f" and will try again in {delay:g} seconds" if trace else ""
+    what = f"failed with an exception{again}" if trace else "failed temporarily"
+    logger.error(f"{handler} {what}: {describe(error)}", exc_info=error if trace else None)
+    return Outcome(error=error, delay=delay)
+
+
+def _limit(error: Exception, handler: Handler, attempts: Attempts, delay: float) -> Optional[PermanentError]:
+    runtime = (now() - attempts.started).total_seconds() if attempts.started else 0.0
+    if handler.timeout is not None and runtime + delay >= handler.timeout:
+        return HandlerTimeoutError(f"{handler} failed, and its timeout of {handler.timeout:g} s leaves no retry: {describe(error)}")
+    if handler.retries is not None and attempts.count + 1 >= handler.retries:
+        return HandlerRetriesError(f"{handler} failed, and its {handler.retries} attempts are used: {describe(error)}")
+    return None

@@ -1,0 +1,80 @@
+"""The response to a call: what a handler wants written, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from setpoint._serve.message import NotJSON, encode
+from setpoint.kopf._handlers import Handler
+from setpoint.kopf._invocation import Cause
+from setpoint.kopf._outcome import Outcome
+
+# Setpoint takes 0 for no retry.
+_SOON = 0.001
+
+NOT_APPLICABLE: dict[str, Any] = {"applicable": False}
+
+
+def add_result(cause: Cause, handler: Handler, result: Any) -> None:
+    """Put a handler's result into status.<id>: a mapping is merged, another value replaces."""
+    if result is None:
+        return
+    status = cause.patch.setdefault("status", {})
+    if isinstance(result, Mapping):
+        known = status.get(handler.id)
+        status[handler.id] = {**known, **result} if isinstance(known, Mapping) else dict(result)
+    else:
+        status[handler.id] = result
+
+
+def respond_outcome(cause: Cause, handler: Handler, outcome: Outcome) -> dict[str, Any]:
+    """Return the response of a handler that ended: its patch is written also if it failed."""
+    add_result(cause, handler, outcome.result)
+    response = writes(cause, handler)
+    if "error" in response:
+        return response
+    if outcome.error is not None:
+        response.update(failure(outcome.message, outcome.delay))
+    elif outcome.delay is not None:
+        response["retryAfterSeconds"] = max(outcome.delay, _SOON)
+    return response
+
+
+def writes(cause: Cause, handler: Handler) -> dict[str, Any]:
+    """Return the part of a response that writes; an error if the patch has no JSON form."""
+    try:
+        merged = cause.patch.merged()
+        encode(merged)
+    except NotJSON as fault:
+        message = f"{handler}: its patch or result cannot be written: {fault}"
+        cause.logger.error(message)
+        return failure(message, cause.settings.execution.default_backoff)
+    except Exception as error:
+        message = f"{handler}: a function of patch.fns failed: {type(error).__name__}: {error}"
+        cause.logger.exception(message)
+        return failure(message, cause.settings.execution.default_backoff)
+    status = merged.pop("status", None)
+    response: dict[str, Any] = {}
+    if merged:
+        response["patch"] = _without_empty(merged)
+    if status:
+        response["status"] = status
+    return {key: value for key, value in response.items() if value}
+
+
+def failure(message: str, delay: Optional[float]) -> dict[str, Any]:
+    """Return the response of a handler that failed, with a retry after a delay, or for good."""
+    if delay is None:
+        return {"error": {"message": message, "permanent": True}}
+    return {"error": {"message": message}, "retryAfterSeconds": max(delay, _SOON)}
+
+
+def _without_empty(patch: dict[str, Any]) -> dict[str, Any]:
+    """Drop the metadata that a script has touched but not set."""
+    metadata = patch.get("metadata")
+    if isinstance(metadata, Mapping):
+        patch = {**patch, "metadata": {key: value for key, value in metadata.items() if value != {}}}
+        if not patch["metadata"]:
+            del patch["metadata"]
+    return patch

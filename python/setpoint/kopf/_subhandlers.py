@@ -1,0 +1,205 @@
+"""Sub-handlers: parts of a handler, each with retries of its own, whose success is recorded.
+
+The function of the parent is called again until all parts are done. What is done is in the field
+`progress` of the response, which Setpoint stores and sends back with the next call.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional
+
+from setpoint._serve.message import encode
+from setpoint.kopf._handlers import ChangingHandler, handler_id
+from setpoint.kopf._invocation import Call, current_call, invoke
+from setpoint.kopf._outcome import Attempts, ChildrenPending, Outcome, outcome_of
+from setpoint.kopf._request import now, parse_time
+from setpoint.kopf._response import add_result
+
+if TYPE_CHECKING:
+    from setpoint.kopf._changing import Change
+
+# After this many seconds, the parts that are done are stored before the next one starts.
+STORE_AFTER = 2.0
+# Setpoint stores at most 8 KiB.
+MAX_PROGRESS = 8000
+
+
+class Progress:
+    """Which parts are done, and which are to be retried when."""
+
+    def __init__(self, stored: Optional[Mapping[str, Any]]) -> None:
+        stored = stored or {}
+        self.cycles: int = stored.get("cycles", 0)
+        self.started = parse_time(stored.get("started"))
+        self.done: list[str] = list(stored.get("done", []))
+        self.pending: dict[str, dict[str, Any]] = {key: dict(value) for key, value in stored.get("pending", {}).items()}
+
+    def is_done(self, id: str) -> bool:
+        """Report whether a part is done."""
+        return id in self.done or _digest(id) in self.done
+
+    def attempts(self, id: str, backoff: float) -> Attempts:
+        """Return how often a part has failed."""
+        state = self.pending.get(id, {})
+        return Attempts(state.get("retries", 0), parse_time(state.get("started")) or now(), backoff=backoff)
+
+    def delay(self, id: str) -> float:
+        """Return in how many seconds a part may be called."""
+        until = parse_time(self.pending.get(id, {}).get("delayed"))
+        return max((until - now()).total_seconds(), 0) if until else 0
+
+    def finish(self, id: str) -> None:
+        """Record that a part is done."""
+        self.pending.pop(id, None)
+        self.done.append(id)
+
+    def retry(self, id: str, attempts: Attempts, outcome: Outcome) -> None:
+        """Record that a part has failed and is to be retried."""
+        until = now() + datetime.timedelta(seconds=outcome.delay or 0)
+        self.pending[id] = {
+            "retries": attempts.count + 1,
+            "started": (attempts.started or now()).isoformat(),
+            "delayed": until.isoformat(),
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """Return the progress as Setpoint stores it; ids that need too much room become digests."""
+        value = {"cycles": self.cycles, "started": (self.started or now()).isoformat(), "done": self.done, "pending": self.pending}
+        if len(encode(value)) > MAX_PROGRESS:
+            value["done"] = [_digest(id) for id in self.done]
+        return value
+
+
+class Children:
+    """The parts of one handler, in one call."""
+
+    def __init__(self, parent: ChangingHandler, change: Change, progress: Progress, deadline: Optional[float] = None) -> None:
+        self.parent = parent
+        self.progress = progress
+        self.failures: list[str] = []
+        self._change = change
+        self._registered: list[ChangingHandler] = []
+        self._executed = False
+        self._deadline = deadline if deadline is not None else time.monotonic() + STORE_AFTER
+
+    def add(self, handler: ChangingHandler) -> None:
+        """Add a part; one that the function registers again replaces the former."""
+        self._registered = [known for known in self._registered if known.id != handler.id]
+        self._registered.append(handler)
+
+    async def execute_implicitly(self, call: Call) -> None:
+        """Execute what the function has registered, unless it has done that itself."""
+        if not self._executed:
+            await self.execute(call, self._registered)
+
+    async def execute_registered(self, call: Call) -> None:
+        """Execute what the function has registered so far."""
+        self._executed = True
+        await self.execute(call, self._registered)
+
+    async def execute(self, call: Call, handlers: Iterable[ChangingHandler]) -> None:
+        """Call the parts that are not done; ChildrenPending if some still are not."""
+        delays: list[float] = []
+        errors: list[str] = []
+        for handler in handlers:
+            if not self._change.matches_child(handler) or self.progress.is_done(handler.id):
+                continue
+            delay = self.progress.delay(handler.id)
+            if delay == 0 and time.monotonic() < self._deadline:
+                outcome = await self._call(call, handler)
+                if not outcome.retried:
+                    continue
+                delay = outcome.delay or 0
+                if outcome.message:
+                    errors.append(f"{handler.id}: {outcome.message}")
+            delays.append(delay)
+        if delays:
+            raise ChildrenPending("; ".join(errors), delay=min(delays))
+
+    def complete(self, response: dict[str, Any]) -> dict[str, Any]:
+        """Add the progress to a response after which the parent is called again."""
+        repeated = "retryAfterSeconds" in response
+        if repeated and (self.progress.done or self.progress.pending):
+            if "error" not in response:
+                self.progress.cycles += 1
+            response["progress"] = self.progress.stored()
+        if self.failures:
+            response.setdefault("events", []).extend(
+                {"type": "Warning", "reason": "HandlerFailed", "message": message} for message in self.failures
+            )
+        return response
+
+    async def _call(self, call: Call, handler: ChangingHandler) -> Outcome:
+        assert call.cause is not None
+        cause = self._change.narrowed(handler)
+        attempts = self.progress.attempts(handler.id, call.settings.execution.default_backoff)
+        inner = Children(handler, self._change, self.progress, self._deadline)
+        child = Call(handler, call.settings, cause, inner)
+
+        async def work() -> Any:
+            result = await invoke(child, cause.kwargs(), attempt=attempts.count, started=attempts.started)
+            await inner.execute_implicitly(child)
+            return result
+
+        outcome = await outcome_of(work(), handler, attempts, cause.logger)
+        self.failures += inner.failures
+        if outcome.retried:
+            self.progress.retry(handler.id, attempts, outcome)
+            return outcome
+        self.progress.finish(handler.id)
+        if outcome.error is not None:
+            self.failures.append(outcome.message)
+        add_result(cause, handler, outcome.result)
+        return outcome
+
+
+def current_parent() -> ChangingHandler:
+    """Return the handler that is running; TypeError if it cannot have parts."""
+    call = current_call()
+    if call is None or call.children is None:
+        raise TypeError("sub-handlers are for handlers of creations, updates, deletions and resumptions, while they run")
+    assert isinstance(call.handler, ChangingHandler)
+    return call.handler
+
+
+def add(handler: ChangingHandler) -> None:
+    """Add a part to the handler that is running."""
+    call = current_call()
+    assert call is not None and call.children is not None
+    call.children.add(handler)
+
+
+async def execute(
+    *, fns: Any = None, handlers: Optional[Iterable[ChangingHandler]] = None, registry: Any = None,
+    lifecycle: Any = None, cause: Any = None,
+) -> None:
+    """Call parts of the handler that is running: functions by id or in a list, or those registered."""
+    if sum(argument is not None for argument in (fns, handlers, registry)) > 1:
+        raise TypeError("only one of fns=, handlers= and registry= can be given")
+    parent = current_parent()
+    call = current_call()
+    assert call is not None and call.children is not None
+    if fns is not None:
+        await call.children.execute(call, _parts(parent, fns))
+    elif handlers is not None or registry is not None:
+        await call.children.execute(call, handlers if handlers is not None else registry.handlers(ChangingHandler))
+    else:
+        await call.children.execute_registered(call)
+
+
+def _parts(parent: ChangingHandler, fns: Any) -> Collection[ChangingHandler]:
+    if isinstance(fns, Mapping):
+        named = [(fn, id) for id, fn in fns.items()]
+    elif isinstance(fns, Iterable) and not isinstance(fns, (str, bytes)):
+        named = [(fn, None) for fn in fns]
+    else:
+        raise ValueError(f"fns= must be a mapping of functions by id, or a list of functions; is {fns!r}")
+    return [ChangingHandler(id=handler_id(fn, id, prefix=parent.id), fn=fn) for fn, id in named]
+
+
+def _digest(id: str) -> str:
+    return hashlib.blake2b(id.encode(), digest_size=6).hexdigest()
