@@ -127,7 +127,8 @@ type ParentResource struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// namespaces are the namespaces of the parents. The default is all namespaces. Setpoint does nothing with
-	// objects in other namespaces, also if it had before.
+	// objects in other namespaces, also if it had before. Of two controllers that conflict, one of all
+	// namespaces takes precedence over one that is limited to some.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
