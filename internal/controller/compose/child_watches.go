@@ -19,14 +19,6 @@ func (w childWatches) owned(parent *object.Object) (all []*object.Object) {
 	return all
 }
 
-func (w childWatches) countOwned(parent *object.Object) int {
-	n := 0
-	for _, one := range w {
-		n += one.View.CountOwned(parent.UID(), parent.Namespace())
-	}
-	return n
-}
-
 // orphans returns the objects without a controller that match a selector.
 func (w childWatches) orphans(namespace string, selector labels.Selector) (all []*object.Object) {
 	for _, one := range w {

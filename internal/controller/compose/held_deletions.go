@@ -152,17 +152,3 @@ func (c *Controller) CountAllChildren() int {
 	}
 	return n
 }
-
-// countKind counts the children of a kind. Decorators count only their attachments.
-func (c *Controller) countKind(of childKind, parent *object.Object) int {
-	if !c.program.isDecorator() {
-		return of.watches.countOwned(parent)
-	}
-	n := 0
-	for _, o := range of.watches.owned(parent) {
-		if c.program.Mark.On(o) {
-			n++
-		}
-	}
-	return n
-}

@@ -16,12 +16,28 @@ func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) 
 	}
 }
 
+// countOwned counts the children of a parent that are not being deleted. Objects that only name the parent as
+// their owner do not count: anyone who may create them could raise the limit of the deletion guard.
 func (c *Controller) countOwned(parent *object.Object) int {
-	n := 0
+	manages, n := c.childFilter(parent), 0
 	for _, kind := range c.children {
-		n += c.countKind(kind, parent)
+		for _, o := range kind.watches.owned(parent) {
+			if !o.Deleting() && manages(o) {
+				n++
+			}
+		}
 	}
 	return n
+}
+
+// childFilter tells which of the objects that a parent owns are its children: for a decorator those with its
+// mark, else those that the parent's selector matches. The next run releases the others.
+func (c *Controller) childFilter(parent *object.Object) func(*object.Object) bool {
+	if c.program.isDecorator() {
+		return c.program.Mark.On
+	}
+	selector, err := selectorOf(parent, c.program.GenerateSelector)
+	return func(o *object.Object) bool { return err == nil && selector.Matches(o.Labels()) }
 }
 
 // Children returns the children of a parent in the order of the rules, then its revisions.

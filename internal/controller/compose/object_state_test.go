@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -95,5 +96,27 @@ func TestObjectStateWithoutLeadership(t *testing.T) {
 	<-c.parents.Ready()
 	if all := c.ObjectStates(); len(all) != 1 || !all[0].Standby || all[0].Queued {
 		t.Errorf("managed: %+v", all)
+	}
+}
+
+// Objects that name a parent as their owner, and that the controller does not manage, do not raise the limit of
+// the deletion guard.
+func TestForgedChildrenDoNotCount(t *testing.T) {
+	c := shopsOf(t, newCluster(t, newShop), Program{Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
+		return &hook.Response{}, nil
+	})})
+	parent := c.Get(queue.Key{Namespace: "town", Name: "a"})
+	for i, metadata := range []string{
+		`"namespace": "town", "labels": {"controller-uid": %q}`,
+		`"namespace": "elsewhere", "labels": {"controller-uid": %q}`,
+		`"namespace": "town", "labels": {"controller-uid": "not %s"}`,
+		`"namespace": "town", "labels": {"controller-uid": %q}, "finalizers": ["x.org/y"], "deletionTimestamp": "2026-01-01T00:00:00Z"`,
+	} {
+		c.observe(fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%d", "uid": "u%[1]d", "resourceVersion": "%[1]d1",
+			"ownerReferences": [{"apiVersion": "example.org/v1", "kind": "Shop", "name": "a", "uid": %[2]q, "controller": true}], %[3]s}}`,
+			i+1, parent.UID(), fmt.Sprintf(metadata, parent.UID())))
+	}
+	if got := c.CountAllChildren(); got != 1 {
+		t.Errorf("%d children count, want 1", got)
 	}
 }
