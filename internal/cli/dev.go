@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +71,7 @@ Ctrl-C stops everything; a second Ctrl-C aborts.`,
 	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
 	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
-	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster and apply manifests, but run no controllers and no processes, for 'setpoint run' or another program")
+	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
 	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
 	return c
 }
@@ -86,7 +88,10 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
-		o.NewManager, o.DashboardAddress, o.OmitProcesses = dev.NewIdleManager, "", true
+		if len(dirs) > 0 {
+			fmt.Fprintf(p.stderr, "warning: --cluster-only: %s is neither applied nor run\n", clean(strings.Join(dirs, ", ")))
+		}
+		o.NewManager, o.DashboardAddress, o.Dirs = dev.NewIdleManager, "", nil
 	}
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {

@@ -91,9 +91,6 @@ type Options struct {
 	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 
-	// OmitProcesses starts no processes of Dirs: only their manifests are applied.
-	OmitProcesses bool
-
 	// FreePort finds a port for a process; process.FreePort if nil.
 	FreePort func() (int, error)
 
@@ -136,9 +133,6 @@ func open(o Options) (*session, error) {
 	var problems []error
 	for _, dir := range o.Dirs {
 		p, err := project.Load(dir)
-		if o.OmitProcesses && err == nil {
-			p.Processes = nil
-		}
 		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {

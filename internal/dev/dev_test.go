@@ -206,16 +206,6 @@ func TestCommandEnvironment(t *testing.T) {
 	}
 }
 
-// With --cluster-only, the processes of a folder do not run.
-func TestOmitProcesses(t *testing.T) {
-	s := newSession(t, hook)
-	s.options.OmitProcesses, s.options.NewManager = true, dev.NewIdleManager
-	s.options.Command = []string{"true"}
-	if got := <-s.start(t); got.code != 0 || got.err != nil || strings.Contains(s.terminal.all(), "worker") {
-		t.Errorf("%+v: %s", got, s.terminal.all())
-	}
-}
-
 func TestCommandHookEnvironment(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
