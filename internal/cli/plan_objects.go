@@ -66,7 +66,7 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string, required bool) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if required && !strings.Contains(arg, "/") {
-		return controllerNamed(ctx, h, arg)
+		return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) { return h.Get(ctx, kind.Resource, "", arg) })
 	}
 	if err != nil || !is {
 		return nil, err
@@ -81,13 +81,13 @@ func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg 
 	return declared, nil
 }
 
-// controllerNamed returns the only controller of a name, of any kind.
-func controllerNamed(ctx context.Context, h *manager.Manager, name string) (*object.Object, error) {
+// controllerNamed returns the only controller of a name. Get returns that of one kind, or nil.
+func controllerNamed(name string, get func(compile.Kind) (*object.Object, error)) (*object.Object, error) {
 	var found []*object.Object
 	var names []string
 	var unread error
 	for _, kind := range compile.Kinds() {
-		declared, err := h.Get(ctx, kind.Resource, "", name)
+		declared, err := get(kind)
 		if err != nil {
 			unread = cmp.Or(unread, fmt.Errorf("read %s/%s: %w", kind.Name, name, err))
 			continue

@@ -54,10 +54,11 @@ func (p *program) rbacCommand() *cobra.Command {
 rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
 
 FILE is a manifest, a folder of manifests, or - for standard input. CONTROLLER is a
-controller of the cluster, such as compositecontroller.setpoint.dev/NAME. Kinds are looked
-up in the CRDs of the files and in the cluster. Without a cluster the scope of others is
-assumed, and a comment says so. The roles are for what controllers do, not
-for the work of Setpoint itself, which the install manifests allow.
+controller of the cluster, such as compositecontroller.setpoint.dev/NAME, or its NAME if
+that is unambiguous. Kinds are looked up in the CRDs of the files and in the cluster.
+Without a cluster the scope of others is assumed, and a comment says so. The roles are for
+what controllers do, not for the work of Setpoint itself, which the install manifests
+allow.
 
 The ClusterRole has the label rbac.setpoint.dev/aggregate-to-setpoint: the ServiceAccount
 of the install manifests gets its rules without a binding. --service-account prints
@@ -70,7 +71,7 @@ the running processes have watched, and those of --related.
 --used compares the roles that are bound to the ServiceAccount of the running processes, or
 to that of --service-account, with their requests since they started.`,
 		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
-  setpoint rbac spcc/teams --namespaces a,b     # Roles in two namespaces
+  setpoint rbac teams --namespaces a,b          # Roles in two namespaces
   setpoint rbac -A --service-account ops/setpoint
   setpoint rbac controller.yaml --bind clusterrole/view
   setpoint rbac --used                          # what was granted and never used`,

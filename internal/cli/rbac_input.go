@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -100,14 +102,7 @@ func readObjects(stdin io.Reader, files []string) ([]*object.Object, error) {
 func (r *rbacRun) controllers(ctx context.Context, in rbacInput) ([]*object.Object, error) {
 	all := in.controllers
 	for _, name := range in.names {
-		kind, name, is, err := r.perms.controllerArg(ctx, name)
-		if err == nil && !is {
-			err = usageError{fmt.Errorf("%q is neither a file nor a controller such as compositecontroller.setpoint.dev/NAME", name)}
-		}
-		if err != nil {
-			return nil, err
-		}
-		stored, err := r.needs.StoredNamed(ctx, kind, name)
+		stored, err := r.stored(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -121,6 +116,26 @@ func (r *rbacRun) controllers(ctx context.Context, in rbacInput) ([]*object.Obje
 		err = errors.New("the cluster has no controllers")
 	}
 	return all, err
+}
+
+// stored returns the controller of the cluster that an argument names.
+func (r *rbacRun) stored(ctx context.Context, arg string) (*object.Object, error) {
+	kind, name, is, err := r.perms.controllerArg(ctx, arg)
+	switch {
+	case err != nil:
+		return nil, err
+	case is:
+		return r.needs.StoredNamed(ctx, kind, name)
+	case strings.Contains(arg, "/"):
+		return nil, usageError{fmt.Errorf("%q is neither a file nor a controller such as compositecontroller.setpoint.dev/NAME", arg)}
+	}
+	return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) {
+		stored, err := r.needs.StoredNamed(ctx, kind, arg)
+		if errors.Is(err, failure.ErrNotFound) {
+			return nil, nil //nolint:nilnil // There is none of this kind.
+		}
+		return stored, err
+	})
 }
 
 // parseRoleRefs parses KIND/NAME of roles.

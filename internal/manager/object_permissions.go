@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -96,11 +97,11 @@ func (p *ObjectPermissions) Stored(ctx context.Context) ([]*object.Object, error
 	return all, nil
 }
 
-// StoredNamed returns one controller object.
+// StoredNamed returns one controller object. If there is none, the error wraps failure.ErrNotFound.
 func (p *ObjectPermissions) StoredNamed(ctx context.Context, kind compile.Kind, name string) (*object.Object, error) {
 	stored, err := apply.New(p.client, apply.Options{DryRun: true}).Get(ctx, kind.Resource, "", name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s/%s not found", kind.Name, name)
+		return nil, fmt.Errorf("%s/%s %w", kind.Name, name, failure.ErrNotFound)
 	}
 	return stored, err
 }
