@@ -10,6 +10,8 @@ import (
 type Choice struct {
 	Value   string
 	Allowed []string
+	// Given is the value as the user wrote it, such as an alias; empty for the default.
+	Given string
 	// aliases maps hidden values to allowed ones.
 	aliases map[string]string
 	// bare allows the flag without a value, for true.
@@ -33,13 +35,14 @@ func (c *Choice) Type() string { return strings.Join(c.Allowed, "|") }
 
 // Set rejects values that are not in the list.
 func (c *Choice) Set(value string) error {
+	given := value
 	if word, known := c.aliases[value]; known {
 		value = word
 	}
 	if !slices.Contains(c.Allowed, value) {
 		return fmt.Errorf("must be one of %s", strings.Join(c.Allowed, ", "))
 	}
-	c.Value = value
+	c.Value, c.Given = value, given
 	return nil
 }
 

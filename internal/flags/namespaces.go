@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Namespaces is a flag value: names of namespaces with commas between. None mean all.
+// Namespaces is a flag value: names of namespaces with commas between, from one flag or several.
+// None mean all.
 type Namespaces []string
 
 // String returns the names. String, Set and Type implement flag.Value and pflag.Value.
@@ -21,7 +22,7 @@ func (n *Namespaces) Type() string { return "namespaces" }
 // Set rejects what cannot be the name of a namespace. A list without any is an error: a variable
 // that is not set must not widen a limit to all namespaces.
 func (n *Namespaces) Set(text string) error {
-	var names []string
+	names := *n
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		if name == "" || slices.Contains(names, name) {

@@ -24,3 +24,15 @@ func TestNamespaces(t *testing.T) {
 		}
 	}
 }
+
+func TestNamespacesOfSeveralFlags(t *testing.T) {
+	var got Namespaces
+	for _, text := range []string{"a", "b,a", ""} {
+		if err := got.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.String() != "a,b" {
+		t.Errorf("got %s", &got)
+	}
+}
