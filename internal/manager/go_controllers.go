@@ -29,6 +29,9 @@ type GoController struct {
 	// are never run. The controller waits on compile.ErrNotServed; a *compile.Refusal
 	// needs a user to act.
 	Compile func(ctx context.Context, env compile.Environment) (*compile.Compiled, error)
+	// Changed receives when Compile may return something else without a change of those CRDs;
+	// may be nil.
+	Changed <-chan struct{}
 }
 
 func checkGoControllers(all []GoController) error {
@@ -66,7 +69,23 @@ func (cs *controllerSet) runGoControllers(ctx context.Context) error {
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.logGoControllers(ctx); return nil })
 	group.Go(func() error { cs.watchPermissions(ctx); return nil })
+	for _, own := range cs.manager.options.GoControllers {
+		group.Go(func() error { cs.compileAgain(ctx, own); return nil })
+	}
 	return group.Wait()
+}
+
+// compileAgain compiles a controller of the program again whenever that may have another
+// result.
+func (cs *controllerSet) compileAgain(ctx context.Context, own GoController) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-own.Changed:
+			cs.queue.Add(goControllerKey(own.Name), queue.Cause{Kind: queue.RelatedChanged})
+		}
+	}
 }
 
 // reconcileGoController compiles a controller of the program and starts or replaces it.

@@ -37,8 +37,17 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 func (m *Manager) serving() serving.Options {
 	return serving.Options{
 		Address: m.options.Address, HealthAddress: m.options.HealthAddress, Profiling: m.options.Profiling,
-		Metrics: m.metrics, Stuck: m.inFlight.checkStuck, Unready: m.checkReady, Log: m.log,
+		Metrics: m.metrics, Healthy: m.checkHealth, HealthPath: m.options.HealthPath, Unready: m.checkReady, Log: m.log,
 	}
+}
+
+// checkHealth returns what a process that belongs to this one says of its health, or why one of
+// them is unhealthy.
+func (m *Manager) checkHealth() ([]byte, error) {
+	if err := m.inFlight.checkStuck(); err != nil || m.options.Health == nil {
+		return nil, err
+	}
+	return m.options.Health()
 }
 
 // checkReady returns why the manager is not ready: caches that are not synced, a Lease that
@@ -57,6 +66,11 @@ func (m *Manager) checkReady() error {
 	}
 	if err := m.crds.CheckDeleted(); err != nil {
 		return err
+	}
+	if m.options.Health != nil {
+		if _, err := m.options.Health(); err != nil {
+			return err
+		}
 	}
 	if err := m.controllers.checkSynced(); err != nil {
 		return err

@@ -95,6 +95,11 @@ type Options struct {
 	Address string
 	// HealthAddress serves health only; "" disables it.
 	HealthAddress string
+	// Health checks another process that belongs to this one, and returns what it says of
+	// itself. Without an error that is the body of /healthz and of HealthPath; an error makes
+	// this process unhealthy and not ready. It must be fast. Both may be unset.
+	Health     func() (body []byte, err error)
+	HealthPath string
 	// InspectAddress serves the state of this process to others on this machine, on
 	// loopback (see dashboard/wire); "" disables it. InspectAuto selects an address.
 	InspectAddress string

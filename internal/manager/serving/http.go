@@ -33,9 +33,13 @@ type Options struct {
 	// Profiling serves profiles at Address.
 	Profiling bool
 	Metrics   prometheus.Gatherer
-	// Stuck is why the process is unhealthy, Unready why it is not ready; nil for none.
-	Stuck, Unready func() error
-	Log            *slog.Logger
+	// Healthy returns why the process is unhealthy, or else what to respond with besides ok.
+	Healthy func() (body []byte, err error)
+	// HealthPath is another path of /healthz; "" for none.
+	HealthPath string
+	// Unready returns why the process is not ready; nil for none.
+	Unready func() error
+	Log     *slog.Logger
 }
 
 // Open opens the configured addresses.
@@ -76,14 +80,25 @@ func CloseAll(endpoints []Endpoint) {
 
 // health serves /healthz and /readyz.
 func (o *Options) health() *http.ServeMux {
+	checks := map[string]func() ([]byte, error){
+		"/healthz": o.Healthy,
+		"/readyz":  func() ([]byte, error) { return nil, o.Unready() },
+	}
+	if o.HealthPath != "" {
+		checks[o.HealthPath] = o.Healthy
+	}
 	mux := http.NewServeMux()
-	for path, problem := range map[string]func() error{"/healthz": o.Stuck, "/readyz": o.Unready} {
+	for path, check := range checks {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			if err := problem(); err != nil {
+			body, err := check()
+			if err != nil {
 				http.Error(w, err.Error(), http.StatusServiceUnavailable)
 				return
 			}
-			fmt.Fprintln(w, "ok")
+			if len(body) == 0 {
+				body = []byte("ok\n")
+			}
+			_, _ = w.Write(body) // The client is gone.
 		})
 	}
 	return mux
