@@ -1,0 +1,141 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
+)
+
+// controllers returns the declared controllers for the manager.
+func (o *Operator) controllers() []manager.GoController {
+	var all []manager.GoController
+	for i := range o.declaration.Controllers {
+		declared := &o.declaration.Controllers[i]
+		c := &controller{declaredController: declared, field: fmt.Sprintf("controllers[%d]", i), operator: o}
+		// In logs and metrics a controller has the name of its operator, as those of Go
+		// programs do.
+		c.kind.Name = o.declaration.Name
+		own := manager.GoController{Name: c.kind.Name + "/" + declared.Metadata.Name, Compile: c.compile}
+		if declared.selects() {
+			own.Changed = o.discovery.notify()
+		}
+		all = append(all, own)
+	}
+	return all
+}
+
+// controller compiles a declared controller.
+type controller struct {
+	*declaredController
+
+	field    string
+	operator *Operator
+}
+
+// compile compiles the controller with the kinds that are served now. Kinds that come later
+// are compiled in when discovery has changed.
+func (c *controller) compile(ctx context.Context, env compile.Environment) (*compile.Compiled, error) {
+	r := resolution{ctx: ctx, env: &env}
+	var err error
+	if r.all, err = c.operator.discovery.kinds(ctx); err != nil {
+		return nil, err
+	}
+	declared, err := c.object(c.field, c.operator.endpoint.base, r.kinds)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.unserved) > 0 && !r.served {
+		return nil, fmt.Errorf("%w: %w", errors.Join(r.unserved...), compile.ErrNotServed)
+	}
+	env.Dial, env.Routed = c.operator.endpoint.dial, c.operator.endpoint.routed
+	compiled, err := c.kind.Compile(ctx, declared, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range r.unserved {
+		compiled.Notes = append(compiled.Notes, each.Error())
+	}
+	if reviews := compiled.Admission; reviews != nil {
+		// The declaring object is not stored, so it can own nothing.
+		reviews.Owner = nil
+		reviews.Configuration = c.operator.declaration.Name + "." + c.Metadata.Name + "." + env.Namespace
+	}
+	return compiled, nil
+}
+
+// object returns the controller as an object without selectors.
+func (c *declaredController) object(field, base string, kinds selectKinds) (*object.Object, error) {
+	spec, err := c.expand(field, base, kinds)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": c.Metadata, "spec": spec})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	return object.Parse(data)
+}
+
+// resolution finds the kinds of selectors.
+type resolution struct {
+	ctx context.Context //nolint:containedctx // It lasts as long as a call.
+	env *compile.Environment
+	all []served.Kind
+	// served reports that some kind was found, unserved has the selectors without one.
+	served   bool
+	unserved []error
+}
+
+// kinds implements selectKinds.
+func (r *resolution) kinds(field string, s *Selector) ([]object.Kind, error) {
+	found, err := s.find(r.all)
+	if err != nil {
+		return nil, &compile.Refusal{Reason: setpoint.ReasonInvalidSpec, Err: fmt.Errorf("%s: %w", field, err)}
+	}
+	var kinds []object.Kind
+	for i := range found {
+		kinds = append(kinds, found[i].Kind)
+	}
+	if len(kinds) == 0 {
+		kinds, err = r.resolveExact(s)
+	}
+	if len(kinds) == 0 && err == nil {
+		r.unserved = append(r.unserved, fmt.Errorf("%s: no kind matches %s yet; it is handled when it is served", field, s))
+	}
+	r.served = r.served || len(kinds) > 0
+	return kinds, err
+}
+
+// resolveExact finds a kind that discovery may not list yet. The environment watches its CRD,
+// so that the controller starts as soon as it exists.
+func (r *resolution) resolveExact(s *Selector) ([]object.Kind, error) {
+	apiVersion, plural, is := s.exact()
+	if !is {
+		return nil, nil
+	}
+	resource, err := r.env.Resolve(r.ctx, apiVersion, plural)
+	switch {
+	case errors.Is(err, compile.ErrNotServed):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look up %s: %w", s, err)
+	}
+	return []object.Kind{{Group: resource.Group, Version: resource.Version, Plural: resource.Plural, Kind: resource.Kind, Namespaced: resource.Namespaced}}, nil
+}
+
+// selects reports whether kinds of the controller depend on discovery.
+func (c *declaredController) selects() bool {
+	if len(c.Selectors) > 0 {
+		return true
+	}
+	selects := false
+	_, _ = c.expand("", "", func(string, *Selector) ([]object.Kind, error) { selects = true; return nil, nil })
+	return selects
+}

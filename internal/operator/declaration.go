@@ -1,0 +1,152 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	strict "sigs.k8s.io/json"
+
+	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+)
+
+// Limits of declarations.
+const (
+	maxDeclarationBytes = 4 << 20
+	maxControllers      = 256
+	maxSelectors        = 256
+)
+
+// Declaration is what an operator declares to Setpoint.
+type Declaration struct {
+	// Name is the name of the operator, in logs, events and for its Lease.
+	Name string `json:"name"`
+	// Controllers are HandlerControllers and AdmissionControllers.
+	Controllers []declaredController `json:"controllers"`
+	// Namespaces limit the operator; none mean all.
+	Namespaces []string `json:"namespaces"`
+	// Notifications and Health are paths of the process; "" for none.
+	Notifications string `json:"notifications"`
+	Health        string `json:"health"`
+	// Instance differs after each start of the process.
+	Instance string `json:"instance"`
+
+	// text is the declaration as the process sent it.
+	text string
+}
+
+// declaredController is a controller object with selectors beside its spec.
+type declaredController struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   metadata       `json:"metadata"`
+	Selectors  []Selector     `json:"selectors,omitempty"`
+	Spec       map[string]any `json:"spec"`
+
+	kind          compile.Kind
+	notifications string
+}
+
+// metadata are the fields of an object that a declaration may set.
+type metadata struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// decodeDeclaration decodes and checks a declaration. The error has all problems, each with
+// its field.
+func decodeDeclaration(data []byte) (*Declaration, error) {
+	d := Declaration{text: string(data)}
+	if err := decodeStrictly(data, &d); err != nil {
+		return nil, fmt.Errorf("the declaration of the operator: %w", err)
+	}
+	if problems := d.check(); len(problems) > 0 {
+		return nil, fmt.Errorf("the declaration of the operator:\n%w", errors.Join(problems...))
+	}
+	return &d, nil
+}
+
+// decodeStrictly refuses unknown and duplicate fields.
+func decodeStrictly(data []byte, into any) error {
+	problems, err := strict.UnmarshalStrict(data, into)
+	if err == nil {
+		err = errors.Join(problems...)
+	}
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		return fmt.Errorf("%s: cannot be a JSON %s", wrong.Field, wrong.Value)
+	}
+	return err
+}
+
+// check returns all problems of the declaration.
+func (d *Declaration) check() []error {
+	var problems []error
+	say := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if wrong := validation.IsDNS1123Label(d.Name); len(wrong) > 0 {
+		say("name: %q: %s", d.Name, wrong[0])
+	}
+	for field, path := range map[string]string{"notifications": d.Notifications, "health": d.Health} {
+		if path != "" && !strings.HasPrefix(path, "/") {
+			say("%s: %q must be a path that starts with /", field, path)
+		}
+	}
+	for i, namespace := range d.Namespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			say("namespaces[%d]: %q: %s", i, namespace, wrong[0])
+		}
+	}
+	switch {
+	case len(d.Controllers) == 0:
+		say("controllers: the operator has no handlers of objects and no admission webhooks")
+	case len(d.Controllers) > maxControllers:
+		say("controllers: must be at most %d, not %d", maxControllers, len(d.Controllers))
+		return problems
+	}
+	seen := map[string]bool{}
+	for i := range d.Controllers {
+		c := &d.Controllers[i]
+		c.notifications = d.Notifications
+		field := fmt.Sprintf("controllers[%d]", i)
+		problems = append(problems, c.check(field)...)
+		if name := c.Kind + "/" + c.Metadata.Name; seen[name] {
+			say("%s.metadata.name: %s is declared before", field, name)
+		} else {
+			seen[name] = true
+		}
+	}
+	return problems
+}
+
+// check returns the problems of a controller, and finds its kind.
+func (c *declaredController) check(field string) []error {
+	declarable := []string{api.HandlerControllerKind, api.AdmissionControllerKind}
+	kinds := compile.Kinds()
+	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
+		return k.Resource.APIVersion() == c.APIVersion && k.Resource.Kind == c.Kind && slices.Contains(declarable, c.Kind)
+	})
+	if i < 0 {
+		return []error{fmt.Errorf("%s: must be a HandlerController or AdmissionController of %s, not %s of %s", field, api.GroupVersion, c.Kind, c.APIVersion)}
+	}
+	c.kind = kinds[i]
+	var problems []error
+	if wrong := validation.IsDNS1123Subdomain(c.Metadata.Name); len(wrong) > 0 {
+		problems = append(problems, fmt.Errorf("%s.metadata.name: %q: %s", field, c.Metadata.Name, wrong[0]))
+	}
+	if len(c.Selectors) > maxSelectors {
+		problems = append(problems, fmt.Errorf("%s.selectors: must be at most %d, not %d", field, maxSelectors, len(c.Selectors)))
+	}
+	if len(c.Selectors) > 0 && c.Kind != api.HandlerControllerKind {
+		problems = append(problems, fmt.Errorf("%s.selectors: only a HandlerController has them; a rule of an AdmissionController has a selector", field))
+	}
+	for j := range c.Selectors {
+		if err := c.Selectors[j].check(); err != nil {
+			problems = append(problems, fmt.Errorf("%s.selectors[%d]: %w", field, j, err))
+		}
+	}
+	return append(problems, c.checkSpec(field)...)
+}

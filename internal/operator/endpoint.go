@@ -1,0 +1,116 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// socketHost is the host of webhook URLs that lead to a socket. Users see it in errors.
+const socketHost = "operator"
+
+// endpoint is where the process of an operator serves.
+type endpoint struct {
+	// base is the URL before paths, such as http://operator.
+	base string
+	// socket is a Unix socket; "" for a port.
+	socket string
+	client *http.Client
+}
+
+// socketEndpoint returns the endpoint of a Unix socket.
+func socketEndpoint(path string) *endpoint {
+	e := &endpoint{base: "http://" + socketHost, socket: path}
+	e.client = &http.Client{Transport: &http.Transport{DialContext: e.dial}}
+	return e
+}
+
+// parseEndpoint parses the URL of --operator: http, https, or unix with the path of a socket.
+func parseEndpoint(text string) (*endpoint, error) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case parsed.Scheme == "unix" && parsed.Host == "" && strings.HasPrefix(parsed.Path, "/"):
+		return socketEndpoint(parsed.Path), nil
+	case parsed.Scheme == "unix":
+		return nil, fmt.Errorf("%q: want unix:///PATH/OF/SOCKET", text)
+	case parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "":
+		return nil, fmt.Errorf("%q: want a URL such as http://127.0.0.1:8000 or unix:///run/operator/socket", text)
+	case parsed.RawQuery != "" || parsed.Fragment != "":
+		return nil, fmt.Errorf("%q: must have no query and no fragment", text)
+	}
+	return &endpoint{base: strings.TrimSuffix(text, "/"), client: &http.Client{}}, nil
+}
+
+// CheckURL checks the URL of --operator.
+func CheckURL(text string) error {
+	if _, err := parseEndpoint(text); err != nil {
+		return fmt.Errorf("--operator: %w", err)
+	}
+	return nil
+}
+
+func (e *endpoint) String() string {
+	if e.socket != "" {
+		return "unix://" + e.socket
+	}
+	return e.base
+}
+
+// dial connects to the socket for its host, and to all other addresses by the network.
+func (e *endpoint) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if e.routed(address) {
+		network, address = "unix", e.socket
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// routed reports whether calls to an address go to the socket.
+func (e *endpoint) routed(address string) bool {
+	return e.socket != "" && address == net.JoinHostPort(socketHost, "80")
+}
+
+// absolute returns the URL of a path; other URLs stay.
+func (e *endpoint) absolute(target string) string {
+	if strings.HasPrefix(target, "/") {
+		return e.base + target
+	}
+	return target
+}
+
+// get returns the body of a response with the status 200, of at most limit bytes.
+func (e *endpoint) get(ctx context.Context, path string, timeout time.Duration, limit int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	target := e.absolute(path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("GET %s: no response within %s", target, timeout)
+		}
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("GET %s: %w", target, err)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("GET %s returned %s: %.200s", target, response.Status, strings.TrimSpace(string(body)))
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("GET %s returned more than %d bytes", target, limit)
+	}
+	return body, nil
+}

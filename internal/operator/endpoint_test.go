@@ -1,0 +1,107 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+func TestOperatorURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1:8000":    "http://127.0.0.1:8000",
+		"https://rates:8443/base/": "https://rates:8443/base",
+		"unix:///run/op/socket":    "unix:///run/op/socket",
+	} {
+		if e, err := parseEndpoint(text); err != nil || e.String() != want {
+			t.Errorf("%s: %v, %v", text, e, err)
+		}
+	}
+	for _, text := range []string{"", "127.0.0.1:8000", "rates", "ftp://a", "unix://run/socket", "http://a?b=c", "http:///path", "http://a b"} {
+		if err := CheckURL(text); err == nil || !strings.HasPrefix(err.Error(), "--operator: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// operatorServer serves a declaration whose instance a test can change.
+func operatorServer(t *testing.T, instance *atomic.Value) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/declaration":
+			fmt.Fprintf(w, `{"name": "op", "instance": %q, "health": "/healthz", "controllers": [%s]}`, instance.Load(),
+				handlerOf+`"spec": {"resource": {"apiVersion": "v1", "resource": "pods"}, "handlers": [{"name": "h", "reasons": ["Create"], "webhook": {"url": "/h"}}]}}`)
+		case "/healthz":
+			http.Error(w, "the loop is blocked", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestRestartedOperatorIsAnError(t *testing.T) {
+	var instance atomic.Value
+	instance.Store("one")
+	server := operatorServer(t, &instance)
+	op, err := Open(t.Context(), Options{URL: server.URL, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := op.checkInstance(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := op.checkHealth(t.Context()); err == nil || !strings.Contains(err.Error(), "the operator does not respond: GET "+server.URL+"/healthz returned 503") {
+		t.Error(err)
+	}
+	instance.Store("two")
+	err = op.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+	if err == nil || !strings.HasSuffix(err.Error(), "has restarted or declares other controllers: start Setpoint again") {
+		t.Error(err)
+	}
+}
+
+func TestDiscoveryNotifies(t *testing.T) {
+	var kind atomic.Value
+	kind.Store("Guitar")
+	var full atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		etag := fmt.Sprintf("%q", kind.Load())
+		w.Header().Set("ETag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		full.Add(1)
+		fmt.Fprintf(w, `{"items": [{"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": [`+
+			`{"resource": "guitars", "responseKind": {"kind": %q}, "verbs": ["list", "watch"]}]}]}]}`, kind.Load())
+	}))
+	t.Cleanup(server.Close)
+	d, err := newDiscovery(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := d.notify()
+	for range 3 {
+		if all, err := d.kinds(t.Context()); err != nil || len(all) != 2 || all[0].Kind.Kind != "Guitar" {
+			t.Fatal(all, err)
+		}
+	}
+	if full.Load() != 2 {
+		t.Errorf("%d full responses", full.Load())
+	}
+	kind.Store("Lute")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go d.run(ctx)
+	<-changed
+	if all, err := d.kinds(t.Context()); err != nil || all[0].Kind.Kind != "Lute" {
+		t.Error(all, err)
+	}
+}

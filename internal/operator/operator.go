@@ -1,0 +1,202 @@
+// Package operator runs controllers that a process declares: an operator in Python, which it
+// starts, or one that runs already.
+//
+// It finds the interpreter, starts and stops the process, reads its declaration, and resolves
+// the selectors of its controllers by discovery. How controllers work is in the packages below;
+// what a process declares and how it is called says designs/0014-operators-in-python.md.
+// Package cli calls it.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/manager"
+)
+
+const (
+	// stopGrace is the time between SIGTERM and SIGKILL. Setpoint has stopped calling before.
+	stopGrace = 10 * time.Second
+	// declareInterval is how often the declaration is requested until there is one, and
+	// waitingAfter when a wait is logged.
+	declareInterval = 50 * time.Millisecond
+	waitingAfter    = 10 * time.Second
+	// checkInterval and checkTimeout are those of the health of the process.
+	checkInterval = 2 * time.Second
+	checkTimeout  = 10 * time.Second
+	// maxHealthBytes limits what the process says of its health.
+	maxHealthBytes = 64 << 10
+)
+
+// Options configure an Operator. One of Python and URL is set.
+type Options struct {
+	// Python is started.
+	Python *Python
+	// URL is where an operator serves that runs already.
+	URL string
+	// Config is the client configuration of the cluster.
+	Config *rest.Config
+	Log    *slog.Logger
+}
+
+// Operator is a process that has declared its controllers.
+type Operator struct {
+	log         *slog.Logger
+	endpoint    *endpoint
+	process     *pythonProcess // nil if it was not started here.
+	declaration *Declaration
+	discovery   *discovery
+	health      health
+}
+
+// Open starts or connects to the process, and waits for its declaration: without a limit,
+// because importing files and startup handlers may take any time.
+func Open(ctx context.Context, o Options) (*Operator, error) {
+	op := &Operator{log: o.Log}
+	var err error
+	if op.discovery, err = newDiscovery(o.Config, o.Log); err != nil {
+		return nil, err
+	}
+	if o.Python != nil {
+		if op.process, err = o.Python.start(ctx); err != nil {
+			return nil, err
+		}
+		op.endpoint = socketEndpoint(op.process.folder.socket())
+	} else if op.endpoint, err = parseEndpoint(o.URL); err != nil {
+		return nil, fmt.Errorf("--operator: %w", err)
+	}
+	if op.declaration, err = op.awaitDeclaration(ctx); err != nil {
+		op.Close()
+		return nil, err
+	}
+	return op, nil
+}
+
+// Close stops the process, if it was started here.
+func (o *Operator) Close() {
+	if o.process != nil {
+		o.process.close()
+	}
+}
+
+// Configure sets what the operator declares in the options of a manager. Its own namespaces
+// count unless the user has given others.
+func (o *Operator) Configure(options *manager.Options) {
+	d := o.declaration
+	options.Name, options.GoControllers = d.Name, o.controllers()
+	if len(options.Namespaces) == 0 {
+		options.Namespaces = d.Namespaces
+	}
+	if options.LeaderElection.Name == "" {
+		options.LeaderElection.Name = d.Name
+	}
+	options.Health = o.health.check
+}
+
+// Name is the name of the operator.
+func (o *Operator) Name() string { return o.declaration.Name }
+
+// Run runs the controllers by a function until the context ends, and stops it when the process
+// has ended. That is an error: what supervises Setpoint restarts both.
+func (o *Operator) Run(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go o.discovery.run(ctx)
+	go o.watch(ctx, cancel)
+	err := run(ctx)
+	if lost, is := errors.AsType[*lostError](context.Cause(ctx)); is {
+		return errors.Join(lost.error, err)
+	}
+	return err
+}
+
+// lostError is why the controllers cannot go on with this process.
+type lostError struct{ error }
+
+// watch cancels when the process has ended, or is another one.
+func (o *Operator) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		o.health.set(o.checkHealth(ctx))
+		if o.process == nil {
+			if err := o.checkInstance(ctx); err != nil {
+				cancel(&lostError{err})
+			}
+		}
+	}, checkInterval)
+	if o.process == nil {
+		return
+	}
+	select {
+	case <-o.process.ended:
+		cancel(&lostError{o.process.err})
+	case <-ctx.Done():
+	}
+}
+
+// awaitDeclaration requests the declaration until there is one, the process has ended, or the
+// context ends.
+func (o *Operator) awaitDeclaration(ctx context.Context) (*Declaration, error) {
+	began, logged := time.Now(), false
+	var ended <-chan struct{}
+	if o.process != nil {
+		ended = o.process.ended
+	}
+	for {
+		data, err := o.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
+		if err == nil {
+			return decodeDeclaration(data)
+		}
+		if !logged && time.Since(began) > waitingAfter {
+			o.log.Info("waiting for the declaration of the operator", "operator", o.endpoint.String(), "problem", err.Error())
+			logged = true
+		}
+		select {
+		case <-ended:
+			return nil, o.process.undeclared()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(declareInterval):
+		}
+	}
+}
+
+// declareTimeout limits one request of the declaration.
+const declareTimeout = 30 * time.Second
+
+// ErrImport means that the files of the operator cannot be imported. The process has printed
+// why. To start it again does not help.
+var ErrImport = errors.New("the files of the operator cannot be imported; see above")
+
+// importCode is the exit code of a process whose files cannot be imported.
+const importCode = 3
+
+// undeclared returns why an ended process did not declare.
+func (r *pythonProcess) undeclared() error {
+	if exit, is := errors.AsType[*ExitError](r.err); is && exit.Code == importCode {
+		return ErrImport
+	}
+	return r.err
+}
+
+// checkInstance returns an error if another process responds than at the start. Those that do
+// not respond may do so again.
+func (o *Operator) checkInstance(ctx context.Context) error {
+	data, err := o.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
+	if err != nil {
+		return nil //nolint:nilerr // Its health reports that.
+	}
+	now, err := decodeDeclaration(data)
+	if err != nil {
+		return err
+	}
+	if now.text != o.declaration.text {
+		return fmt.Errorf("the operator at %s has restarted or declares other controllers: start Setpoint again", o.endpoint)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+// Python is an operator in Python files.
+type Python struct {
+	// Files and Modules have its handlers.
+	Files, Modules []string
+	// Interpreter is the path of Python; "" for that of $VIRTUAL_ENV, or python3.
+	Interpreter string
+	// LogFlags are passed on to the process.
+	LogFlags []string
+	// Package is the Python package to run.
+	Package fs.FS
+	// Kubeconfig is that of Setpoint.
+	Kubeconfig Kubeconfig
+	// Executable is the path of Setpoint.
+	Executable string
+	Stdout     io.Writer
+	Stderr     io.Writer
+}
+
+// ParsePython returns the files and modules that arguments of --python name. An argument is a
+// module if it looks like one and no file has its name.
+func ParsePython(args, modules []string) (Python, error) {
+	p := Python{Modules: modules}
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case err == nil && info.IsDir():
+			return p, fmt.Errorf("%s is a folder; use its files, or a module with -m", arg)
+		case err == nil:
+			p.Files = append(p.Files, arg)
+		case strings.HasSuffix(arg, ".py") || strings.ContainsRune(arg, filepath.Separator) || !isModule(arg):
+			return p, err
+		default:
+			p.Modules = append(p.Modules, arg)
+		}
+	}
+	for _, module := range modules {
+		if !isModule(module) {
+			return p, fmt.Errorf("-m %q is no name of a module, such as operators.exchangerate", module)
+		}
+	}
+	if len(p.Files)+len(p.Modules) == 0 {
+		return p, errors.New("no file and no module of the operator is given")
+	}
+	return p, nil
+}
+
+// isModule reports whether a text can be the dotted name of a module.
+func isModule(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if part == "" || strings.ContainsAny(part, " -/\\:*?[]()") {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the files and modules as a user wrote them.
+func (p *Python) String() string {
+	words := append([]string(nil), p.Files...)
+	for _, module := range p.Modules {
+		words = append(words, "-m "+module)
+	}
+	return strings.Join(words, " ")
+}
+
+// arguments returns the files and modules as arguments of the package.
+func (p *Python) arguments() []string {
+	args := append([]string(nil), p.Files...)
+	for _, module := range p.Modules {
+		args = append(args, "-m", module)
+	}
+	return args
+}
+
+// prepare extracts the package and returns the interpreter and its environment.
+func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, env []string, err error) {
+	if interpreter, err = findInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
+		return "", nil, err
+	}
+	if err = in.extract(p.Package); err != nil {
+		return "", nil, err
+	}
+	if env, err = p.Kubeconfig.env(in.kubeconfig()); err != nil {
+		return "", nil, err
+	}
+	path := in.python()
+	if own := os.Getenv("PYTHONPATH"); own != "" {
+		path += string(filepath.ListSeparator) + own
+	}
+	return interpreter, append(env, "PYTHONPATH="+path, "PYTHONUNBUFFERED=1", "SETPOINT="+p.Executable), nil
+}
+
+// Declare imports the files and returns their declaration. It starts no handlers.
+func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
+	in, err := newFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer in.remove()
+	interpreter, env, err := p.prepare(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, interpreter, append([]string{"-m", "setpoint", "declare"}, p.arguments()...)...)
+	command.Env, command.Stderr = append(os.Environ(), env...), p.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", p, err)
+	}
+	return decodeDeclaration(output)
+}
+
+// pythonProcess is a running process.
+type pythonProcess struct {
+	folder folder
+	reaper *process.Reaper
+	// alive is open while the process runs: the process ends when it is closed, however
+	// Setpoint ends.
+	alive *os.File
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error // Valid when ended is closed.
+}
+
+// start starts the process.
+func (p *Python) start(ctx context.Context) (*pythonProcess, error) {
+	in, err := newFolder()
+	if err != nil {
+		return nil, err
+	}
+	run, err := p.startIn(ctx, in)
+	if err != nil {
+		in.remove()
+	}
+	return run, err
+}
+
+func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error) {
+	if err := in.checkSocket(); err != nil {
+		return nil, err
+	}
+	interpreter, env, err := p.prepare(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	stdin, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{interpreter, "-m", "setpoint", "serve", "--socket", in.socket()}, p.LogFlags...)
+	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
+	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
+	command := process.Command{
+		Args: append(args, p.arguments()...), Env: env, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
+		Reaper: running.reaper, Grace: stopGrace,
+	}
+	ctx, running.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(running.ended)
+		defer stdin.Close()
+		code, err := command.Run(ctx)
+		running.err = exitError(code, err)
+	}()
+	return running, nil
+}
+
+// close stops the process and removes what it needed.
+func (r *pythonProcess) close() {
+	r.stop()
+	<-r.ended
+	_ = r.alive.Close()
+	r.reaper.Close()
+	r.folder.remove()
+}
+
+// ExitError is the end of the process of an operator.
+type ExitError struct{ Code int }
+
+// signalCodes is added to a signal in an exit code.
+const signalCodes = 128
+
+func (e *ExitError) Error() string {
+	switch {
+	case e.Code == 0:
+		return "the process of the operator ended, but it should keep running"
+	case e.Code > signalCodes:
+		return fmt.Sprintf("the process of the operator was killed by signal %d", e.Code-signalCodes)
+	}
+	return fmt.Sprintf("the process of the operator ended with exit code %d", e.Code)
+}
+
+func exitError(code int, err error) error {
+	if err != nil {
+		return fmt.Errorf("start the operator: %w", err)
+	}
+	return &ExitError{code}
+}

@@ -1,0 +1,204 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const declaring = `declaration = {"name": "rates", "health": "/healthz", "controllers": [` +
+	`{"apiVersion": "setpoint.dev/v1alpha1", "kind": "HandlerController", "metadata": {"name": "rates"},` +
+	` "spec": {"resource": {"apiVersion": "v1", "resource": "configmaps"},` +
+	` "handlers": [{"name": "publish", "reasons": ["Create"], "webhook": {"url": "/handlers/rates/publish"}}]}}]}
+`
+
+// newPython returns an operator in a file with that text.
+func newPython(t *testing.T, text string) (*Python, *bytes.Buffer) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "operator.py")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var output bytes.Buffer
+	return &Python{Files: []string{file}, Package: os.DirFS("testdata/python"), Stdout: &output, Stderr: &output}, &output
+}
+
+func openPython(ctx context.Context, t *testing.T, p *Python) (*Operator, error) {
+	t.Helper()
+	op, err := Open(ctx, Options{Python: p, Config: &rest.Config{Host: "http://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		t.Cleanup(op.Close)
+	}
+	return op, err
+}
+
+// folderOf returns the folder of an operator, as its process reports it.
+func folderOf(t *testing.T, op *Operator) string {
+	t.Helper()
+	var reported struct{ Folder string }
+	data, err := op.checkHealth(t.Context())
+	if err == nil {
+		err = json.Unmarshal(data, &reported)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reported.Folder
+}
+
+func TestProcessStops(t *testing.T) {
+	p, _ := newPython(t, declaring)
+	op, err := openPython(t.Context(), t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := folderOf(t, op)
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if op.Name() != "rates" || len(op.controllers()) != 1 || op.controllers()[0].Name != "rates/rates" {
+		t.Errorf("%s declares %+v", op.Name(), op.controllers())
+	}
+	op.Close()
+	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	if _, err := op.checkHealth(t.Context()); err == nil {
+		t.Error("the process still responds")
+	}
+}
+
+// The process ends when Setpoint ends in any way: its standard input closes.
+func TestProcessEndsWithItsInput(t *testing.T) {
+	p, _ := newPython(t, declaring)
+	op, err := openPython(t.Context(), t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = op.process.alive.Close()
+	<-op.process.ended
+}
+
+func TestEndOfProcessIsAnError(t *testing.T) {
+	p, _ := newPython(t, declaring+"import os; pid = os.getpid(); declaration['name'] = f'pid-{pid}'\n")
+	op, err := openPython(t.Context(), t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = op.Run(t.Context(), func(ctx context.Context) error {
+		var pid int
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(op.Name(), "pid-")), &pid); err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if err == nil || err.Error() != "the process of the operator was killed by signal 9" {
+		t.Error(err)
+	}
+}
+
+func TestUndeclared(t *testing.T) {
+	for _, c := range []struct{ text, output, err string }{
+		{"import sys; print('SyntaxError'); sys.exit(3)", "SyntaxError", ErrImport.Error()},
+		{"raise ValueError('no rates')", "no rates", "the process of the operator ended with exit code 1"},
+		{"import os; os._exit(0)", "", "the process of the operator ended, but it should keep running"},
+		{"import os; os.abort()", "", "the process of the operator was killed by signal 6"},
+	} {
+		p, output := newPython(t, c.text)
+		_, err := openPython(t.Context(), t, p)
+		if err == nil || err.Error() != c.err || !strings.Contains(output.String(), c.output) {
+			t.Errorf("%s: %v, %s", c.text, err, output)
+		}
+	}
+}
+
+func TestInterruptedImport(t *testing.T) {
+	p, _ := newPython(t, "import time\nwhile True: time.sleep(1)")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := openPython(ctx, t, p); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestDeclare(t *testing.T) {
+	p, _ := newPython(t, declaring)
+	d, err := p.Declare(t.Context())
+	if err != nil || d.Name != "rates" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestParsePython(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"operator.py", "plain"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args, modules []string
+		want, err     string
+	}{
+		{args: []string{"operator.py", "plain"}, want: "operator.py plain"},
+		{args: []string{"operator.py"}, modules: []string{"a.b"}, want: "operator.py -m a.b"},
+		{args: []string{"pkg.handlers"}, want: "-m pkg.handlers"},
+		{args: []string{"missing.py"}, err: "stat missing.py: no such file or directory"},
+		{args: []string{"no/where"}, err: "stat no/where: no such file or directory"},
+		{args: []string{"."}, err: ". is a folder; use its files, or a module with -m"},
+		{modules: []string{"a/b"}, err: `-m "a/b" is no name of a module`},
+		{err: "no file and no module of the operator is given"},
+	} {
+		p, err := ParsePython(c.args, c.modules)
+		if c.err == "" && (err != nil || p.String() != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%v, %v: %s, %v", c.args, c.modules, &p, err)
+		}
+	}
+}
+
+func TestKubeconfigOfContext(t *testing.T) {
+	dir := t.TempDir()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: "https://a", CertificateAuthority: "ca.crt"}
+	config.Contexts["one"], config.Contexts["two"] = &clientcmdapi.Context{Cluster: "a"}, &clientcmdapi.Context{Cluster: "a", Namespace: "shop"}
+	config.CurrentContext = "one"
+	file := filepath.Join(dir, "config")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	written := filepath.Join(t.TempDir(), "kubeconfig")
+	env, err := Kubeconfig{File: file, Context: "two"}.env(written)
+	if err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + written}) {
+		t.Fatal(env, err)
+	}
+	got, err := clientcmd.LoadFromFile(written)
+	if err != nil || got.CurrentContext != "two" || got.Clusters["a"].CertificateAuthority != filepath.Join(dir, "ca.crt") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if info, err := os.Stat(written); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if env, err := (Kubeconfig{File: file}).env(written); err != nil || !slices.Equal(env, []string{"KUBECONFIG=" + file}) {
+		t.Error(env, err)
+	}
+	if env, err := (Kubeconfig{}).env(written); err != nil || env != nil {
+		t.Error(env, err)
+	}
+}
