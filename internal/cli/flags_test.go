@@ -171,7 +171,7 @@ func TestEveryFlagIsUsed(t *testing.T) {
 		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)
 	}
-	elsewhere := []string{"kubeconfig", "context", "log-format", "log-level", "help"}
+	elsewhere := append([]string{"kubeconfig", "context", "log-format", "log-level", "help", "python", "module", "operator"}, operatorOnly...)
 	parsed(t).set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || slices.Contains(elsewhere, f.Name) {
 			return

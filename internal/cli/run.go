@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,8 +15,13 @@ func (p *program) runCommand() *cobra.Command {
 	f := newRunFlags()
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run the controllers of a cluster",
+		Short: "Run the controllers of a cluster, or an operator in Python",
 		Long: `Run the controllers defined in a cluster until SIGINT or SIGTERM.
+
+--python runs an operator in Python instead: Setpoint starts the files with the author's
+interpreter, and calls their handlers. --operator calls a process that runs already. The
+flags of 'kopf run' are accepted. If the process ends, Setpoint ends with an error, with
+exit code 3 if its files cannot be imported. See docs/python.md.
 
 The kubeconfig is that of --kubeconfig, else $KUBECONFIG, else the in-cluster config, else
 ~/.kube/config.
@@ -28,9 +34,18 @@ accepted too.`,
 		Example: `  setpoint run                                    # inside a cluster
   setpoint run --kubeconfig dev.yaml --context staging
   setpoint run --selector team=web                # the controllers of one team
-  setpoint run --crds=skip --log-format=json      # the CRDs are installed separately`,
-		Args: func(c *cobra.Command, args []string) error { return noArguments(c, f.splitElectArg(args)) },
-		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), f) },
+  setpoint run --crds=skip --log-format=json      # the CRDs are installed separately
+  setpoint run --python operator.py -n shop       # an operator in Python, in one namespace`,
+		RunE: func(c *cobra.Command, args []string) error {
+			args = f.splitElectArg(args)
+			if f.operator.given() {
+				return p.runOperator(c.Context(), f, args)
+			}
+			if err := noArguments(c, args); err != nil {
+				return err
+			}
+			return p.run(c.Context(), f)
+		},
 	}
 	f.register(c)
 	return c
@@ -41,7 +56,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(f.operator.checkWithout(f.set), f.check()); err != nil {
 		return usageError{err}
 	}
 	log := flags.NewLog(p.stderr, f.LogFormat.Value, f.LogLevel.Value)

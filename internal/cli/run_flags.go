@@ -32,6 +32,7 @@ type runFlags struct {
 	eventsBurst   int
 	hooks         hookFlags
 	dashboard     dashboard.Options
+	operator      operatorFlags
 
 	// set are the flags of the command, legacy those of Metacontroller.
 	set    *pflag.FlagSet
@@ -67,13 +68,23 @@ func (f *runFlags) register(c *cobra.Command) {
 		LeaseName: "setpoint, with a digest of --selector if there is one",
 	})
 	f.dashboard.RegisterFlags(shared)
-	f.set.AddGoFlagSet(shared)
+	f.LogFormat.WithAliases(map[string]string{"full": "text", "plain": "text"})
+	shared.VisitAll(func(each *flag.Flag) { f.set.AddFlag(withShorthand(pflag.PFlagFromGoFlag(each))) })
 	completeChoice(c, "leader-elect", f.LeaderElect)
 	completeChoice(c, "log-format", f.LogFormat)
 	completeChoice(c, "log-level", f.LogLevel)
+	f.operator.register(c)
 	f.registerControllers(c)
 	f.hooks.register(f.set)
 	f.legacy = registerLegacy(f.set)
+}
+
+// withShorthand adds the letter that kubectl and kopf have.
+func withShorthand(each *pflag.Flag) *pflag.Flag {
+	if each.Name == "namespaces" {
+		each.Shorthand = "n"
+	}
+	return each
 }
 
 func (f *clusterFlags) register(c *cobra.Command) {
@@ -146,7 +157,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
 		Workers: f.Workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, NoDeletionGuard: !f.deletionGuard,
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
-		Address: f.Address, HealthAddress: f.HealthAddress, Profiling: f.Profiling,
+		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
 		History: f.History(), Plan: dryrun.ForObject,
 		Dashboard: &f.dashboard,
