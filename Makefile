@@ -105,6 +105,10 @@ RELEASEFLAGS :=
 release: | need-go ## Make all that a release consists of in dist/: binaries, image, chart, manifests, SBOMs, checksums
 	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/dist -full $(RELEASEFLAGS)
 
+.PHONY: python-dist
+python-dist: | need-python ## Build the wheel and the sdist of the Python package in dist/python/, without any download
+	@$(PYTHON) python/packaging/build_backend.py dist/python
+
 .PHONY: gen
 gen: | need-go ## Generate deepcopy functions, CRDs, reference pages and the lists of dependencies
 	go generate ./...

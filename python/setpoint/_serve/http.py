@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
         self._received = bytearray()
         self._head: Optional[tuple[str, str, dict[str, str], int]] = None
         self._task: Optional[asyncio.Task[None]] = None
+        self._streaming = False
         self._transport: Optional[asyncio.Transport] = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -55,6 +56,8 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._writable.set()
         # A handler has effects elsewhere, so it is not cancelled halfway; a stream has no reader left.
+        if self._streaming and self._task is not None:
+            self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -70,8 +73,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being served."""
-        return self._task is not None
+        """Whether a request is being served. A stream has no end to wait for."""
+        return self._task is not None and not self._streaming
 
     def close(self) -> None:
         """Close the connection; the response that is being made is lost."""
@@ -135,6 +138,7 @@ class Connection(asyncio.Protocol):
 
     async def _write_stream(self, response: Response) -> None:
         assert response.stream is not None
+        self._streaming = True
         if self._transport is not None:
             self._transport.write(_head(response, "Transfer-Encoding: chunked", close=False))
         async for chunk in response.stream:
@@ -143,6 +147,7 @@ class Connection(asyncio.Protocol):
                 break
             if chunk:
                 self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        self._streaming = False
         if self._transport is not None:
             self._transport.write(b"0\r\n\r\n")
 

@@ -1,6 +1,7 @@
 """Kopf's public names. A script that imports `kopf` runs unchanged."""
 
 from setpoint.kopf import on
+from setpoint.kopf._admission import AdmissionError
 from setpoint.kopf._bodies import (
     Annotations,
     Body,
@@ -26,11 +27,21 @@ from setpoint.kopf._errors import (
     PermanentError,
     TemporaryError,
 )
+from setpoint.kopf._events import event, exception, info, warn
 from setpoint.kopf._filters import ABSENT, PRESENT, all_, any_, none_, not_
 from setpoint.kopf._handlers import HandlerId, Reason
+from setpoint.kopf._index import Index, Store
 from setpoint.kopf._logging import LocalObjectLogger, LogFormat, ObjectLogger, configure
 from setpoint.kopf._login import LoginError
 from setpoint.kopf._memo import Memo
+from setpoint.kopf._owners import (
+    adjust_namespace,
+    adopt,
+    append_owner_reference,
+    harmonize_naming,
+    label,
+    remove_owner_reference,
+)
 from setpoint.kopf._patch import Patch, PatchFn
 from setpoint.kopf._registry import OperatorRegistry, get_default_registry, set_default_registry
 from setpoint.kopf._selectors import EVERYTHING, Resource
@@ -47,7 +58,27 @@ from setpoint.kopf._storages import (
     StatusDiffBaseStorage,
     StatusProgressStorage,
 )
+from setpoint.kopf._stopped import AsyncDaemonStopped as AsyncDaemonStopperChecker
+from setpoint.kopf._stopped import DaemonStopped, DaemonStoppingReason
+from setpoint.kopf._stopped import SyncDaemonStopped as SyncDaemonStopperChecker
 from setpoint.kopf._subhandlers import execute
+from setpoint.kopf._webhooks import (
+    Headers,
+    Operation,
+    SSLPeer,
+    UserInfo,
+    WebhookAutoServer,
+    WebhookAutoTunnel,
+    WebhookClientConfig,
+    WebhookClientConfigService,
+    WebhookDockerDesktopServer,
+    WebhookFn,
+    WebhookK3dServer,
+    WebhookMinikubeServer,
+    WebhookNgrokTunnel,
+    WebhookServer,
+    WebhookServerProtocol,
+)
 from setpoint.kopf.on import daemon, index, register, subhandler, timer
 
 __all__ = [name for name in dir() if not name.startswith("_")]

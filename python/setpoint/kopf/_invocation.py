@@ -36,6 +36,8 @@ class Cause:
     patch: Patch = field(default_factory=Patch)
     # The arguments that only some kinds of handlers have, such as reason, old, new and diff.
     extra: Mapping[str, Any] = field(default_factory=dict)
+    # The events of the object that go with the response; None sends them at once.
+    events: Optional[list[dict[str, str]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.logger = ObjectLogger(body=self.body, settings=self.settings)
@@ -74,6 +76,12 @@ _current: contextvars.ContextVar[Optional[Call]] = contextvars.ContextVar("setpo
 def current_call() -> Optional[Call]:
     """Return the call that is running in this context, also in the threads of handlers."""
     return _current.get()
+
+
+def current_body() -> Optional[Body]:
+    """Return the object of the call that is running; None outside of handlers of objects."""
+    call = current_call()
+    return call.cause.body if call is not None and call.cause is not None else None
 
 
 async def invoke(

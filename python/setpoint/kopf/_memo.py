@@ -35,12 +35,16 @@ class Memos:
         self.shared = shared
         self._by_uid: dict[str, Any] = {}
 
+    def fresh(self) -> Any:
+        """Return a memo that no object has."""
+        return copy.copy(self.shared)
+
     def of(self, body: Mapping[str, Any]) -> Any:
         """Return the memo of an object."""
         uid = (body.get("metadata") or {}).get("uid") or ""
         memo = self._by_uid.get(uid)
         if memo is None:
-            memo = self._by_uid[uid] = copy.copy(self.shared)
+            memo = self._by_uid[uid] = self.fresh()
         return memo
 
     def forget(self, body: Mapping[str, Any]) -> None:

@@ -11,18 +11,24 @@ from typing import Any, NamedTuple, Optional
 
 from setpoint._serve.application import Route
 from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
-from setpoint.kopf import _changing, _timers, _watching
+from setpoint._serve.notifications import Notifications
+from setpoint.kopf import _changing, _daemons, _timers, _watching
 from setpoint.kopf._activities import ActivityError, run_activity
+from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
+from setpoint.kopf._daemons import Daemons, NotRunning
+from setpoint.kopf._events import Sink
 from setpoint.kopf._handlers import (
     Activity,
     ChangingHandler,
+    DaemonHandler,
     IndexHandler,
     ResourceHandler,
     TimerHandler,
     WatchingHandler,
     WebhookHandler,
 )
+from setpoint.kopf._indexing import Indexer
 from setpoint.kopf._invocation import Cause
 from setpoint.kopf._memo import Memo, Memos
 from setpoint.kopf._patch import Patch
@@ -56,6 +62,7 @@ KINDS: dict[type[ResourceHandler], Kind] = {
     ChangingHandler: Kind(_changing.declare, _changing.handle),
     WatchingHandler: Kind(_watching.declare, _watching.handle),
     TimerHandler: Kind(_timers.declare, _timers.handle),
+    DaemonHandler: Kind(_daemons.declare, _daemons.handle),
 }
 
 
@@ -79,6 +86,11 @@ class Operator:
         self.namespaces = namespaces
         self.indices: dict[str, Any] = {}
         self.kopf_prefixes: tuple[str, ...] = ()
+        self.notifications = Notifications()
+        self.daemons = Daemons(self.notifications.send)
+        self._events = Sink(self.notifications, self.settings)
+        self._indexer = Indexer(self)
+        self._reviews = Reviews(self)
         self._controllers: list[Controller] = []
         self._units: dict[str, Unit] = {}
         self._probes: tuple[float, dict[str, Any]] = (float("-inf"), {})
@@ -87,16 +99,24 @@ class Operator:
 
     async def start(self) -> None:
         """Log in and run the startup handlers, which may change the settings; then declare."""
+        self._events.open()
         try:
+            # Startup handlers get the indices too, still empty.
+            self._indexer.declare(self.registry.handlers(IndexHandler))
             await self._run(Activity.STARTUP)
             await self._run(Activity.LOGIN)
+            self.declare()
         except ActivityError as error:
+            self._events.close()
             raise StartError(str(error)) from error
-        self.declare()
+        except BaseException:
+            self._events.close()
+            raise
 
     def declare(self) -> None:
         """Make controllers of the handlers; DeclarationError if they do not fit together."""
         self.kopf_prefixes = kopf_prefixes(self.settings)
+        self._reviews.declare()
         served = [h for h in self.registry.all_handlers() if not isinstance(h, WebhookHandler)]
         self._controllers = group(served, self.name)
         self._units = {f"{c.name}/{unit.name}": unit for c in self._controllers for unit in c.units}
@@ -104,11 +124,14 @@ class Operator:
             _check_kinds(controller)
 
     async def stop(self) -> None:
-        """Run the cleanup handlers."""
+        """Stop the daemons, and run the cleanup handlers."""
+        self._indexer.close()
+        await self.daemons.close()
         try:
             await self._run(Activity.CLEANUP)
         except ActivityError as error:
             logger.error("%s", error)
+        self._events.close()
         self.settings.execution.executor.shutdown(wait=False)
 
     def declaration(self) -> dict[str, Any]:
@@ -116,23 +139,30 @@ class Operator:
         return {
             "name": self.name,
             "instance": self.instance,
-            "controllers": [self._declare(controller) for controller in self._controllers],
+            "controllers": [*map(self._declare, self._controllers), *self._reviews.declare()],
             "namespaces": list(self.namespaces),
+            "notifications": "/notifications",
             "health": "/healthz",
         }
 
     def routes(self) -> dict[tuple[str, str], Route]:
         """Return the routes of the process."""
-        return {("POST", "/handlers/"): self._call, ("GET", "/healthz"): self._health}
+        return {
+            ("POST", "/handlers/"): self._call,
+            ("POST", "/index/"): self._index,
+            ("POST", "/reviews/"): self._review,
+            ("GET", "/notifications"): self.notifications.route,
+            ("GET", "/healthz"): self._health,
+        }
 
     # --- calls
 
-    def cause(self, request: HandlerRequest, extra: Mapping[str, Any]) -> Cause:
-        """Return why handlers are called, for one request."""
+    def cause(self, request: HandlerRequest, extra: Mapping[str, Any], *, forgotten: bool = False) -> Cause:
+        """Return why handlers are called, for one request. A memo that is forgotten is for this call only."""
         return Cause(
             body=Body(request.object),
             resource=resource_of(request),
-            memo=self.memos.of(request.object),
+            memo=self.memos.fresh() if forgotten else self.memos.of(request.object),
             settings=self.settings,
             indices=self.indices,
             patch=Patch(body=request.object),
@@ -147,12 +177,34 @@ class Operator:
             request = parse_request(http.json())
         except ValueError as error:
             return respond_error(400, str(error))
-        response = await KINDS[type(unit.first)].handle(self, unit, request)
+        try:
+            response = await KINDS[type(unit.first)].handle(self, unit, request)
+        except NotRunning as error:
+            return respond_error(404, str(error))
         self.memos.settle(request)
         try:
             return respond(response)
         except NotJSON as fault:
             return respond_error(500, f"{unit.first}: {fault}")
+
+    async def _index(self, http: Request, path: str) -> Response:
+        controller = next((c for c in self._controllers if c.name == path), None)
+        if controller is None:
+            return respond_error(404, f"no controller {path}: the process has been replaced by one that declares others")
+        try:
+            await self._indexer.feed(controller, http.json())
+        except (ValueError, KeyError, TypeError) as error:
+            return respond_error(400, f"not a request of Setpoint: {error!r}")
+        return respond({})
+
+    async def _review(self, http: Request, path: str) -> Response:
+        handler = self._reviews.handler(path)
+        if handler is None:
+            return respond_error(404, f"no webhook {path}: the process has been replaced by one that declares others")
+        try:
+            return respond(await self._reviews.review(handler, http.json()))
+        except (ValueError, KeyError) as error:
+            return respond_error(400, f"not a request of Setpoint: {error!r}")
 
     async def _health(self, http: Request, path: str) -> Response:
         """Run the probes; a process that responds is alive, whatever they return."""
@@ -177,6 +229,8 @@ class Operator:
     def _declare(self, controller: Controller) -> dict[str, Any]:
         handlers = [self._declare_unit(controller, unit) for unit in controller.units if type(unit.first) in KINDS]
         spec: dict[str, Any] = {"handlers": handlers}
+        if any(isinstance(unit.first, IndexHandler) for unit in controller.units):
+            spec["index"] = {"webhook": {"url": f"/index/{controller.name}"}}
         finalizer = self.settings.persistence.finalizer
         if finalizer != DEFAULT_FINALIZER:
             spec["finalizer"] = finalizer

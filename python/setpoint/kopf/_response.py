@@ -32,6 +32,8 @@ def respond_outcome(cause: Cause, handler: Handler, outcome: Outcome) -> dict[st
     """Return the response of a handler that ended: its patch is written also if it failed."""
     add_result(cause, handler, outcome.result)
     response = writes(cause, handler)
+    if cause.events:
+        response["events"] = list(cause.events)
     if "error" in response:
         return response
     if outcome.error is not None:

@@ -96,6 +96,12 @@ def _unit_name(handler: ResourceHandler, names: set[str]) -> str:
     return _unused(name, f"{handler.id} {reason}", names)
 
 
+def unique_names(ids: Iterable[str]) -> list[str]:
+    """Return names of Kubernetes for ids, one for each."""
+    names: set[str] = set()
+    return [_unused(safe_name(id), f"{id} {i}", names) for i, id in enumerate(ids)]
+
+
 def _unused(name: str, source: str, names: set[str]) -> str:
     if name in names:
         name = _hashed(name, source)
