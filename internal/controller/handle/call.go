@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -53,7 +52,7 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil:
+	case err != nil || o.response.NotApplicable:
 		// The memory and the record have the failed attempt.
 		return r.writeResponse(ctx, nil)
 	}
@@ -61,13 +60,13 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 }
 
 // eventCall returns the call for one event. The object in it may be newer than the event.
-func (r *run) eventCall(h *handlerMemory, e cache.Event) call {
+func (r *run) eventCall(h *handlerMemory, e observedEvent) call {
 	return call{handler: h, reason: hook.ReasonEvent, object: r.Stored, previous: e.Old, event: e}
 }
 
 // takeEvents adds the events to those that each handler has not seen: what this run does not
 // reach, the next run does.
-func (r *run) takeEvents(events []cache.Event) {
+func (r *run) takeEvents(events []observedEvent) {
 	for _, h := range r.memory.handlers {
 		if !h.handles(hook.ReasonEvent) {
 			continue
@@ -109,10 +108,14 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		r.handlerFailed(c, err)
+		r.handlerFailed(c, c.digest, err)
 		return nil, err
 	}
 	o := &pendingResponse{call: c, response: response, fresh: true, base: r.Stored, progressBefore: former}
+	if response.NotApplicable {
+		r.decline(c)
+		return o, nil
+	}
 	r.recordResponse(o)
 	return o, nil
 }
@@ -127,13 +130,20 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 	started := c.tools.Now()
 	response, err := c.handleAndRecover(ctx, n, h)
 	if err == nil {
+		err = h.checkResponse(n, response)
+	}
+	if err == nil {
 		err = c.program.checkResponse(n, response)
 	}
-	if rec.Detailed() {
-		rec.Called(started, record.Call{Name: h.Name, Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: err})
-	}
-	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), err)
+	failed := err
 	if err == nil {
+		failed = response.Err
+	}
+	if rec.Detailed() {
+		rec.Called(started, record.Call{Name: h.Name, Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed})
+	}
+	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
+	if failed == nil {
 		c.Log.Debug("handled", "handler", h.Name, "reason", string(n.Reason), "namespace", n.Namespace, "name", n.Name)
 	}
 	return response, err

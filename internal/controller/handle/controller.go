@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -59,7 +60,7 @@ func (c *Controller) reset() {
 	c.Memories.Clear()
 	c.eventBuffer.resume()
 	for o := range c.Managed() {
-		c.bufferEvent(cache.Event{New: o})
+		c.bufferEvent(observedEvent{cache.Event{New: o}, hook.EventListed})
 		c.Queue.Add(controller.KeyOf(o), queue.Cause{Kind: queue.Start})
 	}
 }

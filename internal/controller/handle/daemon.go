@@ -52,7 +52,7 @@ func (r *run) syncDaemons(ctx context.Context) {
 		if h.Daemon == nil {
 			continue
 		}
-		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && h.matches(nil, r.Stored)
+		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && r.wantsDaemon(h)
 		h.finished = h.finished && desired
 		if h.daemon != nil {
 			r.checkDaemonExit(h)
@@ -68,6 +68,15 @@ func (r *run) syncDaemons(ctx context.Context) {
 			h.daemon = r.startDaemon(ctx, h)
 		}
 	}
+}
+
+// wantsDaemon reports whether the object is to have a daemon. As long as that is not known, a running
+// one goes on.
+func (r *run) wantsDaemon(h *handlerMemory) bool {
+	if applicable, known := r.isApplicable(h); known {
+		return applicable
+	}
+	return h.daemon != nil
 }
 
 // checkDaemonExit records how a daemon ended, if it did.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -14,7 +13,7 @@ import (
 
 // handleDeletions calls handlers for deleted objects. It does not retry across runs: no object
 // remains to keep a record on.
-func (c *Controller) handleDeletions(ctx context.Context, events []cache.Event) {
+func (c *Controller) handleDeletions(ctx context.Context, events []observedEvent) {
 	for _, e := range events {
 		if e.New != nil || !c.program.selects(e.Old) || c.leftSelector(ctx, e.Old) {
 			continue
@@ -73,6 +72,9 @@ func (p *Program) deletionReasons(h *Handler, o *object.Object) []hook.Reason {
 func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Object, reason hook.Reason) {
 	n := c.newRequest(h, o)
 	n.Reason, n.Deleted = reason, true
+	if reason == hook.ReasonEvent {
+		n.Event = hook.EventDeleted
+	}
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
 	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
 	var response *hook.HandlerResponse
@@ -83,12 +85,13 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	if err == nil {
 		err = r.applyResponse(ctx, &pendingResponse{response: response})
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		for _, event := range response.Events {
 			r.SendEvent(event)
 		}
-	case ctx.Err() == nil:
+		err = response.Err
+	}
+	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("handler %s: %w", h.Name, err)
 		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})

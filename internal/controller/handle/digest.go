@@ -134,6 +134,9 @@ const deploymentRevision = "deployment.kubernetes.io/revision"
 type digestCache struct {
 	object  *object.Object
 	watched []string
+	// state is the digest of the whole object stateOf.
+	stateOf *object.Object
+	state   string
 	parts   map[*object.Object]string
 }
 

@@ -115,7 +115,7 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 	}
 	r.Phase = c.PhaseOf(r.Stored)
 	if given != nil && (stored == nil || stored.Digest() != given.Digest()) {
-		r.takeEvents([]cache.Event{{Old: stored, New: given}})
+		r.takeEvents([]observedEvent{observed(cache.Event{Old: stored, New: given})})
 	}
 	return r, true
 }
@@ -124,6 +124,11 @@ func (c *Controller) startDryRun(key queue.Key, given *object.Object) (*run, boo
 func (r *run) dryRun(ctx context.Context, into *DryRunResult, makeCalls bool) error {
 	if err := r.checkReads(ctx); err != nil {
 		return err
+	}
+	if makeCalls {
+		if err := r.matchHandlers(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
@@ -168,10 +173,11 @@ func (r *run) callsInOrder() []call {
 
 // dryRunFinalizer sets the finalizer on the object that the handlers see.
 func (r *run) dryRunFinalizer() error {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) || !r.program.needsFinalizer(r.Stored) {
+	if !r.addsFinalizer() {
 		return nil
 	}
-	held, err := r.Stored.With(toJSON(append(r.Stored.Finalizers(), r.program.Finalizer)), "metadata", "finalizers")
+	finalizers := append(r.program.withoutOwnFinalizers(r.Stored.Finalizers()), r.program.Finalizer)
+	held, err := r.Stored.With(toJSON(finalizers), "metadata", "finalizers")
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 	}

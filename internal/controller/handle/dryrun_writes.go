@@ -29,7 +29,12 @@ func (r *run) dryRunCall(ctx context.Context, c call, into *DryRunCall, makeCall
 		return nil
 	}
 	into.Response = o.response
+	if o.response.NotApplicable {
+		return nil
+	}
 	if into.Writes, into.Err = r.dryRunWrites(ctx, o); into.Err == nil {
+		into.Err = o.response.Err
+		into.GaveUp = o.failed != nil && o.failed.reason == ReasonGaveUp
 		return o
 	}
 	if into.GaveUp = hook.IsTerminal(into.Err); into.GaveUp {

@@ -18,10 +18,29 @@ const maxEvents = 16
 type eventBuffer struct {
 	mu     sync.Mutex
 	active bool
-	byKey  map[queue.Key][]cache.Event
+	byKey  map[queue.Key][]observedEvent
 }
 
-func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]cache.Event{}} }
+// observedEvent is a change of an object with its type.
+type observedEvent struct {
+	cache.Event
+
+	kind hook.EventType
+}
+
+// observed returns an event of a watch. A new list after an interrupted watch yields the differences
+// only, so an unknown object has been added.
+func observed(e cache.Event) observedEvent {
+	switch {
+	case e.New == nil:
+		return observedEvent{e, hook.EventDeleted}
+	case e.Old == nil:
+		return observedEvent{e, hook.EventAdded}
+	}
+	return observedEvent{e, hook.EventModified}
+}
+
+func newEventBuffer() *eventBuffer { return &eventBuffer{byKey: map[queue.Key][]observedEvent{}} }
 
 func (n *eventBuffer) resume() {
 	n.mu.Lock()
@@ -36,7 +55,7 @@ func (n *eventBuffer) pause() {
 	clear(n.byKey)
 }
 
-func (n *eventBuffer) add(key queue.Key, e cache.Event) {
+func (n *eventBuffer) add(key queue.Key, e observedEvent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.active {
@@ -46,7 +65,7 @@ func (n *eventBuffer) add(key queue.Key, e cache.Event) {
 }
 
 // take returns the events of an object and removes them.
-func (n *eventBuffer) take(key queue.Key) []cache.Event {
+func (n *eventBuffer) take(key queue.Key) []observedEvent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := n.byKey[key]
@@ -55,7 +74,7 @@ func (n *eventBuffer) take(key queue.Key) []cache.Event {
 }
 
 // appendEvent adds an event, once. Above the limit it merges the last two, but no deletion.
-func appendEvent(list []cache.Event, e cache.Event) []cache.Event {
+func appendEvent(list []observedEvent, e observedEvent) []observedEvent {
 	if len(list) == 0 || e.New == nil {
 		return append(list, e)
 	}
@@ -71,15 +90,17 @@ func appendEvent(list []cache.Event, e cache.Event) []cache.Event {
 }
 
 // mergeEvents merges events into one.
-func mergeEvents(list []cache.Event) []cache.Event {
+func mergeEvents(list []observedEvent) []observedEvent {
 	if len(list) < 2 {
 		return list
 	}
-	return []cache.Event{{Old: list[0].Old, New: list[len(list)-1].New}}
+	first := list[0]
+	first.New = list[len(list)-1].New
+	return []observedEvent{first}
 }
 
 // bufferEvent buffers an event if a handler needs it, or the deletion.
-func (c *Controller) bufferEvent(e cache.Event) {
+func (c *Controller) bufferEvent(e observedEvent) {
 	end := e.New == nil && c.program.handles(hook.ReasonDelete)
 	if !end && !c.program.handles(hook.ReasonEvent) {
 		return

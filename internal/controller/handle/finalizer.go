@@ -16,10 +16,10 @@ import (
 // setFinalizer is the step that sets the finalizer before the first call of a handler. From
 // then on the object cannot be deleted without its Delete handlers.
 func (r *run) setFinalizer(ctx context.Context) error {
-	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) || !r.program.needsFinalizer(r.Stored) {
+	if !r.addsFinalizer() {
 		return nil
 	}
-	finalizers := append(r.Stored.Finalizers(), r.program.Finalizer)
+	finalizers := append(r.program.withoutOwnFinalizers(r.Stored.Finalizers()), r.program.Finalizer)
 	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
@@ -31,33 +31,80 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))
 }
 
+// addsFinalizer reports whether the object needs the finalizer and does not have it.
+func (r *run) addsFinalizer() bool {
+	if r.Phase != controller.PhaseManaged || r.Stored.Deleting() || r.program.hasFinalizer(r.Stored) {
+		return false
+	}
+	needed, known := r.needsFinalizer()
+	return needed && known
+}
+
+// needsFinalizer reports whether a handler needs the finalizer. It is not known while a handler that
+// decides it fails.
+func (r *run) needsFinalizer() (needed, known bool) {
+	known = true
+	for _, h := range r.memory.handlers {
+		if !h.needsFinalizer() || !r.program.selects(r.Stored) {
+			continue
+		}
+		switch applicable, isKnown := r.isApplicable(h); {
+		case applicable:
+			return true, true
+		case !isKnown:
+			known = false
+		}
+	}
+	return false, known
+}
+
 // removesFinalizer reports whether to remove the finalizer: no handler needs it, or the object
 // is being deleted and all Delete handlers and daemons are done.
 func (r *run) removesFinalizer(applied []*pendingResponse) bool {
-	if !r.program.hasFinalizer(r.Stored) || r.waitsForDaemon() {
+	switch {
+	case !r.program.hasFinalizer(r.Stored) || r.waitsForDaemon():
 		return false
-	}
-	if !r.program.needsFinalizer(r.Stored) {
+	case !r.program.needsFinalizer(r.Stored):
 		return true
-	}
-	if !r.Stored.Deleting() {
-		return false
+	case !r.Stored.Deleting():
+		needed, known := r.needsFinalizer()
+		return known && !needed
 	}
 	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored)
+		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
 		return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
 	})
+}
+
+// remainingFinalizers returns the finalizers of the object after a write, and whether they differ.
+// Those of a former controller go with the first write, but in a deletion they hold the object for
+// the handlers.
+func (r *run) remainingFinalizers(applied []*pendingResponse) (names []string, differ bool) {
+	names = r.Stored.Finalizers()
+	before := len(names)
+	if r.removesFinalizer(applied) {
+		names = r.program.withoutOwnFinalizers(names)
+	}
+	if r.program.selects(r.Stored) && !r.Stored.Deleting() {
+		names = r.program.withoutReplacedFinalizers(names)
+	}
+	return names, len(names) != before
 }
 
 // finalizerRemoval returns the patch that removes the finalizer from this version of the
 // object.
 func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
 	metadata := precondition(o, true)
-	metadata["finalizers"] = without(o.Finalizers(), p.Finalizer)
+	metadata["finalizers"] = p.withoutOwnFinalizers(o.Finalizers())
 	return map[string]any{"metadata": metadata}
 }
 
-// without returns the names except one.
-func without(names []string, name string) []string {
-	return slices.DeleteFunc(names, func(other string) bool { return other == name })
+// withoutOwnFinalizers returns finalizers except that of the program, and those it replaces.
+func (p *Program) withoutOwnFinalizers(names []string) []string {
+	return slices.DeleteFunc(p.withoutReplacedFinalizers(names), func(name string) bool { return name == p.Finalizer })
+}
+
+// withoutReplacedFinalizers returns finalizers except those of a former controller.
+func (p *Program) withoutReplacedFinalizers(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(p.ReplacedFinalizers, name) })
 }

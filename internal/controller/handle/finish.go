@@ -60,6 +60,7 @@ func (r *run) nextRun() time.Time {
 	r.causes = queue.Causes{}
 	pending := r.pendingCalls()
 	next = earliest(earliest(next, pending.next), r.memory.throttle.endsAt())
+	next = earliest(next, r.nextMatch(now))
 	switch {
 	case r.conflicted || r.failure != nil:
 		// Pending handlers are called when the object can be written again.

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // pass lets time pass, until all goroutines are idle.
@@ -522,4 +523,45 @@ func TestEditsAreNotThrottled(t *testing.T) {
 			t.Errorf("got %q", received)
 		}
 	})
+}
+
+// A timer with an initial delay counts from when the object is first seen, and from the end of
+// each call, or from its start.
+func TestInitialDelay(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler Handler
+		want    []time.Duration
+	}{
+		"at once":     {Handler{Every: 10 * time.Second}, []time.Duration{0, 14 * time.Second, 28 * time.Second}},
+		"delayed":     {Handler{Every: 10 * time.Second, InitialDelay: 5 * time.Second}, []time.Duration{5 * time.Second, 19 * time.Second}},
+		"sharp":       {Handler{Every: 10 * time.Second, Sharp: true}, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"sharp, slow": {Handler{Every: 3 * time.Second, Sharp: true}, []time.Duration{0, 7 * time.Second, 14 * time.Second}},
+		"idle":        {Handler{Every: 10 * time.Second, Idle: 8 * time.Second}, []time.Duration{8 * time.Second, 22 * time.Second}},
+		"unmatched":   {Handler{Every: 10 * time.Second, When: func(_, _ *object.Object) bool { return false }}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newBubbleServer(t)
+				s.create(rates, "eur", `{"metadata":{"creationTimestamp":"1999-12-31T23:59:57Z"}}`)
+				h := c.handler
+				h.Name, h.FromFirstSeen = "t", true
+				begun := time.Now()
+				w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+					elapse(4 * time.Second)
+					return &hook.HandlerResponse{}, nil
+				}})
+				defer w.stop()
+				pass(30 * time.Second)
+				made := w.callsOf("t", "")
+				if len(made) < len(c.want) || c.want == nil && len(made) > 0 {
+					t.Fatalf("%d calls", len(made))
+				}
+				for i, want := range c.want {
+					if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
+						t.Errorf("call %d came after %s, want %s", i, at, want)
+					}
+				}
+			})
+		})
+	}
 }

@@ -27,6 +27,10 @@ type entry struct {
 	InProgressSince int64  `json:"at,omitempty"`
 	// Done means that a Delete handler is done.
 	Done bool `json:"done,omitempty"`
+	// Progress is that of a call in progress, and ProgressInput the reason and the digest of its
+	// input.
+	Progress      progressText `json:"progress,omitempty"`
+	ProgressInput string       `json:"of,omitempty"`
 }
 
 // handledState has the entries of the handlers by name.

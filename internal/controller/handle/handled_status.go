@@ -80,9 +80,9 @@ func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) erro
 	if former && len(readHandledState(r.Stored, r.program.statusPath()...)) > 0 {
 		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: nil}
 	}
-	released := r.removesFinalizer(applied)
+	remaining, released := r.remainingFinalizers(applied)
 	if released {
-		metadata["finalizers"] = without(r.Stored.Finalizers(), r.program.Finalizer)
+		metadata["finalizers"] = remaining
 	}
 	if len(metadata) == 0 {
 		return nil

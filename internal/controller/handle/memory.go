@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -43,12 +42,15 @@ type memory struct {
 type handlerMemory struct {
 	*Handler
 	progress
+	applicability
 
 	// watched is the digest of the watched fields, watchedSince since when it is the same.
 	watched      string
 	watchedSince time.Time
+	// matchedSince is when a handler that counts from then was first applicable.
+	matchedSince time.Time
 	// events are the unseen events of the handler.
-	events []cache.Event
+	events []observedEvent
 	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
 	// a handler that matches changes only.
 	firstDigest string
@@ -97,8 +99,9 @@ type progress struct {
 // attempt counts the failures of one operation.
 type attempt struct {
 	reason hook.Reason
-	// digest identifies the input: another digest starts another attempt.
-	digest string
+	// digest identifies the input: another digest starts another attempt. It is that after the
+	// response, and digestBefore that of the call, until the response is written.
+	digest, digestBefore string
 	// count is the number of failures.
 	count int
 	since time.Time

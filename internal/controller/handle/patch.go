@@ -45,8 +45,8 @@ func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 	if text, differs := r.stateText(applied); differs {
 		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: text}
 	}
-	if r.removesFinalizer(applied) {
-		metadata["finalizers"] = without(r.Stored.Finalizers(), r.program.Finalizer)
+	if remaining, differ := r.remainingFinalizers(applied); differ {
+		metadata["finalizers"] = remaining
 	}
 	return metadata
 }

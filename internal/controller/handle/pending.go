@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -18,10 +17,12 @@ type call struct {
 	previous *object.Object
 	object   *object.Object
 	// digest identifies the input: the digest of the watched fields, or of the owned objects.
-	digest  string
-	attempt int
+	digest string
+	// attempt counts the failed calls before, the first of which was at firstAttempt.
+	attempt      int
+	firstAttempt time.Time
 	// event is the change of a hook.ReasonEvent call, scheduledAt the time of a timer call.
-	event       cache.Event
+	event       observedEvent
 	scheduledAt time.Time
 	// repeated means that the handler was called for the same input before.
 	repeated bool
@@ -29,6 +30,17 @@ type call struct {
 
 // changed returns the object of the event, or the current one.
 func (c *call) changed() *object.Object { return cmp.Or(c.event.New, c.object) }
+
+// digestAfter returns the digest of the input once the watched fields have a digest.
+func (c *call) digestAfter(watched string) string {
+	switch c.reason {
+	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
+		return watched
+	case hook.ReasonDelete:
+		return deletionDigest(watched)
+	}
+	return c.digest
+}
 
 type calls []call
 
@@ -67,6 +79,11 @@ func (r *run) addHandler(a *pendingCalls, h *handlerMemory) {
 	if h.Do == nil {
 		return
 	}
+	if r.awaitsMatch(h) {
+		a.waiting = append(a.waiting, h)
+		a.next = earliest(a.next, h.matchAttempt.next)
+		return
+	}
 	if c, is := r.changeCall(h); is {
 		r.addCall(a, c)
 		return
@@ -85,7 +102,7 @@ func (r *run) addCall(a *pendingCalls, c call) {
 		return
 	}
 	if former := &h.attempt; former.matches(c) {
-		c.attempt = former.count
+		c.attempt, c.firstAttempt = former.count, former.since
 		skipsBackoff := r.skipsBackoff(former)
 		c.repeated = !skipsBackoff
 		if former.next.After(now) && !skipsBackoff {
@@ -111,7 +128,7 @@ func (r *run) skipsBackoff(former *attempt) bool {
 // matches reports whether an attempt was for the same call. An attempt that only the record
 // has always matches.
 func (a *attempt) matches(c call) bool {
-	return a.reason == c.reason && a.digest == c.digest || a.reason == "" && a.count > 0
+	return a.reason == c.reason && (a.digest == c.digest || a.digestBefore == c.digest) || a.reason == "" && a.count > 0
 }
 
 // changeReasons are the reasons that depend on an entry. If several apply, the handler is
@@ -131,7 +148,7 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 		case hook.ReasonDrift:
 			c.digest = r.ownedDigest
 		}
-		if h.handles(reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) {
+		if h.handles(reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && !r.declines(h, reason) {
 			return c, true
 		}
 	}
@@ -174,7 +191,7 @@ func (m *handlerMemory) isHandled() bool {
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	e, input := h.entry(), deletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !r.retriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
 		return call{}, false
 	}
 	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, digest: input, previous: h.handled}, true
@@ -219,14 +236,19 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 
 // mayTick reports whether the handler has a timer that runs for the object.
 func (r *run) mayTick(h *handlerMemory) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored)
+	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
 }
 
 // nextTick returns the next time of a timer; zero if the timer cannot fire.
 func (r *run) nextTick(h *handlerMemory) time.Time {
-	at := h.nextTime(r.Stored, latest(h.lastTick, r.memory.firstSeen))
-	if h.Every > 0 && !h.lastTick.IsZero() {
+	var at time.Time
+	switch {
+	case h.Every > 0 && !h.lastTick.IsZero():
 		at = h.lastTick.Add(h.Every)
+	case h.FromFirstSeen:
+		at = h.matchedSince.Add(h.InitialDelay + h.jitterOffset(r.Stored.UID()))
+	default:
+		at = h.nextTime(r.Stored, latest(h.lastTick, r.memory.firstSeen))
 	}
 	if at.IsZero() || h.Idle == 0 {
 		return at

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -27,6 +26,8 @@ type pendingResponse struct {
 	// progressBefore is the handler's progress before the call, for another call.
 	base           *object.Object
 	progressBefore progress
+	// failed is the error that the handler returned beside the response; usually nil.
+	failed *handlerError
 }
 
 // changesObject reports whether the response changes the object itself.
@@ -56,10 +57,16 @@ func (r *run) recordResponse(o *pendingResponse) {
 	}
 	switch {
 	case c.reason == hook.ReasonEvent:
+	case response.Err != nil:
+		// Without other progress, the former remains.
+		if response.Progress != nil {
+			e.setProgress(c.reason, after, response.Progress)
+		}
 	case response.RetryAfter <= 0:
 		r.settle(c, &e, after, false)
 	default:
 		r.requeueCall(c, response, after)
+		e.setProgress(c.reason, after, response.Progress)
 		if c.reason == hook.ReasonUpdate {
 			e.InProgress, e.InProgressSince = after, h.watchedSince.Unix()
 		}
@@ -70,6 +77,10 @@ func (r *run) recordResponse(o *pendingResponse) {
 	if response.Conditions != nil {
 		r.memory.conditions = true
 	}
+	if response.Err != nil {
+		r.handlerFailed(c, c.digestAfter(after), response.Err)
+		o.failed = h.failed
+	}
 }
 
 // settle records that a handler has handled the input of a call, or gave up on it. It changes
@@ -77,6 +88,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 func (r *run) settle(c call, e *entry, digest string, gaveUp bool) {
 	h := c.handler
 	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
+	e.clearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
 		*e = entry{Digest: digest, Failed: gaveUp, OwnedDigest: e.OwnedDigest}
@@ -99,7 +111,7 @@ func (r *run) settle(c call, e *entry, digest string, gaveUp bool) {
 func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) {
 	h, former := c.handler, c.handler.attempt
 	now, delay := r.tools.Now(), response.RetryAfter
-	again := attempt{reason: c.reason, digest: c.digest, since: now, requeued: true}
+	again := attempt{reason: c.reason, digest: c.digestAfter(after), digestBefore: c.digest, since: now, requeued: true}
 	if delay == hook.Immediately {
 		delay = 0
 		if former.requeued && former.matches(c) {
@@ -108,12 +120,6 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 		}
 	}
 	again.next = now.Add(delay)
-	switch c.reason {
-	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonResume:
-		again.digest = after
-	case hook.ReasonDelete:
-		again.digest = deletionDigest(after)
-	}
 	h.attempt = again
 }
 
@@ -181,7 +187,7 @@ func (r *run) callAgain(o *pendingResponse) {
 	h := o.call.handler
 	h.progress = o.progressBefore
 	if o.call.reason == hook.ReasonEvent {
-		h.events = append([]cache.Event{o.call.event}, h.events...)
+		h.events = append([]observedEvent{o.call.event}, h.events...)
 	}
 	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 		"handler", h.Name)

@@ -37,6 +37,36 @@ func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse)
 	return nil
 }
 
+// checkResponse returns an error if a response has fields that make no sense for the request.
+func (h *Handler) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse) error {
+	repeated := n.Reason != hook.ReasonEvent && n.Reason != hook.ReasonDaemon && !n.Deleted
+	switch {
+	case a.NotApplicable && !h.Conditional:
+		return malformed("applicable", "the handler is not conditional, so it is always applicable; set conditional of the handler")
+	case n.Reason == hook.ReasonMatch && writesSomething(a):
+		return malformed("", "with the reason %s, a response has only applicable or an error", n.Reason)
+	case a.Progress != nil && !repeated:
+		return malformed("progress", "not allowed with the reason %s, whose calls are not repeated", n.Reason)
+	case len(a.Progress) > hook.MaxProgress:
+		return malformed("progress", "must not exceed %d bytes, has %d", hook.MaxProgress, len(a.Progress))
+	case a.Finished && n.Reason != hook.ReasonDaemon:
+		return malformed("finished", "only for the reason %s", hook.ReasonDaemon)
+	case a.Err != nil && len(a.Apply)+len(a.Delete) > 0:
+		return malformed("apply", "not allowed with an error")
+	}
+	return nil
+}
+
+// writesSomething reports whether a response asks for more than to be repeated.
+func writesSomething(a *hook.HandlerResponse) bool {
+	changes := (&pendingResponse{response: a}).changesObject()
+	return changes || len(a.Apply)+len(a.Delete)+len(a.Events) > 0
+}
+
+func malformed(path, format string, args ...any) error {
+	return &hook.MalformedError{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
 // errorAt adds a path in the response to an error.
 func errorAt(path string, err error) error {
 	if hook.IsTerminal(err) {

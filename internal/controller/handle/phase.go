@@ -39,8 +39,12 @@ func (p *Program) serverSelector() string {
 // selects reports whether an object is handled.
 func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
 
-// hasFinalizer reports whether an object has the program's finalizer.
-func (p *Program) hasFinalizer(o *object.Object) bool { return o.HasFinalizer(p.Finalizer) }
+// hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
+// former controller serves as well: no other can be added any more.
+func (p *Program) hasFinalizer(o *object.Object) bool {
+	return o.HasFinalizer(p.Finalizer) ||
+		o.Deleting() && p.selects(o) && slices.ContainsFunc(p.ReplacedFinalizers, o.HasFinalizer)
+}
 
 // usesFinalizer reports whether the program may set its finalizer.
 func (p *Program) usesFinalizer() bool {

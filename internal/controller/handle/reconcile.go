@@ -91,6 +91,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.checkReads(ctx); err != nil {
 		return err
 	}
+	if err := r.matchHandlers(ctx); err != nil {
+		return err
+	}
 	if err := r.setFinalizer(ctx); err != nil {
 		return err
 	}
@@ -129,12 +132,13 @@ func (r *run) recordFirstSeen() {
 func (r *run) clearFailures() {
 	for _, h := range r.memory.handlers {
 		e := h.entry()
-		if h.Do == nil || h.attempt.count+e.Attempts == 0 || r.pending.includes(h) || r.memory.hasPending(h, nil) {
+		if h.Do == nil || h.attempt.count+e.Attempts == 0 && e.Progress == "" || r.pending.includes(h) || r.memory.hasPending(h, nil) {
 			continue
 		}
 		h.succeed()
-		if e.Attempts > 0 {
+		if e.Attempts > 0 || e.Progress != "" {
 			e.Attempts, e.Since = 0, 0
+			e.clearProgress()
 			h.pendingEntry = &e
 		}
 	}

@@ -15,7 +15,11 @@ func (r *run) request(c call) *hook.HandlerRequest {
 	}
 	n := r.newRequest(c.handler.Handler, o)
 	n.Since = c.handler.watchedSince
-	n.Reason, n.Attempt, n.DryRun = c.reason, c.attempt, r.isDryRun
+	n.Reason, n.DryRun, n.Event = c.reason, r.isDryRun, c.event.kind
+	if n.Attempt = c.attempt; n.Attempt > 0 {
+		n.FirstAttempt = c.firstAttempt
+	}
+	n.Progress = c.handler.progressOf(c)
 	n.Owned = r.program.ownedGroups(r.owned)
 	if c.previous != nil {
 		n.PreviousState = c.previous.JSON()

@@ -11,12 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// handlerFailed records a failed call and schedules the retry, if any.
-func (r *run) handlerFailed(c call, err error) {
+// handlerFailed records a failed call and schedules the retry, if any. The digest is that of the
+// input after what the handler returned beside the error.
+func (r *run) handlerFailed(c call, digest string, err error) {
 	h := c.handler
 	err = fmt.Errorf("handler %s: %w", h.Name, err)
 	if c.reason == hook.ReasonEvent {
-		r.giveUp(c, err)
+		r.giveUp(c, digest, err)
 		return
 	}
 	now := r.tools.Now()
@@ -24,12 +25,12 @@ func (r *run) handlerFailed(c call, err error) {
 		h.attempt = attempt{since: now}
 	}
 	a := &h.attempt
-	a.reason, a.digest, a.requeued = c.reason, c.digest, false
+	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
 	a.count++
 	delay := h.delay(err, a.count)
 	a.next = now.Add(h.capAtNextTime(c, now, delay))
 	if hook.IsTerminal(err) || h.exhausted(*a) {
-		r.giveUp(c, err)
+		r.giveUp(c, digest, err)
 		return
 	}
 	if h.hasRetryLimit() && c.reason != hook.ReasonTimer {
@@ -63,8 +64,8 @@ func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time
 	return min(delay, next.Sub(now))
 }
 
-// giveUp records that a handler is not called again until its input changes.
-func (r *run) giveUp(c call, err error) {
+// giveUp records that a handler is not called again until its input differs from a digest.
+func (r *run) giveUp(c call, digest string, err error) {
 	h := c.handler
 	if c.reason == hook.ReasonEvent {
 		r.handlerFailing = true
@@ -73,9 +74,12 @@ func (r *run) giveUp(c call, err error) {
 		return
 	}
 	e := h.entry()
-	r.settle(c, &e, c.digest, true)
+	r.settle(c, &e, digest, true)
 	if e != (entry{}) {
 		h.pendingEntry, h.digestBefore = &e, ""
+		if digest != c.digest {
+			h.digestBefore = h.watched
+		}
 	}
 	r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }

@@ -51,6 +51,8 @@ type server struct {
 	selectorLists []string
 	// selectorListCode, if not 0, is the status code of such lists.
 	selectorListCode int
+	// compacted is the version that a watch must have seen.
+	compacted int
 	// reject may return a status code for a write.
 	reject func(method, path string, body map[string]any) int
 	// terminating means that the namespace is terminating: nothing can be created in it.
@@ -357,6 +359,11 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	left := map[string]bool{} // no longer selected, by path
 	for {
 		s.mu.Lock()
+		if since < s.compacted {
+			s.mu.Unlock()
+			fmt.Fprintln(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
+			return
+		}
 		moved := s.changed
 		for _, c := range s.history {
 			if c.version <= since || !within(r.URL.Path, c.path) {
@@ -405,6 +412,11 @@ func (s *server) edit(resource object.Resource, name, patch string) {
 	defer s.mu.Unlock()
 	path := pathOf(resource, name)
 	s.put(path, object.MergePatch(s.objects[path], decodeObject([]byte(patch))))
+}
+
+// breakWatches ends all watches: clients must list again.
+func (s *server) breakWatches() {
+	s.set(func() { s.version++; s.compacted = s.version })
 }
 
 func (s *server) drop(resource object.Resource, name string) {

@@ -36,6 +36,18 @@ func (r *run) observe() {
 	digests, now := r.watchedDigestsOf(r.Stored), r.tools.Now()
 	for i, h := range r.memory.handlers {
 		h.observe(digests[i], r.Stored, now)
+		r.observeTimer(h, now)
+	}
+}
+
+// observeTimer updates since when a timer that counts from then runs.
+func (r *run) observeTimer(h *handlerMemory, now time.Time) {
+	switch {
+	case !h.FromFirstSeen:
+	case !r.mayTick(h):
+		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
+	case h.matchedSince.IsZero():
+		h.matchedSince = now
 	}
 }
 

@@ -29,9 +29,10 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 }
 
 // intervalStart returns the time from which the next call is counted: that of the ended call,
-// or now if the interval has passed since, or if a calendar decides.
+// or now if the interval has passed since, if the handler counts from the end of a call, or if a
+// calendar decides.
 func (h *Handler) intervalStart(c call, now time.Time) time.Time {
-	if h.Every > 0 && now.Before(c.scheduledAt.Add(h.Every)) {
+	if h.Every > 0 && now.Before(c.scheduledAt.Add(h.Every)) && (h.Sharp || !h.FromFirstSeen) {
 		return c.scheduledAt
 	}
 	return now

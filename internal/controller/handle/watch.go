@@ -47,7 +47,12 @@ func (p *Program) NamespacesOf(resource object.Resource) []string {
 // objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
-		c.bufferEvent(e)
+		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
+			// A list shows another object of the same name: the former was deleted meanwhile.
+			c.bufferEvent(observed(cache.Event{Old: e.Old}))
+			e.Old = nil
+		}
+		c.bufferEvent(observed(e))
 		c.QueueObject(e, cause)
 	}
 }

@@ -154,7 +154,7 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	defer r.pruneRevisions(ctx)
 	for _, o := range applied {
 		if o.attempt.count > 0 {
-			o.attempt, o.call.handler.failed = attempt{}, nil
+			o.attempt, o.call.handler.failed = attempt{}, o.failed
 		}
 		for _, event := range o.response.Events {
 			r.SendEvent(event)

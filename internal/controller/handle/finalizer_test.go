@@ -1,0 +1,50 @@
+package handle
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// Finalizers of a former controller go with the first write, which adds the own one if it is
+// needed; they hold an object that is being deleted for the handlers.
+func TestReplacedFinalizers(t *testing.T) {
+	onDeletion := Handler{Name: "d", On: []hook.Reason{onDelete}}
+	for name, c := range map[string]struct {
+		handler  Handler
+		deleted  bool
+		want     string
+		deletion int
+		writes   int
+	}{
+		"needed":                            {onDeletion, false, "[other/one setpoint.dev/test]", 0, 1},
+		"not needed":                        {Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}}, false, "[other/one]", 0, 1},
+		"with a record":                     {Handler{Name: "c", On: []hook.Reason{onCreate}}, false, "[other/one]", 0, 1},
+		"deleted":                           {onDeletion, true, "[other/one]", 1, 1},
+		"deleted, without a Delete handler": {Handler{Name: "c", On: []hook.Reason{onCreate}}, true, "[other/one]", 0, 1},
+		"not selected":                      {onDeletion.with(func(h *Handler) { h.Name = "unselected" }), false, "[kopf.dev/kopf other/one]", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newBubbleServer(t)
+				s.create(rates, "eur", `{"metadata":{"finalizers":["kopf.dev/kopf","other/one"]}}`)
+				if c.deleted {
+					s.drop(rates, "eur")
+				}
+				p := program(c.handler)
+				p.ReplacedFinalizers = []string{"kopf.dev/kopf"}
+				if c.handler.Name == "unselected" {
+					p.Labels = "a=b"
+				}
+				w := startEnv(s, p, s, nil)
+				defer w.stop()
+				pass(time.Minute)
+				if got := finalizersOf(s); got != c.want || len(w.callsOf("d", "")) != c.deletion || len(s.wrote("PATCH")) != c.writes {
+					t.Errorf("finalizers %s, want %s, after %v and %q", got, c.want, w.callsOf("d", ""), s.wrote("PATCH"))
+				}
+			})
+		})
+	}
+}
