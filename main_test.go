@@ -31,7 +31,7 @@ func TestCommandLine(t *testing.T) {
 		"help of rbac":     {[]string{"rbac", "-h"}, 0, "-service-account", "", true},
 		"the command help": {[]string{"help"}, 0, "Exit codes: 0 success, 1 failure, 2 wrong usage.", "", true},
 		"a wrong format":   {[]string{"--log-format=xml"}, 2, "", "must be one of text, json", true},
-		"no cluster":       {nil, 1, "", "no cluster is configured: name one with a kubeconfig", true},
+		"no cluster":       {nil, 1, "", "no cluster is configured; name one with a kubeconfig", true},
 		"no such file":     {[]string{"--kubeconfig=none"}, 1, "", "read kubeconfig", true},
 		"no handlers":      {nil, 1, "", "app/configmap: register a handler", false},
 		"rbac":             {[]string{"rbac", "--namespace=home", "--service-account=me"}, 0, "kind: ClusterRoleBinding", "", true},

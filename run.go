@@ -146,7 +146,7 @@ func (a *App) Run(ctx context.Context, o Options) error {
 func findCluster(o Options) (manager.Cluster, error) {
 	cluster, err := manager.FindCluster(o.Kubeconfig, o.Context)
 	if errors.Is(err, manager.ErrNoCluster) {
-		return cluster, fmt.Errorf("%w: name one with a kubeconfig, or start one with `setpoint dev`", err)
+		return cluster, fmt.Errorf("%w; name one with a kubeconfig, or start one with `setpoint dev`", err)
 	}
 	return cluster, err
 }

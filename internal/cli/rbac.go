@@ -191,7 +191,7 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 			needs, err = seen.add(ctx, declared, needs, related)
 		}
 		if err != nil {
-			return err
+			return r.offline.explain(err)
 		}
 		r.grant.Controllers = append(r.grant.Controllers, needs)
 	}

@@ -132,7 +132,7 @@ func (r *rbacRun) stored(ctx context.Context, arg string) (*object.Object, error
 	return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) {
 		stored, err := r.needs.StoredNamed(ctx, kind, arg)
 		if errors.Is(err, failure.ErrNotFound) {
-			return nil, nil //nolint:nilnil // There is none of this kind.
+			return nil, nil // There is none of this kind.
 		}
 		return stored, err
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,6 +64,9 @@ func (o *offline) find(apiVersion, plural string) (object.Resource, error) {
 		_, resource.Status = goType.FieldByName("Status")
 		return resource, nil
 	}
+	if apiVersion == crds.Resource.APIVersion() && plural == crds.Resource.Plural {
+		return crds.Resource, nil // No scheme of client-go has them.
+	}
 	if scheme.Scheme.IsVersionRegistered(version) {
 		return resource, fmt.Errorf("%s of %s: %w", plural, apiVersion, compile.ErrNotServed)
 	}
@@ -72,11 +76,22 @@ func (o *offline) find(apiVersion, plural string) (object.Resource, error) {
 	return resource, nil
 }
 
+// addCRDs says how to assume nothing.
+const addCRDs = "Add their CRDs to the files to be sure."
+
+// explain adds what was assumed to an error that may be due to it.
+func (o *offline) explain(err error) error {
+	if err == nil || o == nil || len(o.assumed) == 0 {
+		return err
+	}
+	return errorWithHint{err, "without a cluster, " + strings.Join(o.assumed, ", ") + " are assumed to be namespaced. " + addCRDs}
+}
+
 // comments say what was assumed.
 func (o *offline) comments(impersonates bool) []string {
 	all := []string{"The cluster was not read: " + clean(failure.Text(o.why)) + "."}
 	if len(o.assumed) > 0 {
-		all = append(all, "Assumed to be namespaced: "+strings.Join(o.assumed, ", ")+". Add their CRDs to the files to be sure.")
+		all = append(all, "Assumed to be namespaced: "+strings.Join(o.assumed, ", ")+". "+addCRDs)
 	}
 	if impersonates {
 		all = append(all, "Assumed to be older than Kubernetes 1.36: use --impersonation=constrained for a newer one.")
