@@ -48,12 +48,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("-m", "--module", action="append", default=[], dest="modules", help="import this module too")
     command.add_argument("--name", help="the name of the operator; default: that of the first file or module")
     command.add_argument("--log-format", default="full", choices=["full", "plain", "json"])
-    command.add_argument("--log-prefix", action=argparse.BooleanOptionalAction, default=None)
-    command.add_argument("--log-refkey", help="the key of the object in JSON lines; default: object")
-    level = command.add_mutually_exclusive_group()
-    level.add_argument("-v", "--verbose", action="store_true", help="log debug messages")
-    level.add_argument("-d", "--debug", action="store_true", help="log debug messages of asyncio too")
-    level.add_argument("-q", "--quiet", action="store_true", help="log warnings and errors only")
+    command.add_argument("-v", "--verbose", action="store_true", help="log debug messages")
+    command.add_argument("-d", "--debug", action="store_true", help="log debug messages of asyncio too")
+    command.add_argument("-q", "--quiet", action="store_true", help="log warnings and errors only")
     command.add_argument("files", nargs="*", metavar="FILE", help="Python files with handlers")
 
 
@@ -68,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
         verbose=options.verbose,
         quiet=options.quiet,
         log_format=LogFormat[options.log_format.upper()],
-        log_prefix=options.log_prefix,
-        log_refkey=options.log_refkey,
+        log_prefix={"true": True, "false": False}.get(os.environ.get("KOPF_RUN_LOG_PREFIX", "")),
+        log_refkey=os.environ.get("KOPF_RUN_LOG_REFKEY"),
     )
     if not options.files and not options.modules:
         return _fail("nothing to serve: name a file, or a module with -m")

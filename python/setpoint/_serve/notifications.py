@@ -28,6 +28,15 @@ class Notifications:
         self._lock = threading.Lock()
         self._waiting: collections.deque[bytes] = collections.deque()
         self._reader: Optional[_Reader] = None
+        self._connected: Optional[asyncio.Event] = None
+
+    @property
+    def connected(self) -> asyncio.Event:
+        """Set when Setpoint has connected once."""
+        # Made where it is used: before Python 3.10, an event belongs to the loop of its creation.
+        if self._connected is None:
+            self._connected = asyncio.Event()
+        return self._connected
 
     def send(self, line: Mapping[str, Any]) -> None:
         """Send one line, now or when Setpoint connects."""
@@ -47,6 +56,7 @@ class Notifications:
             if self._reader is not None:
                 self._reader.end()
             self._reader = reader
+        self.connected.set()
         return Response(content_type="application/jsonl", stream=self._stream(reader))
 
     def close(self) -> None:

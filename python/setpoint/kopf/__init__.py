@@ -1,6 +1,6 @@
 """Kopf's public names. A script that imports `kopf` runs unchanged."""
 
-from setpoint.kopf import on
+from setpoint.kopf import lifecycles, on
 from setpoint.kopf._admission import AdmissionError
 from setpoint.kopf._bodies import (
     Annotations,
@@ -18,8 +18,10 @@ from setpoint.kopf._bodies import (
     build_object_reference,
     build_owner_reference,
 )
+from setpoint.kopf._credentials import AiohttpSession, ConnectionInfo, LoginError
 from setpoint.kopf._dicts import FieldPath, FieldSpec
 from setpoint.kopf._diffs import Diff, DiffItem, DiffOperation
+from setpoint.kopf._embedding import operator, run, run_tasks, spawn_tasks
 from setpoint.kopf._errors import (
     ErrorsMode,
     HandlerRetriesError,
@@ -32,7 +34,13 @@ from setpoint.kopf._filters import ABSENT, PRESENT, all_, any_, none_, not_
 from setpoint.kopf._handlers import HandlerId, Reason
 from setpoint.kopf._index import Index, Store
 from setpoint.kopf._logging import LocalObjectLogger, LogFormat, ObjectLogger, configure
-from setpoint.kopf._login import LoginError
+from setpoint.kopf._login import (
+    login_via_async_client,
+    login_via_client,
+    login_via_pykube,
+    login_with_kubeconfig,
+    login_with_service_account,
+)
 from setpoint.kopf._memo import Memo
 from setpoint.kopf._owners import (
     adjust_namespace,
@@ -79,6 +87,7 @@ from setpoint.kopf._webhooks import (
     WebhookServer,
     WebhookServerProtocol,
 )
+from setpoint.kopf.lifecycles import get_default_lifecycle, set_default_lifecycle
 from setpoint.kopf.on import daemon, index, register, subhandler, timer
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -12,11 +12,13 @@ from setpoint.kopf._essence import essence
 from setpoint.kopf._handlers import ChangingHandler, Reason
 from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
-from setpoint.kopf._request import HandlerRequest, now
-from setpoint.kopf._response import NOT_APPLICABLE, respond_outcome
+from setpoint.kopf._previous import may_be_stored, needs_previous
+from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest, now
+from setpoint.kopf._response import respond_outcome
 from setpoint.kopf._selection import matches_change, matches_states, selectors
 from setpoint.kopf._subhandlers import Children, Progress
 from setpoint.kopf._takeover import handled_by_kopf
+from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
 
 if TYPE_CHECKING:
@@ -33,15 +35,20 @@ _REASONS = {
 _ORDER = ["Create", "Update", "Delete", "Resume"]
 
 
-def declare(unit: Unit) -> dict[str, Any]:
+def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     definitions = _definitions(unit)
     reasons = {reason for d in definitions for reason in _REASONS[d.reason]}
     if any(d.deleted for d in definitions):
         reasons.add("Delete")
+    if reasons & {"Update", "Resume"}:
+        # The first call for an object says whether Kopf has handled it.
+        reasons.add("Create")
     declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **selectors(unit.definitions)}
     if "Update" in reasons:
-        declared["previousState"] = "ControllerRevision"
+        selector = unit.first.selector
+        if selector is not None and may_be_stored(selector) and needs_previous(definitions):
+            declared["previousState"] = "ControllerRevision"
         fields = _fields(definitions)
         if fields:
             declared["fields"] = fields
@@ -126,9 +133,15 @@ class Change:
     reason: Reason
     old: Optional[dict[str, Any]]
     new: Optional[dict[str, Any]]
+    # Whether Setpoint has lost the state before an update. It says which handler is called, and no more.
+    lost: bool = False
+    # Whether Kopf has handled the object, so that this process resumes it.
+    taken_over: bool = False
 
     def prematches(self, handler: ChangingHandler) -> bool:
         """Report whether a handler is for the object, whatever its change."""
+        if self.lost and handler.value is None:
+            handler = dataclasses.replace(handler, field=())
         return matches_states(handler, self.cause.body, [self.new, self.old], self.cause.kwargs)
 
     def matches(self, handler: ChangingHandler) -> bool:
@@ -145,6 +158,8 @@ class Change:
 
     def matches_child(self, handler: ChangingHandler) -> bool:
         """Report whether a sub-handler is for the object and its change. It has no reason of its own."""
+        if self.lost and handler.old is None and handler.new is None:
+            return self.prematches(handler)
         return matches_change(handler, self.old, self.new, self.cause.kwargs) and self.prematches(handler)
 
     def narrowed(self, handler: ChangingHandler) -> Cause:
@@ -162,7 +177,7 @@ class Change:
     def _has_reason(self, handler: ChangingHandler) -> bool:
         if handler.reason is None:
             return self.reason in (Reason.CREATE, Reason.UPDATE)
-        if handler.reason is Reason.RESUME and handler.deleted and self.reason is Reason.DELETE:
+        if handler.reason is Reason.RESUME and (self.taken_over or (handler.deleted and self.reason is Reason.DELETE)):
             return True
         return handler.reason is self.reason
 
@@ -173,12 +188,15 @@ def _change(operator: Operator, unit: Unit, request: HandlerRequest) -> Change:
     reason = Reason.UPDATE if request.reason == "Match" else Reason(request.reason.lower())
     new: Optional[dict[str, Any]] = essence(request.object, fields, prefixes)
     old = None if request.previous is None else essence(request.previous, fields, prefixes)
+    taken_over = False
     if reason is Reason.CREATE:
         old = handled_by_kopf(operator.settings, request.object)
-        if old is not None:
+        taken_over = old is not None
+        if taken_over:
             reason = Reason.RESUME if old == new else Reason.UPDATE
     elif reason in (Reason.DELETE, Reason.RESUME) and old is None:
         # Setpoint has only a digest of the state that was handled; it is the object unless that changed.
         old = new
     extra = {"reason": reason, "old": old, "new": new, "diff": _diffs.diff(old, new)}
-    return Change(operator.cause(request, extra), reason, old, new)
+    lost = reason is Reason.UPDATE and old is None
+    return Change(operator.cause(request, extra), reason, old, new, lost, taken_over)

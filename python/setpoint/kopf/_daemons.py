@@ -20,9 +20,10 @@ from setpoint.kopf._handlers import DaemonHandler
 from setpoint.kopf._invocation import Call, Cause, invoke, is_async
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._patch import Patch
-from setpoint.kopf._request import HandlerRequest
-from setpoint.kopf._response import NOT_APPLICABLE, respond_outcome
+from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest
+from setpoint.kopf._response import respond_outcome
 from setpoint.kopf._selection import matches, selectors
+from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
 from setpoint.kopf._units import Unit
 
@@ -45,7 +46,7 @@ class NotRunning(LookupError):
     """A call is about a daemon that this process does not run: Setpoint shall start it."""
 
 
-def declare(unit: Unit) -> dict[str, Any]:
+def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     timeout = max(sum(_stop_times(d)) for d in _definitions(unit))
     return {"daemon": {"stopTimeout": duration(timeout + MARGIN)}, **selectors(unit.definitions)}

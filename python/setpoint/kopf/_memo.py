@@ -6,8 +6,6 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from setpoint.kopf._request import HandlerRequest
-
 
 class Memo(dict[Any, Any]):
     """A dict whose keys are attributes too."""
@@ -34,6 +32,7 @@ class Memos:
     def __init__(self, shared: Any) -> None:
         self.shared = shared
         self._by_uid: dict[str, Any] = {}
+        self._seen: dict[str, set[str]] = {}
 
     def fresh(self) -> Any:
         """Return a memo that no object has."""
@@ -41,17 +40,24 @@ class Memos:
 
     def of(self, body: Mapping[str, Any]) -> Any:
         """Return the memo of an object."""
-        uid = (body.get("metadata") or {}).get("uid") or ""
+        uid = _uid(body)
         memo = self._by_uid.get(uid)
         if memo is None:
             memo = self._by_uid[uid] = self.fresh()
         return memo
 
+    def is_first(self, body: Mapping[str, Any], key: str) -> bool:
+        """Report whether this is the first time in this process for an object and a key."""
+        seen = self._seen.setdefault(_uid(body), set())
+        first = key not in seen
+        seen.add(key)
+        return first
+
     def forget(self, body: Mapping[str, Any]) -> None:
         """Drop the memo of an object that is gone."""
-        self._by_uid.pop((body.get("metadata") or {}).get("uid") or "", None)
+        self._by_uid.pop(_uid(body), None)
+        self._seen.pop(_uid(body), None)
 
-    def settle(self, request: HandlerRequest) -> None:
-        """Drop the memo of an object that is gone after its last call."""
-        if request.deleted:
-            self.forget(request.object)
+
+def _uid(body: Mapping[str, Any]) -> str:
+    return (body.get("metadata") or {}).get("uid") or ""

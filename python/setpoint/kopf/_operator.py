@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 import uuid
@@ -12,12 +11,13 @@ from typing import Any, NamedTuple, Optional
 from setpoint._serve.application import Route
 from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
 from setpoint._serve.notifications import Notifications
-from setpoint.kopf import _changing, _daemons, _timers, _watching
+from setpoint.kopf import _changing, _daemons, _forgetting, _takeover, _timers, _watching
 from setpoint.kopf._activities import ActivityError, run_activity
 from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._daemons import Daemons, NotRunning
 from setpoint.kopf._events import Sink
+from setpoint.kopf._forgetting import ForgettingHandler, forgetting_unit
 from setpoint.kopf._handlers import (
     Activity,
     ChangingHandler,
@@ -36,7 +36,7 @@ from setpoint.kopf._registry import DeclarationError, OperatorRegistry
 from setpoint.kopf._request import HandlerRequest, parse_request
 from setpoint.kopf._resources import resource_of
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
-from setpoint.kopf._takeover import kopf_prefixes
+from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, takeover_unit
 from setpoint.kopf._units import Controller, Unit, group
 
 logger = logging.getLogger("kopf")
@@ -54,7 +54,7 @@ class StartError(Exception):
 class Kind(NamedTuple):
     """How handlers of one class are declared and called."""
 
-    declare: Callable[[Unit], dict[str, Any]]
+    declare: Callable[[Unit, OperatorSettings], dict[str, Any]]
     handle: Callable[[Operator, Unit, HandlerRequest], Awaitable[dict[str, Any]]]
 
 
@@ -63,6 +63,8 @@ KINDS: dict[type[ResourceHandler], Kind] = {
     WatchingHandler: Kind(_watching.declare, _watching.handle),
     TimerHandler: Kind(_timers.declare, _timers.handle),
     DaemonHandler: Kind(_daemons.declare, _daemons.handle),
+    TakeoverHandler: Kind(_takeover.declare, _takeover.handle),
+    ForgettingHandler: Kind(_forgetting.declare, _forgetting.handle),
 }
 
 
@@ -84,6 +86,7 @@ class Operator:
         self.settings = settings if settings is not None else OperatorSettings()
         self.memos = Memos(memo if memo is not None else Memo())
         self.namespaces = namespaces
+        self.unfinished = Unfinished()
         self.indices: dict[str, Any] = {}
         self.kopf_prefixes: tuple[str, ...] = ()
         self.notifications = Notifications()
@@ -119,9 +122,11 @@ class Operator:
         self._reviews.declare()
         served = [h for h in self.registry.all_handlers() if not isinstance(h, WebhookHandler)]
         self._controllers = group(served, self.name)
+        for controller in self._controllers:
+            self._add_own_units(controller)
         self._units = {f"{c.name}/{unit.name}": unit for c in self._controllers for unit in c.units}
         for controller in self._controllers:
-            _check_kinds(controller)
+            _check_kinds(controller, self.settings)
 
     async def stop(self) -> None:
         """Stop the daemons, and run the cleanup handlers."""
@@ -155,6 +160,15 @@ class Operator:
             ("GET", "/healthz"): self._health,
         }
 
+    def _add_own_units(self, controller: Controller) -> None:
+        """Add handlers of ours, after all others."""
+        handlers = [definition for unit in controller.units for definition in unit.definitions]
+        if any(isinstance(handler, ChangingHandler) for handler in handlers):
+            controller.units.append(takeover_unit(controller.selector))
+        forgetting = forgetting_unit(controller.selector, handlers)
+        if forgetting is not None:
+            controller.units.append(forgetting)
+
     # --- calls
 
     def cause(self, request: HandlerRequest, extra: Mapping[str, Any], *, forgotten: bool = False) -> Cause:
@@ -181,7 +195,8 @@ class Operator:
             response = await KINDS[type(unit.first)].handle(self, unit, request)
         except NotRunning as error:
             return respond_error(404, str(error))
-        self.memos.settle(request)
+        if isinstance(unit.first, ChangingHandler):
+            self.unfinished.record(request.object, path, response)
         try:
             return respond(response)
         except NotJSON as fault:
@@ -247,14 +262,14 @@ class Operator:
     def _declare_unit(self, controller: Controller, unit: Unit) -> dict[str, Any]:
         return {
             "name": unit.name,
-            **copy.deepcopy(KINDS[type(unit.first)].declare(unit)),
+            **KINDS[type(unit.first)].declare(unit, self.settings),
             "webhook": {"url": f"/handlers/{controller.name}/{unit.name}", "timeout": CALL_TIMEOUT},
         }
 
 
-def _check_kinds(controller: Controller) -> None:
+def _check_kinds(controller: Controller, settings: OperatorSettings) -> None:
     for unit in controller.units:
         if type(unit.first) not in KINDS and not isinstance(unit.first, IndexHandler):
             raise DeclarationError(f"{unit.first}: {unit.first.where}: not supported")
         if type(unit.first) in KINDS:
-            KINDS[type(unit.first)].declare(unit)
+            KINDS[type(unit.first)].declare(unit, settings)

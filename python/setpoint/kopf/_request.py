@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 
+# The response that leaves an object alone.
+NOT_APPLICABLE: dict[str, Any] = {"applicable": False}
+
+
 @dataclass(frozen=True)
 class HandlerRequest:
     """A request to a handler; see docs/handlers.md."""

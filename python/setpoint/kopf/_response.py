@@ -13,8 +13,6 @@ from setpoint.kopf._outcome import Outcome
 # Setpoint takes 0 for no retry.
 _SOON = 0.001
 
-NOT_APPLICABLE: dict[str, Any] = {"applicable": False}
-
 
 def add_result(cause: Cause, handler: Handler, result: Any) -> None:
     """Put a handler's result into status.<id>: a mapping is merged, another value replaces."""

@@ -64,8 +64,12 @@ class AnnotationsDiffBaseStorage(DiffBaseStorage):
         return [self.prefix]
 
     def fetch(self, *, body: Mapping[str, Any]) -> Optional[dict[str, Any]]:
-        name = f"{self.prefix}/{self.key}" if self.prefix else self.key
-        return _decode(resolve(body, ("metadata", "annotations", name), None))
+        return _decode(resolve(body, ("metadata", "annotations", self.annotation), None))
+
+    @property
+    def annotation(self) -> str:
+        """The key of the annotation."""
+        return f"{self.prefix}/{self.key}" if self.prefix else self.key
 
 
 class StatusDiffBaseStorage(DiffBaseStorage):

@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from setpoint.kopf._durations import duration
 from setpoint.kopf._handlers import TimerHandler
-from setpoint.kopf._invocation import Call, invoke
+from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._outcome import Attempts, outcome_of
 from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._request import HandlerRequest, now
-from setpoint.kopf._response import NOT_APPLICABLE, respond_outcome
+from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest, now, parse_time
+from setpoint.kopf._response import respond_outcome
 from setpoint.kopf._selection import matches, selectors
+from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
 
 if TYPE_CHECKING:
     from setpoint.kopf._operator import Operator
 
-# A timer that may start at once: Setpoint has no delay of zero.
-_AT_ONCE = 0.001
+# A timer without an interval is called once in each process.
+_ONCE = "87600h"
+# Setpoint has no intervals below a second.
+_SHORTEST = 1.0
 
 
-def declare(unit: Unit) -> dict[str, Any]:
+def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     """Return the handler as Setpoint reads it."""
     timer = unit.first
     assert isinstance(timer, TimerHandler)
@@ -31,24 +34,19 @@ def declare(unit: Unit) -> dict[str, Any]:
 
 
 def _schedule(timer: Any) -> dict[str, Any]:
-    if callable(timer.initial_delay):
-        raise DeclarationError(f"{timer}: {timer.where}: a function as initial_delay= is not supported; give a number")
-    delay = duration(timer.initial_delay or _AT_ONCE)
-    if timer.interval is None:
-        return _once(timer, delay)
-    schedule = {"every": duration(max(timer.interval, 1)), "initialDelay": delay}
+    if timer.interval is None and timer.idle:
+        return {"reasons": ["Create", "Update"], "debounce": duration(timer.idle)}
+    delay = timer.initial_delay
+    schedule = {
+        "every": _ONCE if timer.interval is None else duration(max(timer.interval, _SHORTEST)),
+        # Of a function, the first call decides.
+        "initialDelay": "0s" if not delay or callable(delay) else duration(delay),
+    }
     if timer.sharp:
         schedule["sharp"] = True
     if timer.idle:
         schedule["idle"] = duration(timer.idle)
     return schedule
-
-
-def _once(timer: TimerHandler, delay: str) -> dict[str, Any]:
-    """A timer without an interval: once after each change has settled, or once for each object."""
-    if timer.idle:
-        return {"reasons": ["Create", "Update"], "debounce": duration(timer.idle)}
-    return {"reasons": ["Create", "Resume"]}
 
 
 async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dict[str, Any]:
@@ -57,10 +55,26 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
     definition = next((d for d in unit.definitions if matches(d, request.object, cause.kwargs)), None)
     if definition is None:
         return NOT_APPLICABLE
+    assert isinstance(definition, TimerHandler)
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
+    delay = _remaining_delay(operator, unit, definition, cause, request)
+    if delay > 0:
+        return {"retryAfterSeconds": delay}
     attempts = Attempts(request.attempt, request.first_attempt or now(), backoff=cause.settings.execution.default_backoff)
     call = Call(definition, cause.settings, cause)
     work = invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started)
     outcome = await outcome_of(work, definition, attempts, cause.logger)
     return respond_outcome(cause, definition, outcome)
+
+
+def _remaining_delay(
+    operator: Operator, unit: Unit, timer: TimerHandler, cause: Cause, request: HandlerRequest
+) -> float:
+    """Return how long the call must wait although Setpoint has made it."""
+    if request.reason == "Create" and timer.idle:
+        created = parse_time(cause.body.meta.creation_timestamp)
+        return timer.idle - (now() - created).total_seconds() if created else 0
+    if callable(timer.initial_delay) and operator.memos.is_first(cause.body, unit.name):
+        return float(timer.initial_delay(**cause.kwargs()))
+    return 0
