@@ -1,0 +1,164 @@
+"""What a script declares: controllers, handlers and their names."""
+
+import re
+import unittest
+
+from setpoint.kopf._registry import DeclarationError
+from setpoint.kopf._units import safe_name
+from tests.harness import Script
+
+
+class Names(unittest.TestCase):
+    def test_names_that_lose_nothing_have_no_hash(self) -> None:
+        self.assertEqual(safe_name("create_fn"), "create-fn")
+        self.assertEqual(safe_name("create-fn"), "create-fn")
+
+    def test_other_names_have_one_and_are_names_of_kubernetes(self) -> None:
+        for text in ("Create", "fn/spec.size", "_private", "a__b", "lambda:/x.py:1", "ümlaut", "<locals>", "x" * 100, "日本"):
+            with self.subTest(text):
+                self.assertRegex(safe_name(text), re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z"))
+                self.assertLessEqual(len(safe_name(text)), 63)
+        self.assertNotEqual(safe_name("fn/a.b"), safe_name("fn/a/b"))
+
+
+class Declaration(unittest.TestCase):
+    def test_stacked_decorators_are_one_handler(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            @kopf.on.update('examples')
+            @kopf.on.resume('examples')
+            @kopf.on.delete('examples')
+            def all_of_it(**_): ...
+        """) as script:
+            handler = script.handlers()["all-of-it"]
+        self.assertEqual(handler["reasons"], ["Create", "Update", "Delete", "Resume"])
+        self.assertNotIn("optional", handler)
+        self.assertNotIn("conditional", handler)
+
+    def test_one_selector_is_one_controller(self) -> None:
+        with Script("""
+            @kopf.on.create('kopf.dev', 'v1', 'examples')
+            def a(**_): ...
+            @kopf.on.create('kopf.dev/v1', 'examples')
+            def b(**_): ...
+            @kopf.on.create('pods')
+            def c(**_): ...
+        """) as script:
+            controllers = script.declaration()["controllers"]
+        self.assertEqual([c["metadata"]["name"] for c in controllers], ["operator-examples-v1-kopf-dev", "operator-pods"])
+        self.assertEqual([h["name"] for h in controllers[0]["spec"]["handlers"]], ["a", "b", "kopf-takeover"])
+
+    def test_one_function_of_several_kinds_of_handlers(self) -> None:
+        with Script("""
+            @kopf.timer('examples', interval=5)
+            @kopf.on.create('examples')
+            @kopf.on.event('examples')
+            def fn(**_): ...
+        """) as script:
+            self.assertEqual(list(script.handlers()), ["fn-watching", "fn", "fn-timer", "kopf-takeover"])
+
+    def test_one_name_for_two_reasons(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(**_): ...
+            @kopf.on.delete('examples')
+            def fn(**_): ...
+        """) as script:
+            self.assertEqual(list(script.handlers()), ["fn", "fn-delete", "kopf-takeover"])
+
+    def test_two_functions_with_one_id_are_refused(self) -> None:
+        with self.assertRaisesRegex(DeclarationError, r"'fn'.*operator.py:3 and operator.py:6.*id="):
+            Script("""
+                @kopf.on.create('examples')
+                def fn(**_): ...
+
+                @kopf.on.create('examples', labels={'a': 'b'})
+                def fn(**_): ...
+            """)
+
+    def test_static_filters_are_selectors(self) -> None:
+        with Script("""
+            @kopf.on.create('examples', labels={'a': 'b', 'c': kopf.PRESENT}, annotations={'x/y': 'any text', 'z': kopf.ABSENT})
+            def fn(**_): ...
+            @kopf.on.create('examples', labels={'a': 'b', 'c': lambda value, **_: value != 'x'})
+            def partly(**_): ...
+            @kopf.on.create('examples', labels={'a': 'not a label value'})
+            def never(**_): ...
+            @kopf.on.create('examples', labels={'a': 'b'})
+            @kopf.on.delete('examples', labels={'a': 'c'})
+            def differing(**_): ...
+        """) as script:
+            handlers = script.handlers()
+        self.assertEqual(
+            handlers["fn"]["labelSelector"],
+            {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]},
+        )
+        self.assertEqual(
+            handlers["fn"]["annotationSelector"],
+            {"matchAnnotations": {"x/y": "any text"}, "matchExpressions": [{"key": "z", "operator": "DoesNotExist"}]},
+        )
+        self.assertNotIn("conditional", handlers["fn"])
+        self.assertEqual(handlers["partly"]["labelSelector"], {"matchLabels": {"a": "b"}})
+        self.assertTrue(handlers["partly"]["conditional"])
+        for name in ("never", "differing"):
+            self.assertNotIn("labelSelector", handlers[name])
+            self.assertTrue(handlers[name]["conditional"])
+
+    def test_fields(self) -> None:
+        with Script("""
+            @kopf.on.update('examples', field='spec.size')
+            def a(old, **_): ...
+            @kopf.on.field('examples', field=('metadata', 'annotations', 'x.dev/y'))
+            def b(**_): ...
+            @kopf.on.create('examples', field='spec.size')
+            def c(**_): ...
+        """) as script:
+            handlers = {handler["fields"][0] if "fields" in handler else "none": handler for handler in script.handlers().values()}
+        self.assertEqual(set(handlers), {"spec.size", 'metadata.annotations["x.dev/y"]', "none"})
+        self.assertEqual(handlers["spec.size"]["previousState"], "ControllerRevision")
+
+    def test_the_former_state_is_stored_only_for_functions_that_look_at_it(self) -> None:
+        with Script("""
+            @kopf.on.update('examples')
+            def no(spec, **_): return spec
+            @kopf.on.update('examples')
+            def passes(spec, **kwargs): no(spec, **kwargs)
+            @kopf.on.update('examples')
+            def reads(**kwargs): return kwargs['diff']
+            @kopf.on.update('examples')
+            def inner(**_):
+                def part(diff, **_): ...
+            @kopf.on.update('examples', when=lambda old, **_: True)
+            def filters(**_): ...
+            @kopf.on.update('secrets')
+            def secret(old, **_): ...
+            @kopf.on.update(kopf.EVERYTHING)
+            def everything(old, **_): ...
+        """) as script:
+            stored = {name for name, handler in script.handlers().items() if "previousState" in handler}
+        self.assertEqual(stored, {"passes", "reads", "inner", "filters"})
+
+    def test_limits_and_finalizers(self) -> None:
+        with Script("""
+            @kopf.on.startup()
+            def configure(settings, **_):
+                settings.persistence.finalizer = 'example.com/done'
+            @kopf.on.delete('examples', retries=5, timeout=90, optional=True)
+            def fn(**_): ...
+        """) as script:
+            controller = script.declaration()["controllers"][0]
+        self.assertEqual(controller["spec"]["finalizer"], "example.com/done")
+        self.assertNotIn("replacedFinalizers", controller["spec"])
+        handler = controller["spec"]["handlers"][0]
+        self.assertEqual((handler["retries"], handler["retryTimeout"], handler["optional"]), (5, "90s", True))
+
+    def test_memos_end_with_their_objects(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(memo, **_): ...
+            @kopf.on.create('others')
+            def other(**_): ...
+        """) as script:
+            first, second = script.declaration()["controllers"]
+        self.assertEqual(first["spec"]["handlers"][-1]["name"], "forget-memo")
+        self.assertNotEqual(second["spec"]["handlers"][-1]["name"], "forget-memo")
