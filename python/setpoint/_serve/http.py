@@ -40,7 +40,6 @@ class Connection(asyncio.Protocol):
         self._head: Optional[tuple[str, str, dict[str, str], int]] = None
         self._task: Optional[asyncio.Task[None]] = None
         self._streaming = False
-        self._streaming = False
         self._transport: Optional[asyncio.Transport] = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -123,9 +122,7 @@ class Connection(asyncio.Protocol):
         if response.stream is None:
             self._write(response, close)
         else:
-            self._streaming = True
             await self._write_stream(response)
-            self._streaming = False
         self._task = None
         self._next()
 
