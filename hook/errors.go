@@ -66,3 +66,15 @@ func isType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
+
+// StatusCode returns the HTTP status of the response that err wraps, 0 for none.
+func StatusCode(err error) int {
+	type statusError interface {
+		error
+		StatusCode() int
+	}
+	if status, ok := errors.AsType[statusError](err); ok {
+		return status.StatusCode()
+	}
+	return 0
+}

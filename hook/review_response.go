@@ -165,24 +165,10 @@ func (r *reviewResponseReader) involvedObject(e *ObjectEvent) error {
 	if r.null() {
 		return r.skip()
 	}
-	err := r.fields(
-		field{"apiVersion", r.text(&e.APIVersion)},
-		field{"kind", r.text(&e.Kind)},
-		field{"namespace", r.text(&e.Namespace)},
-		field{"name", r.text(&e.Name)},
-		field{"uid", r.text(&e.UID)},
-	)
-	switch {
-	case err != nil:
+	if err := r.fields(r.referenceFields(e)...); err != nil {
 		return err
-	case e.APIVersion == "":
-		return r.errorAt(".apiVersion", "required")
-	case e.Kind == "":
-		return r.errorAt(".kind", "required")
-	case e.Name == "":
-		return r.errorAt(".name", "required")
 	}
-	return nil
+	return r.checkReference(e)
 }
 
 // check rejects fields that contradict each other, such as a denial with a patch.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -36,7 +37,11 @@ type wireHandlerRequest struct {
 	Changes       []hook.FieldChange
 	Owned         groups
 	Attempt       *int
+	FirstAttempt  time.Time
+	Progress      json.RawMessage
 	Deleted       *bool
+	Event         hook.EventType
+	Daemon        hook.DaemonCall
 	DryRun        *bool
 }
 
@@ -56,6 +61,10 @@ func readHandlerRequest(r *http.Request) (*hook.HandlerRequest, error) {
 		Controller: wire.Controller, Handler: wire.Handler, Reason: wire.Reason, Object: wire.Object,
 		Namespace: namespace, Name: name,
 		Changes: wire.Changes, Owned: readGroups(wire.Owned), Attempt: *wire.Attempt, Deleted: *wire.Deleted, DryRun: *wire.DryRun,
+		FirstAttempt: wire.FirstAttempt, Event: wire.Event, Daemon: wire.Daemon,
+	}
+	if string(wire.Progress) != "null" {
+		n.Progress = wire.Progress
 	}
 	if wire.PreviousState != nil {
 		n.PreviousState = *wire.PreviousState

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
@@ -10,12 +11,16 @@ import (
 
 // Error is a failed call. It wraps the cause.
 type Error struct {
+	// Method is POST if empty.
+	Method string
 	// URL is the URL without secrets.
 	URL string
 	Err error
 }
 
-func (e *Error) Error() string { return "POST " + e.URL + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	return cmp.Or(e.Method, http.MethodPost) + " " + e.URL + ": " + e.Err.Error()
+}
 func (e *Error) Unwrap() error { return e.Err }
 
 // StatusError is a status code other than 200.
@@ -24,6 +29,9 @@ type StatusError struct {
 	// Body is the beginning of the body, Location the target of a redirect.
 	Body, Location string
 }
+
+// StatusCode implements the interface of hook.StatusCode.
+func (e *StatusError) StatusCode() int { return e.Code }
 
 func (e *StatusError) Error() string {
 	text := "returned " + strings.TrimSpace(strconv.Itoa(e.Code)+" "+http.StatusText(e.Code))

@@ -92,6 +92,9 @@ const (
 	Customize HookType = "customize"
 	Handle    HookType = "handle"
 	Admit     HookType = "admit"
+	Index     HookType = "index"
+	// Notifications is the stream that a process writes.
+	Notifications HookType = "notifications"
 )
 
 // CallResult is the result of one call.

@@ -1,0 +1,115 @@
+package webhook_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+)
+
+func jsonList(all ...string) []json.RawMessage {
+	var list []json.RawMessage
+	for _, one := range all {
+		list = append(list, json.RawMessage(one))
+	}
+	return list
+}
+
+func TestIndexRequest(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = r.Method + " " + string(body)
+		if strings.Contains(got, "unknown") {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	w := open(t, webhook.Config{URL: server.URL})
+	for _, c := range []struct {
+		request *hook.IndexRequest
+		want    string
+		code    int
+	}{
+		{&hook.IndexRequest{APIVersion: "v1", Kind: "Rate", First: true, Complete: true},
+			`{"controller":null,"apiVersion":"v1","kind":"Rate","first":true,"objects":[],"deleted":[],"complete":true}`, 0},
+		{&hook.IndexRequest{Controller: []byte(`{"a":1}`), APIVersion: "v1", Kind: "unknown", Objects: jsonList(`{"b":1}`, `{"c":2}`), Deleted: []hook.DeletedObject{{Namespace: "x", Name: "y", UID: "z"}, {Name: "n", UID: "u"}}},
+			`{"controller":{"a":1},"apiVersion":"v1","kind":"unknown","first":false,"objects":[{"b":1},{"c":2}],` +
+				`"deleted":[{"namespace":"x","name":"y","uid":"z"},{"namespace":"","name":"n","uid":"u"}],"complete":false}`, http.StatusNotFound},
+	} {
+		err := w.Index(t.Context(), c.request)
+		if got != "POST "+c.want || hook.StatusCode(err) != c.code || (err == nil) != (c.code == 0) {
+			t.Errorf("sent %s\nwant %s\nerror %v", got, c.want, err)
+		}
+	}
+}
+
+// The timeout of a stream ends with the headers of the response.
+func TestNotifications(t *testing.T) {
+	next := make(chan string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("Content-Type") != "" {
+			t.Errorf("%s with %v", r.Method, r.Header)
+		}
+		_ = http.NewResponseController(w).Flush()
+		for line := range next {
+			fmt.Fprintln(w, line)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	defer server.Close()
+	var observed []webhook.CallResult
+	w := open(t, webhook.Config{URL: server.URL, Timeout: 300 * time.Millisecond, Observe: func(c webhook.CallResult) { observed = append(observed, c) }})
+	body, err := w.Notifications(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(body)
+	<-time.After(400 * time.Millisecond)
+	next <- "one"
+	if !lines.Scan() || lines.Text() != "one" {
+		t.Errorf("got %q, %v", lines.Text(), lines.Err())
+	}
+	close(next)
+	if lines.Scan() {
+		t.Errorf("got %q after the end", lines.Text())
+	}
+	body.Close()
+	if len(observed) != 1 || observed[0].HookType != webhook.Notifications || observed[0].Code != http.StatusOK {
+		t.Errorf("observed %+v", observed)
+	}
+}
+
+func TestNotificationsFail(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/silent" {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	for path, want := range map[string]string{
+		"/silent": "GET " + server.URL + "/silent: no response within 50ms",
+		"/no":     "GET " + server.URL + "/no: returned 403 Forbidden",
+	} {
+		_, err := open(t, webhook.Config{URL: server.URL + path, Timeout: 50 * time.Millisecond}).Notifications(t.Context())
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := open(t, webhook.Config{URL: server.URL + "/silent"}).Notifications(ctx); err == nil {
+		t.Error("a stream after the end of its context")
+	}
+}
