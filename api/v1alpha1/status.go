@@ -226,6 +226,14 @@ const (
 	// worker.
 	ReasonCallOverdue = "CallOverdue"
 
+	// ReasonIndexIncomplete: objects wait because the process of their handlers does not have the whole
+	// index yet. The message has the controller of the index, and the error of the latest call.
+	ReasonIndexIncomplete = "IndexIncomplete"
+
+	// ReasonNotificationsUnavailable: the stream of notifications has had no connection for 5 s. Setpoint
+	// does not hear from daemons, and an index waits for the process.
+	ReasonNotificationsUnavailable = "NotificationsUnavailable"
+
 	// ReasonUnregistered: Setpoint cannot store the webhook configurations, or cannot serve.
 	ReasonUnregistered = "Unregistered"
 

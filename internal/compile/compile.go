@@ -205,7 +205,7 @@ func (c *Compiled) Finalizers() map[ResourceName]string {
 // blocksDeletion reports whether the deletion of an object waits for a handler.
 func blocksDeletion(p *handle.Program) bool {
 	return slices.ContainsFunc(p.Handlers, func(h handle.Handler) bool {
-		return h.Daemon != nil || h.RemoteDaemon || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
+		return h.Daemon != nil || !h.Optional && slices.Contains(h.On, hook.ReasonDelete)
 	})
 }
 

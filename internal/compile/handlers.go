@@ -43,7 +43,7 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 		h.FromFirstSeen, h.InitialDelay = true, declared.InitialDelay.Duration
 	}
 	if declared.Daemon != nil {
-		h.RemoteDaemon, h.StopTimeout = true, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handle.DefaultStopTimeout)
+		h.Daemon, h.StopTimeout = handle.CallDaemon, cmp.Or(declared.Daemon.StopTimeout.Duration.Duration, handle.DefaultStopTimeout)
 	}
 	when, err := handlerCondition(field, declared)
 	if err != nil {
@@ -98,9 +98,9 @@ func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, erro
 // checkTriggers rejects a handler without triggers or with conflicting ones.
 func checkTriggers(field string, h *handle.Handler) error {
 	switch {
-	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil && !h.RemoteDaemon:
+	case len(h.On) == 0 && h.Every == 0 && h.Schedule == nil && h.Daemon == nil:
 		return invalid("%s: one of reasons, every, schedule and daemon is required", field)
-	case h.RemoteDaemon && (len(h.On) > 0 || h.Every != 0 || h.Schedule != nil):
+	case h.Daemon != nil && (len(h.On) > 0 || h.Every != 0 || h.Schedule != nil):
 		return invalid("%s: daemon excludes reasons, every and schedule: use one handler for each", field)
 	case h.FromFirstSeen && h.Every == 0:
 		return invalid("%s.initialDelay: requires every", field)

@@ -65,7 +65,7 @@ func describeHandler(h handle.Handler) string {
 		text += fmt.Sprint(", initial delay ", h.InitialDelay)
 	}
 	say("sharp", h.Sharp)
-	say("remote daemon", h.RemoteDaemon)
+	say("remote daemon", h.Daemon != nil)
 	say("stop timeout", h.StopTimeout)
 	if h.Schedule != nil {
 		say("first after 2026-01-01", h.Schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).UTC().Format(time.RFC3339))

@@ -26,6 +26,10 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
+	backend, err := readBackend(spec)
+	if err != nil {
+		return nil, err
+	}
 	snapshot, err := o.With(nil, "status")
 	if err != nil {
 		return nil, err
@@ -63,12 +67,18 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
+	process, err := c.openBackend(backend)
+	if err != nil {
+		c.release()
+		return nil, err
+	}
 	for i := range handlers {
 		handlers[i].Do = opened[i]
 	}
 	for i := range programs {
-		programs[i].Handlers = slices.Clone(handlers)
+		programs[i].Handlers, programs[i].Backend = slices.Clone(handlers), process
 	}
+	configs = slices.Concat(configs, backend.all())
 	return &Compiled{
 		Handlers:      programs,
 		HookAddresses: configs.addresses(),

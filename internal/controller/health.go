@@ -38,6 +38,9 @@ type Health struct {
 	// HookDown is why the process behind a hook does not run, HookUnreachable why the
 	// latest call of a hook got no connection. Callers of the hooks set both.
 	HookDown, HookUnreachable string
+	// IndexMessage is why objects wait for an index, StreamMessage why there are no
+	// notifications; empty if that is not so.
+	IndexMessage, StreamMessage string
 	// Held is what the deletion guard holds.
 	Held HeldDeletions
 	// HeldUnknown means that deletions were held before a restart and that the controller

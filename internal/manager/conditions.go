@@ -62,6 +62,10 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{false, setpoint.ReasonCallOverdue, health.OverdueMessage}
 	case !s.registeredCondition().ok:
 		return s.registeredCondition()
+	case health.StreamMessage != "":
+		return conditionState{false, setpoint.ReasonNotificationsUnavailable, health.StreamMessage}
+	case health.IndexMessage != "":
+		return conditionState{false, setpoint.ReasonIndexIncomplete, health.IndexMessage}
 	case nearlyAll(health.Forbidden, health):
 		return conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case nearlyAll(health.HookFailing, health):

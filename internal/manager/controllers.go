@@ -212,6 +212,7 @@ func (cs *controllerSet) startAll(ctx context.Context) {
 		}
 	}
 	cs.started.Store(true)
+	cs.manager.backends.SetKnown()
 	cs.manager.webhooks.Publish()
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
@@ -59,6 +60,7 @@ type Manager struct {
 	inFlight        *inFlight
 	endpoints       *endpoints
 	connections     *webhook.ConnectionLimiter
+	backends        *backend.Backends
 	metacontrollers *conflicts.Detector
 	leader          *leader.Elector
 	processLease    *leader.ProcessLease
@@ -95,6 +97,7 @@ func New(o Options) (*Manager, error) {
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.access, m.leases = identity.NewReviewer(client), lease.NewObserver(client, clock.RealClock{})
 	m.metrics = serving.NewMetrics()
+	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
 	m.events = newEventWriter(client, o)
 	if m.crds, err = newInstaller(m); err != nil {
 		return nil, err
@@ -214,7 +217,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 // handlerTools returns the dependencies of handler programs that act as a ServiceAccount.
 func (m *Manager) handlerTools(account identity.Account) handle.Tools {
 	return handle.Tools{
-		Store: m.store, Writer: m.writer(), Access: m.access,
+		Store: m.store, Writer: m.writer(), Access: m.access, Backends: m.backends,
 		Observer: m.observer(account), Unrecorded: m.options.History.Off, Log: m.log,
 	}
 }

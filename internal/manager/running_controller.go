@@ -151,6 +151,8 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	sum.HeldUnknown = sum.HeldUnknown || h.HeldUnknown
 	sum.Conflicting += h.Conflicting
 	sum.ConflictMessage = cmp.Or(sum.ConflictMessage, h.ConflictMessage)
+	sum.IndexMessage = cmp.Or(sum.IndexMessage, h.IndexMessage)
+	sum.StreamMessage = cmp.Or(sum.StreamMessage, h.StreamMessage)
 	sum.Failing += h.Failing
 	sum.HookFailing += h.HookFailing
 	if sum.HookMessage == "" {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -52,7 +53,7 @@ func TestReviewsStayUntilControllerIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := slog.New(slog.DiscardHandler)
-			m := &Manager{client: client, resolver: &resolver{client: client}, log: log, metrics: serving.NewMetrics(), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+			m := &Manager{client: client, resolver: &resolver{client: client}, log: log, metrics: serving.NewMetrics(), backends: backend.New(log, nil), store: cache.New(client, cache.Options{Log: log}), history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 			t.Cleanup(m.store.Close)
 			cs := newTestControllers(m)
 			for _, kind := range compile.Kinds() {

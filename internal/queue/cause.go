@@ -18,6 +18,8 @@ const (
 	RequeueAfter                 // the hook chose when to be called again
 	Resync                       // periodic resync
 	Start                        // initial list
+	Connected                    // a connection to the process of the hook is open
+	Notified                     // the process of the hook named the parent
 
 	causeKinds // number of kinds
 )
@@ -53,6 +55,8 @@ var traitsOf = [causeKinds]traits{
 	RequeueAfter:       {"scheduled requeue", "", Retries, joinRetry},
 	Resync:             {"periodic resync", "", Background, joinRetry},
 	Start:              {"initial list", "", Background, joinRetry},
+	Connected:          {"connected to the process", "", Events, joinRetry},
+	Notified:           {"notified by the process", "", Events, advanceRetry},
 }
 
 func (k CauseKind) traits() *traits {

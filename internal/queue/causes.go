@@ -61,6 +61,15 @@ func (c Causes) String() string {
 	return strings.Join(words, ", ")
 }
 
+// Merge adds the causes of another set.
+func (c *Causes) Merge(other Causes) {
+	for _, cause := range other.list {
+		c.add(cause)
+	}
+	c.more += other.more
+	c.kinds |= other.kinds
+}
+
 func (c *Causes) empty() bool { return c.kinds == 0 }
 
 func (c *Causes) reaction() backoffReaction {

@@ -16,7 +16,8 @@ import (
 func (r *run) callHandlers(ctx context.Context) error {
 	err := r.writePending(ctx)
 	for _, h := range r.memory.handlers {
-		if err == nil && r.Phase == controller.PhaseManaged {
+		// After a write, the next handler waits for the index, in the next run.
+		if err == nil && r.Phase == controller.PhaseManaged && r.gate.isOpen(r.Item.Key) {
 			err = r.callHandler(ctx, h)
 		}
 	}

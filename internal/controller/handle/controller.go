@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -24,6 +26,14 @@ type Controller struct {
 	// owned are the watches of owned objects.
 	owned   []controller.Watch
 	daemons sync.WaitGroup
+	// daemonCalls limits the calls to start, update and stop daemons of other processes.
+	daemonCalls chan struct{}
+	// backend is the process of the handlers; nil if it only serves calls. Calls wait at the
+	// gate for what the feed sends; both are nil if there is no such process or index.
+	backend *backend.Membership
+	gate    *callGate
+	feed    *indexFeed
+	feeds   sync.WaitGroup
 	// pruned is set when the API server did not store the state in the status.
 	pruned atomic.Bool
 }
@@ -39,19 +49,31 @@ func New(program Program, tools Tools) *Controller {
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
 		Log: tools.Log, Now: tools.Now,
 	})
+	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
+	c.joinBackend()
 	c.recoverConditions()
 	c.watch()
 	c.SetWatching()
 	return c
 }
 
+// maxDaemonCalls is the maximum of concurrent calls of daemons, unless the program has workers.
+const maxDaemonCalls = 32
+
 // Run reconciles objects until the context ends. It returns after the last worker and the last
 // daemon.
 func (c *Controller) Run(ctx context.Context) {
-	c.Base.Run(ctx, c.reconcile, c.reset, func() {
+	c.Base.Run(ctx, c.reconcile, func() { c.reset(); c.followBackend(ctx) }, func() {
 		c.eventBuffer.pause()
 		c.daemons.Wait()
+		c.unfollowBackend()
 	})
+}
+
+// Close closes the watches. Run should have returned.
+func (c *Controller) Close() {
+	c.backend.Leave()
+	c.Base.Close()
 }
 
 // reset drops the state of an earlier leadership, because another replica may have been the

@@ -3,6 +3,7 @@ package handle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,19 +54,31 @@ func (r *run) syncDaemons(ctx context.Context) {
 			continue
 		}
 		desired := r.Phase == controller.PhaseManaged && !r.Stored.Deleting() && r.wantsDaemon(h)
-		h.finished = h.finished && desired
 		if h.daemon != nil {
 			r.checkDaemonExit(h)
 		}
+		connection := r.backend.Connections()
+		reconnected := h.daemonConnection != connection
+		if h.daemon != nil && (reconnected || r.causes.Has(queue.Notified)) {
+			wake(h.daemon.live.notified)
+		}
+		h.daemonConnection = connection
+		h.finished = h.finished && desired && !reconnected
 		switch {
 		case h.daemon != nil && !desired:
 			h.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
-			r.reportStuckDaemon(h)
+			if !h.daemon.deadline.After(r.tools.Now()) {
+				r.reportStuckDaemon(h, h.daemon)
+			}
 		case h.daemon != nil:
 			r.checkDaemonHealth(h)
 			h.daemon.live.notify(r.Stored)
-		case desired && !h.finished && (r.retriesCalls() || !h.attempt.next.After(r.tools.Now())):
-			h.daemon = r.startDaemon(ctx, h)
+		case desired && !h.finished && (reconnected || r.retriesCalls() || !h.attempt.next.After(r.tools.Now())):
+			r.startDaemon(ctx, h)
+		case !desired && h.daemonLost:
+			// Only the process knows whether it runs.
+			r.startDaemon(ctx, h)
+			h.daemon.cancel(r.tools.Now().Add(h.stopTimeout()))
 		}
 	}
 }
@@ -87,12 +100,16 @@ func (r *run) checkDaemonExit(h *handlerMemory) {
 		return
 	}
 	ended := h.daemon
-	h.daemon = nil
+	h.daemon, h.daemonLost = nil, false
+	if ended.stopped && errors.Is(ended.err, errDaemonRuns) {
+		r.reportStuckDaemon(h, ended)
+	}
 	if ended.stopped || ended.err == nil {
 		h.finished = !ended.stopped
 		h.succeed()
 		return
 	}
+	_, h.daemonLost = errors.AsType[lostDaemonError](ended.err)
 	r.daemonFailed(h, ended.err)
 	h.failed.refused = record.AddLocations(h.failed.refused, ended.live.refusedLocations()...)
 }
@@ -123,9 +140,8 @@ func (r *run) checkDaemonHealth(h *handlerMemory) {
 
 // reportStuckDaemon reports, once, a daemon that missed its StopTimeout. Setpoint starts no
 // second one until it returns.
-func (r *run) reportStuckDaemon(h *handlerMemory) {
-	w := h.daemon
-	if w.stuck || w.deadline.After(r.tools.Now()) {
+func (r *run) reportStuckDaemon(h *handlerMemory, w *daemonRun) {
+	if w.stuck {
 		return
 	}
 	w.stuck = true
@@ -163,10 +179,12 @@ func (m *handlerMemory) nextDaemon() time.Time {
 	return time.Time{}
 }
 
-func (r *run) startDaemon(ctx context.Context, m *handlerMemory) *daemonRun {
+func (r *run) startDaemon(ctx context.Context, m *handlerMemory) {
 	h := m.Handler
+	running := ctx
 	ctx, stop := context.WithCancel(ctx)
 	existing := newLive(ctx, r.Controller, h, r.Stored)
+	existing.controllerCtx = running
 	w := &daemonRun{live: existing, stop: stop, started: r.tools.Now(), done: make(chan struct{})}
 	n := r.newRequest(h, r.Stored)
 	n.Owned, n.Attempt = r.program.ownedGroups(r.owned), m.attempt.count
@@ -177,7 +195,7 @@ func (r *run) startDaemon(ctx context.Context, m *handlerMemory) *daemonRun {
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
-	return w
+	m.daemon = w
 }
 
 // writeOnce writes a response to the object of a detached run.

@@ -19,14 +19,20 @@ import (
 // daemon last saw the object.
 var ErrConflict = errors.New("another client changed the same fields")
 
+var errObjectGone = errors.New("the object is gone")
+
 // Live is the object of a running daemon.
 type Live struct {
 	controller *Controller
 	ctx        context.Context //nolint:containedctx // Writes end with the daemon's context.
-	handler    *Handler
-	key        queue.Key
-	uid        string
-	changed    chan struct{}
+	// controllerCtx is that of the controller: Setpoint stops when it ends.
+	controllerCtx context.Context //nolint:containedctx // Daemons in other processes outlive ctx.
+	handler       *Handler
+	key           queue.Key
+	uid           string
+	changed       chan struct{}
+	// notified receives when the process of the handler named the object.
+	notified chan struct{}
 
 	mu sync.Mutex
 	// seen is the object as the daemon last saw it.
@@ -36,7 +42,7 @@ type Live struct {
 }
 
 func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *Live {
-	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), seen: o}
+	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), notified: make(chan struct{}, 1), seen: o}
 }
 
 // Changed receives when the object differs from what the daemon last saw.
@@ -47,8 +53,13 @@ func (l *Live) notify(now *object.Object) {
 	if seen := l.lastSeen(); now.Version() <= seen.Version() || now.Digest() == seen.Digest() {
 		return
 	}
+	wake(l.changed)
+}
+
+// wake sends on a channel unless the receiver has not received the last value yet.
+func wake(c chan<- struct{}) {
 	select {
-	case l.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -78,7 +89,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 		return nil, err
 	}
 	run := c.NewDetachedRun(now, "daemon "+l.handler.Name+" wrote")
-	err = l.write(run, &pendingResponse{response: a})
+	err = l.write(l.ctx, run, &pendingResponse{response: a})
 	run.FinishDetached(l.ctx, err)
 	l.addRefused(run.Record.Refused())
 	if err != nil {
@@ -88,7 +99,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 }
 
 // write retries the write when the object changes meanwhile.
-func (l *Live) write(run *controller.Run, o *pendingResponse) error {
+func (l *Live) write(ctx context.Context, run *controller.Run, o *pendingResponse) error {
 	for range controller.MaxConflicts {
 		now, err := l.get()
 		if err != nil {
@@ -100,11 +111,11 @@ func (l *Live) write(run *controller.Run, o *pendingResponse) error {
 		// The stored object may have changes of others, which the daemon has not seen.
 		l.notify(now)
 		run.Stored = now
-		if err := l.controller.writeOnce(l.ctx, run, o); !errors.Is(err, controller.ErrConflict) {
+		if err := l.controller.writeOnce(ctx, run, o); !errors.Is(err, controller.ErrConflict) {
 			return err
 		}
-		if !controller.Sleep(l.ctx, controller.ConflictDelay) {
-			return l.ctx.Err()
+		if !controller.Sleep(ctx, controller.ConflictDelay) {
+			return ctx.Err()
 		}
 	}
 	return fmt.Errorf("write %s: %w", l.key, errTooManyConflicts)
@@ -115,7 +126,7 @@ func (l *Live) get() (*object.Object, error) {
 	now, seen := l.controller.Get(l.key), l.lastSeen()
 	switch {
 	case now == nil || now.UID() != l.uid:
-		return nil, errors.New("the object is gone")
+		return nil, errObjectGone
 	case now.Version() < seen.Version():
 		return seen, nil
 	}

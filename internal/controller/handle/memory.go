@@ -65,9 +65,12 @@ type handlerMemory struct {
 	storedEntry entry
 	// unstorableDigest is the digest of a state that could not be stored.
 	unstorableDigest string
-	// daemon is the running daemon; finished means that it has completed.
-	daemon   *daemonRun
-	finished bool
+	// daemon is the running daemon; finished means that it has completed, and daemonLost that
+	// its process may run it although a call failed. daemonConnection is the latest connection
+	// to the process that this handler has seen.
+	daemon               *daemonRun
+	finished, daemonLost bool
+	daemonConnection     uint64
 }
 
 // handlerError is the error of a handler. refused are the locations of refused writes, which

@@ -76,7 +76,7 @@ func (r *run) pendingCalls() pendingCalls {
 
 // addHandler adds the pending calls of one handler.
 func (r *run) addHandler(a *pendingCalls, h *handlerMemory) {
-	if h.Do == nil {
+	if h.Daemon != nil {
 		return
 	}
 	if r.awaitsMatch(h) {

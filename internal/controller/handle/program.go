@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -65,6 +66,8 @@ type Program struct {
 	// Account is as which ServiceAccount the controller writes, and what handlers may read; zero for Setpoint's
 	// own rights.
 	Account identity.Account
+	// Backend is the process of the handlers; zero for a Go program.
+	Backend Backend
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
 }
@@ -119,9 +122,6 @@ type Handler struct {
 	Jitter time.Duration
 	// Daemon, if set, runs while the object exists and matches. Its context ends then.
 	Daemon Daemon
-	// RemoteDaemon means that Do starts and stops a daemon in another process, with
-	// hook.ReasonDaemon. There is no Daemon then.
-	RemoteDaemon bool
 	// StopTimeout is how long a deleted object waits for a daemon after its context ended;
 	// DefaultStopTimeout if zero.
 	StopTimeout time.Duration
@@ -135,7 +135,7 @@ type Handler struct {
 	Backoff, MaxBackoff time.Duration
 	// Optional lets a deletion continue after this Delete handler gave up.
 	Optional bool
-	// Do is the handler to call; nil for a daemon.
+	// Do is the handler to call; for a daemon nil, or what CallDaemon calls.
 	Do hook.Handler
 }
 
@@ -155,7 +155,9 @@ type Tools struct {
 	Store  *cache.Cache
 	Writer *apply.Writer
 	// Access reviews what Accounts may read; not used without an Account.
-	Access   *identity.Reviewer
+	Access *identity.Reviewer
+	// Backends are those of all controllers; nil for programs that do not run.
+	Backends *backend.Backends
 	Observer Observer
 	// Unrecorded means that no history is kept: the Observer gets only the cause, the duration
 	// and the outcome of runs.

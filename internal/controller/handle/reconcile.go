@@ -56,6 +56,9 @@ type run struct {
 
 // reconcile runs the steps for one object. Each handler fails and retries separately.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
+	if c.gate.holds(item) {
+		return queue.NoRequeue()
+	}
 	events := c.eventBuffer.take(item.Key)
 	c.handleDeletions(ctx, events)
 	return c.Reconcile(item, func(of *controller.Run, remembered controller.Remembered, fresh bool) (record.Outcome, queue.Outcome) {
@@ -132,7 +135,7 @@ func (r *run) recordFirstSeen() {
 func (r *run) clearFailures() {
 	for _, h := range r.memory.handlers {
 		e := h.entry()
-		if h.Do == nil || h.attempt.count+e.Attempts == 0 && e.Progress == "" || r.pending.includes(h) || r.memory.hasPending(h, nil) {
+		if h.Daemon != nil || h.attempt.count+e.Attempts == 0 && e.Progress == "" || r.pending.includes(h) || r.memory.hasPending(h, nil) {
 			continue
 		}
 		h.succeed()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -59,6 +60,8 @@ type server struct {
 	terminating bool
 	// admit may change an object before it is stored.
 	admit func(path string, o map[string]any)
+	// backends are the processes of handlers.
+	backends *backend.Backends
 	// clockOffset is added to the clock of the controller.
 	clockOffset atomic.Int64
 }
@@ -101,7 +104,11 @@ func (s *server) toolsFor(client rest.Interface, o Observer) Tools {
 	log := slog.New(slog.DiscardHandler)
 	st := cache.New(client, cache.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)
-	return Tools{Store: st, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Now: s.clock}
+	if s.backends == nil {
+		s.backends = backend.New(log, func(backend.Result) {})
+		s.backends.SetKnown()
+	}
+	return Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Now: s.clock}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

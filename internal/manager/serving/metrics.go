@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -32,6 +33,7 @@ type Metrics struct {
 	handlerTime  *prometheus.HistogramVec
 	reviews      *prometheus.CounterVec
 	reviewTime   *prometheus.HistogramVec
+	notes        *prometheus.CounterVec
 	writes       *prometheus.CounterVec
 	writeTime    *prometheus.HistogramVec
 
@@ -62,12 +64,13 @@ func NewMetrics() *Metrics {
 	m.runs = counter("setpoint_reconciles_total", "Reconciliations of objects, by outcome.", "controller", "outcome")
 	m.runTime = histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller")
 	m.queueWait = histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller")
-	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle or admit) and HTTP status code; code 0 means no response.", "controller", "hook", "code")
+	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle, admit, index or notifications) and HTTP status code; code 0 means no response.", "controller", "hook", "code")
 	m.hookTime = histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook")
 	m.handlerCalls = counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome")
 	m.handlerTime = histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler")
 	m.reviews = counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result")
 	m.reviewTime = histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook")
+	m.notes = counter("setpoint_notifications_total", "Lines that processes of handlers wrote to their streams, by result: object, event, unknown (a kind that no controller of the process handles) or malformed.", "result")
 	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome")
 	m.writeTime = histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb")
 	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -100,6 +103,11 @@ func (m *Metrics) ObserveReview(o admission.ReviewRecord) {
 func (m *Metrics) ObserveHookCall(program string, e webhook.CallResult) {
 	m.hookCalls.WithLabelValues(program, string(e.HookType), strconv.Itoa(e.Code)).Inc()
 	m.hookTime.WithLabelValues(program, string(e.HookType)).Observe(e.Duration.Seconds())
+}
+
+// ObserveNotification counts a line of a stream of notifications.
+func (m *Metrics) ObserveNotification(result backend.Result) {
+	m.notes.WithLabelValues(string(result)).Inc()
 }
 
 // ObserveRequest counts a request to the API server.

@@ -1,0 +1,283 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// A call of an index has at most this many objects and about this many bytes.
+const (
+	maxIndexObjects = 500
+	maxIndexBytes   = 4 << 20
+)
+
+// indexFeed sends the handled objects to the index of the process, and then each change.
+type indexFeed struct {
+	controller *Controller
+	wake       chan struct{}
+
+	mu    sync.Mutex
+	views []*cache.View
+	// listing means that the list has to be sent from its begin; before the first one, changes
+	// are ignored.
+	listing, started bool
+	// first means that the next call is the first of a list, and left is how many of the
+	// changes are of the list.
+	first bool
+	left  int
+	// changes are the latest states that are not sent yet, by UID, and order are their UIDs.
+	changes map[string]indexChange
+	order   []string
+}
+
+// indexChange is the latest state of an object.
+type indexChange struct {
+	key    queue.Key
+	object *object.Object
+	gone   bool
+}
+
+func newIndexFeed(c *Controller) *indexFeed {
+	return &indexFeed{controller: c, wake: make(chan struct{}, 1), changes: map[string]indexChange{}}
+}
+
+// begin opens watches of the feed's own, which also deliver the controller's own writes. The
+// first list comes with restart.
+func (f *indexFeed) begin() {
+	f.mu.Lock()
+	f.listing, f.started, f.first = false, false, false
+	f.changes, f.order, f.views = map[string]indexChange{}, nil, nil
+	f.mu.Unlock()
+	var views []*cache.View
+	for _, selection := range f.controller.program.Selections() {
+		views = append(views, f.controller.tools.Store.Watch(selection, f.changed))
+	}
+	f.mu.Lock()
+	f.views = views
+	f.mu.Unlock()
+}
+
+// end closes the watches.
+func (f *indexFeed) end() {
+	f.controller.backend.SetComplete(false)
+	for _, view := range f.views {
+		view.Close()
+	}
+}
+
+// run sends until the context ends.
+func (f *indexFeed) run(ctx context.Context) {
+	c := f.controller
+	var retry attempt
+	for ctx.Err() == nil {
+		request, sent := f.next()
+		if request == nil {
+			select {
+			case <-f.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		err := c.program.Backend.Index(ctx, request)
+		if err == nil {
+			f.sent(request, sent)
+			retry = attempt{}
+			continue
+		}
+		if ctx.Err() == nil {
+			f.failed(err)
+			retry.failed(time.Now())
+			f.sleep(ctx, retryDelay(err, retry.next))
+		}
+	}
+}
+
+// sleep waits before a retry; a new connection ends the wait.
+func (f *indexFeed) sleep(ctx context.Context, delay time.Duration) {
+	end := time.After(delay)
+	for {
+		select {
+		case <-f.wake:
+			f.mu.Lock()
+			listing := f.listing
+			f.mu.Unlock()
+			if listing {
+				return
+			}
+		case <-end:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// restart sends everything again, because the process may be a new one.
+func (f *indexFeed) restart() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.controller.backend.SetComplete(false)
+	f.listing = true
+	wake(f.wake)
+}
+
+// changed adds a change.
+func (f *indexFeed) changed(e cache.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.started {
+		return // The list will have it.
+	}
+	selects := f.controller.program.selects
+	if e.Old != nil && selects(e.Old) && (e.New == nil || e.New.UID() != e.Old.UID() || !selects(e.New)) {
+		f.add(e.Old, true)
+	}
+	if e.New != nil && selects(e.New) && (e.Old == nil || !selects(e.Old) || changesIndex(e.Old, e.New)) {
+		f.add(e.New, false)
+	}
+	wake(f.wake)
+}
+
+// changesIndex reports whether more has changed than the records of handlers, which Setpoint
+// writes after each call.
+func changesIndex(old, now *object.Object) bool {
+	if old.UID() != now.UID() {
+		return true
+	}
+	return old.Digest() != now.Digest() && !reflect.DeepEqual(withoutRecords(old), withoutRecords(now))
+}
+
+func withoutRecords(o *object.Object) map[string]any {
+	whole := decodeObject(o.JSON())
+	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
+		delete(metadata, "resourceVersion")
+	}
+	removeBookkeeping(whole)
+	return whole
+}
+
+// add is called with the lock held. It replaces an earlier change of the object.
+func (f *indexFeed) add(o *object.Object, gone bool) {
+	uid, change := o.UID(), indexChange{controller.KeyOf(o), o, gone}
+	if _, known := f.changes[uid]; !known {
+		f.order = append(f.order, uid)
+		f.controller.gate.close(change.key)
+	}
+	f.changes[uid] = change
+}
+
+// next returns the next request, and the changes in it; nil if there is nothing to send.
+func (f *indexFeed) next() (*hook.IndexRequest, []indexChange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listing {
+		f.startList()
+	}
+	if !f.first && len(f.order) == 0 {
+		return nil, nil
+	}
+	p := &f.controller.program
+	request := &hook.IndexRequest{Controller: p.Object, APIVersion: p.Resource.APIVersion(), Kind: p.Resource.Kind, First: f.first}
+	var sent []indexChange
+	size := 0
+	for _, uid := range f.order {
+		if len(sent) == maxIndexObjects || size > maxIndexBytes {
+			break
+		}
+		change := f.changes[uid]
+		sent = append(sent, change)
+		if o := change.object; change.gone {
+			request.Deleted = append(request.Deleted, hook.DeletedObject{Namespace: o.Namespace(), Name: o.Name(), UID: o.UID()})
+		} else {
+			request.Objects = append(request.Objects, json.RawMessage(o.JSON()))
+			size += len(o.JSON())
+		}
+	}
+	request.Complete = len(sent) >= f.left
+	return request, sent
+}
+
+// startList makes all handled objects pending. Deletions need not be sent before a list.
+func (f *indexFeed) startList() {
+	f.listing, f.first, f.started = false, true, true
+	f.drop()
+	for _, view := range f.views {
+		for o := range view.All() {
+			if f.controller.program.selects(o) {
+				f.add(o, false)
+			}
+		}
+	}
+	f.left = len(f.order)
+}
+
+// drop drops all changes.
+func (f *indexFeed) drop() {
+	keys := make([]queue.Key, 0, len(f.order))
+	for _, uid := range f.order {
+		keys = append(keys, f.changes[uid].key)
+	}
+	clear(f.changes)
+	f.order = nil
+	f.controller.gate.open(keys)
+}
+
+// sent records that the process has changes. Of an object that has changed again, the later
+// change remains.
+func (f *indexFeed) sent(request *hook.IndexRequest, sent []indexChange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listing {
+		return // The process may be a former one.
+	}
+	var keys []queue.Key
+	var again []string
+	for _, change := range sent {
+		uid := change.object.UID()
+		if f.changes[uid] != change {
+			again = append(again, uid)
+			continue
+		}
+		delete(f.changes, uid)
+		keys = append(keys, change.key)
+	}
+	f.order = append(again, f.order[len(sent):]...)
+	f.first, f.left = false, max(0, f.left-len(sent))
+	f.controller.gate.open(keys)
+	if request.Complete {
+		f.controller.backend.SetComplete(true)
+	}
+}
+
+// failed records a failed call. If the process rejects it, it gets everything again.
+func (f *indexFeed) failed(err error) {
+	c := f.controller
+	c.backend.SetIndexError(err)
+	c.Log.Warn("index not sent; retrying", "error", failure.OneLine(err))
+	code := hook.StatusCode(err)
+	if code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
+		f.restart()
+	}
+}
+
+// retryDelay returns the delay that the process requests, else that of the backoff.
+func retryDelay(err error, next time.Time) time.Duration {
+	if requested, is := hook.RetryDelay(err); is {
+		return requested
+	}
+	return time.Until(next)
+}
