@@ -95,6 +95,7 @@ type HandlerControllerSpec struct {
 	// setpoint.dev/handlercontroller-NAME. If you change it, list the former one in replacedFinalizers. Two
 	// controllers of one kind must not have the same.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('setpoint.dev/')",message="must not be of setpoint.dev, whose finalizers are those of controllers without this field"
 	Finalizer FinalizerName `json:"finalizer,omitempty"`
 
 	// replacedFinalizers are finalizers of a controller that this one replaces. Setpoint removes them from a

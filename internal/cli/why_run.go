@@ -132,6 +132,7 @@ func (t printer) printCall(r *runDetails, i int) {
 	switch {
 	case call.Error != "":
 		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), call.Error)
+		t.printResponseChanges(call, before)
 	case call.Dropped:
 		t.line(2, "response after %s; request and response are no longer kept", preciseDuration(step.Took))
 	default:
@@ -194,6 +195,12 @@ func reasonText(reason string) string {
 		return "a timer"
 	case hook.ReasonDrift:
 		return "a child changed"
+	case hook.ReasonEvent:
+		return "an event"
+	case hook.ReasonMatch:
+		return "whether it handles the object"
+	case hook.ReasonDaemon:
+		return "its daemon"
 	}
 	return reason
 }
@@ -252,6 +259,17 @@ func (t printer) printResponse(call, before *model.Call, after string) {
 		t.line(2, "response after %s, the same as before", after)
 	default:
 		t.line(2, "response after %s; new in it:", after)
+		t.changes(3, changes)
+	}
+}
+
+// printResponseChanges prints what changed in a response beside an error.
+func (t printer) printResponseChanges(call, before *model.Call) {
+	if before == nil || len(before.Response) == 0 || len(call.Response) == 0 {
+		return
+	}
+	if changes, err := diff.Objects(before.Response, call.Response); err == nil && len(changes) > 0 {
+		t.line(2, "new in the response:")
 		t.changes(3, changes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,6 +44,9 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Workers:           env.Workers,
 		Namespace:         env.Namespace,
 		Account:           env.AccountOf(spec.Identity),
+	}
+	if err := checkFinalizer(spec.Finalizer); err != nil {
+		return nil, err
 	}
 	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
@@ -88,6 +92,14 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Notes:         env.handlerNotes(spec),
 		Release:       c.release,
 	}, nil
+}
+
+// checkFinalizer rejects a name that is the default of another controller.
+func checkFinalizer(name api.FinalizerName) error {
+	if strings.HasPrefix(string(name), api.GroupVersion.Group+"/") {
+		return invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field", api.GroupVersion.Group)
+	}
+	return nil
 }
 
 // replacedFinalizers returns the finalizers of a former controller, without which the own one must do.

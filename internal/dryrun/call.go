@@ -36,8 +36,10 @@ type Call struct {
 	Events    []hook.Event `json:"events,omitempty"`
 	// RetryAfterSeconds is the delay of the next retry that the handler chose.
 	RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
-	// Error is why nothing would be written. GaveUp means that there is no retry until the object
-	// changes.
+	// NotApplicable means that the handler does not handle the object as it is.
+	NotApplicable bool `json:"notApplicable,omitempty"`
+	// Error is why nothing would be written, except what the handler returned beside it. GaveUp means
+	// that there is no retry until the object changes.
 	Error  *Problem `json:"error,omitempty"`
 	GaveUp bool     `json:"gaveUp,omitempty"`
 }
@@ -88,14 +90,13 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 		changes[i] = object.FieldChange(change)
 	}
 	c.ChangedFields = fields(plan.MaskSecret(of.GroupKind(), changes))
+	if f.Response != nil && (f.Err == nil || f.Response.Err != nil) {
+		c.RetryAfterSeconds = f.Response.RetryAfter.Seconds()
+		c.Events, c.NotApplicable = f.Response.Events, f.Response.NotApplicable
+	}
 	if f.Err != nil {
 		c.Error = newProblem(f.Err)
 		c.RetryAfterSeconds = delayOf(f.Err).Seconds()
-		return c
-	}
-	if f.Response != nil {
-		c.RetryAfterSeconds = f.Response.RetryAfter.Seconds()
-		c.Events = f.Response.Events
 	}
 	return c
 }

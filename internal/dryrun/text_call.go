@@ -27,6 +27,9 @@ func (p *printer) call(c Call) {
 		p.line(1, "", "= %s  unchanged", ref)
 	}
 	p.events(c.Events)
+	if c.NotApplicable {
+		p.line(1, "", ". not applicable until the object changes")
+	}
 	p.problem(1, c.Error)
 	p.retry(c)
 	p.level -= 2

@@ -186,6 +186,9 @@ func describeHandler(h *handle.Handler) string {
 	if h.When != nil {
 		condition = ", if its condition holds"
 	}
+	if h.Conditional {
+		condition += ", if it finds itself applicable"
+	}
 	if h.Daemon != nil {
 		return "Runs daemon " + h.Name + " for each object" + condition + "."
 	}
@@ -230,6 +233,9 @@ func describeTimer(h *handle.Handler) string {
 	case nil:
 		if h.Every > 0 {
 			when = "every " + roundDuration(h.Every)
+		}
+		if h.FromFirstSeen {
+			when += " since " + roundDuration(h.InitialDelay) + " after the start"
 		}
 	case fmt.Stringer:
 		when = "at " + schedule.String()

@@ -55,8 +55,14 @@ type (
 	}
 	handlerResponse struct {
 		*hook.HandlerResponse
-		Apply             []any   `json:"apply,omitempty"`
-		RetryAfterSeconds float64 `json:"retryAfterSeconds,omitempty"`
+		Apply             []any         `json:"apply,omitempty"`
+		RetryAfterSeconds float64       `json:"retryAfterSeconds,omitempty"`
+		Error             *handlerError `json:"error,omitempty"`
+		Applicable        any           `json:"applicable,omitempty"`
+	}
+	handlerError struct {
+		Message   string `json:"message"`
+		Permanent bool   `json:"permanent,omitempty"`
 	}
 	reviewResponse struct {
 		Allowed bool `json:"allowed"`
@@ -75,6 +81,13 @@ func syncResponseOf(r *hook.Response, form hook.ControllerType) syncResponse {
 
 func handlerResponseOf(a *hook.HandlerResponse) handlerResponse {
 	out := handlerResponse{HandlerResponse: a, RetryAfterSeconds: a.RetryAfter.Seconds()}
+	if a.NotApplicable {
+		out.Applicable = false
+	}
+	if a.Err != nil {
+		delay, _ := hook.RetryDelay(a.Err)
+		out.Error, out.RetryAfterSeconds = &handlerError{a.Err.Error(), hook.IsTerminal(a.Err)}, delay.Seconds()
+	}
 	for _, applied := range a.Apply {
 		if applied.Unowned {
 			out.Apply = append(out.Apply, applied)

@@ -3,6 +3,7 @@
 package conflicts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -19,6 +21,8 @@ import (
 type Conflict struct {
 	Parent object.Resource
 	Reason string
+	// Advice is what to do about it, if there is something special.
+	Advice string
 }
 
 // Refusal refuses a controller because of the conflict with an older one.
@@ -27,6 +31,7 @@ func (c Conflict) Refusal(older queue.Key) *compile.Refusal {
 	if older.Namespace == "" {
 		advice = "give each a label selector that excludes the other's objects, or remove one"
 	}
+	advice = cmp.Or(c.Advice, advice)
 	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf(
 		"%s is already the controller of %s; %s; %s", older, c.Parent, c.Reason, advice)}
 }
@@ -34,9 +39,36 @@ func (c Conflict) Refusal(older queue.Key) *compile.Refusal {
 // Overlap reports whether two controllers share parents. Two different selectors count
 // as disjoint. Decorators never conflict: each marks its own attachments.
 func Overlap(a, b *compile.Compiled) bool {
-	return slices.ContainsFunc(a.Programs, func(one compose.Program) bool {
+	_, finalizers := sharedFinalizer(a, b)
+	return finalizers || slices.ContainsFunc(a.Programs, func(one compose.Program) bool {
 		return slices.ContainsFunc(b.Programs, func(other compose.Program) bool { return SameParents(&one, &other) })
 	})
+}
+
+// sharedFinalizer returns the conflict of two controllers with one finalizer: the first that is done
+// with an object would release it for both.
+func sharedFinalizer(a, b *compile.Compiled) (Conflict, bool) {
+	theirs := a.Finalizers()
+	for i := range b.Handlers {
+		p := &b.Handlers[i]
+		name := compile.ResourceName{APIVersion: p.Resource.APIVersion(), Plural: p.Resource.Plural}
+		if b.Finalizers()[name] == "" || theirs[name] != p.Finalizer || !slices.ContainsFunc(a.Handlers, func(other handle.Program) bool { return shareNamespace(&other, p) }) {
+			continue
+		}
+		return Conflict{
+			Parent: p.Resource, Reason: "both use the finalizer " + p.Finalizer, Advice: "give each a spec.finalizer of its own, or delete one",
+		}, true
+	}
+	return Conflict{}, false
+}
+
+// shareNamespace reports whether two programs handle objects of one kind in the same namespace.
+func shareNamespace(a, b *handle.Program) bool {
+	if a.Resource.GroupKind() != b.Resource.GroupKind() {
+		return false
+	}
+	return len(a.Namespaces) == 0 || len(b.Namespaces) == 0 ||
+		slices.ContainsFunc(a.Namespaces, func(one string) bool { return slices.Contains(b.Namespaces, one) })
 }
 
 // SameParents reports whether two programs share parents.
@@ -64,7 +96,7 @@ func Find(a, b *compile.Compiled) (Conflict, bool) {
 			}
 		}
 	}
-	return Conflict{}, false
+	return sharedFinalizer(a, b)
 }
 
 // conflictReason returns what two programs with the same parents would both write; "" for

@@ -6,8 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -44,6 +46,38 @@ func TestFind(t *testing.T) {
 			found, conflicting := Find(&compile.Compiled{Programs: pair[:1]}, &compile.Compiled{Programs: pair[1:]})
 			if conflicting != (c.want != "") || !strings.HasPrefix(found.Reason, c.want) {
 				t.Errorf("%s: %v %q, want %q", name, conflicting, found.Reason, c.want)
+			}
+		}
+	}
+}
+
+// Two controllers with one finalizer would release each other's objects.
+func TestFindSharedFinalizer(t *testing.T) {
+	of := func(finalizer string, namespaces []string, reasons ...hook.Reason) *compile.Compiled {
+		return &compile.Compiled{Handlers: []handle.Program{{
+			Resource: object.Resource{Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true}, Finalizer: finalizer,
+			Namespaces: namespaces, Handlers: []handle.Handler{{On: reasons}},
+		}}}
+	}
+	pods := of("a/b", nil, hook.ReasonDelete)
+	pods.Handlers[0].Resource = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+	first := of("a/b", []string{"one"}, hook.ReasonDelete)
+	for name, c := range map[string]struct {
+		other *compile.Compiled
+		want  bool
+	}{
+		"the same":                  {of("a/b", nil, hook.ReasonDelete), true},
+		"another":                   {of("a/c", nil, hook.ReasonDelete), false},
+		"without Delete":            {of("a/b", nil, hook.ReasonCreate), false},
+		"of another kind":           {pods, false},
+		"in the same namespace":     {of("a/b", []string{"two", "one"}, hook.ReasonDelete), true},
+		"in another namespace":      {of("a/b", []string{"two"}, hook.ReasonDelete), false},
+		"of a composite controller": {&compile.Compiled{Programs: []compose.Program{{Finalizer: "a/b"}}}, false},
+	} {
+		for _, pair := range [][]*compile.Compiled{{first, c.other}, {c.other, first}} {
+			found, conflicting := Find(pair[0], pair[1])
+			if conflicting != c.want || Overlap(pair[0], pair[1]) != c.want {
+				t.Errorf("%s: %v %+v, want %v", name, conflicting, found, c.want)
 			}
 		}
 	}
