@@ -32,7 +32,7 @@ type devFlags struct {
 func (p *program) devCommand() *cobra.Command {
 	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
 	c := &cobra.Command{
-		Use:   "dev [DIR…] [-- COMMAND…]",
+		Use:   "dev [DIR…] [FILE.py…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
 		Long: `Boot a real Kubernetes control plane on this machine, run the controllers in it, and
 reload the files of each DIR as its setpoint.yaml says:
@@ -47,6 +47,9 @@ A process can use the port of another one as {port:NAME}. "ready: /path" waits u
 that path responds. Programs are compiled first; no timeout includes that. See
 docs/setpoint-yaml.md for all fields.
 
+FILE.py is an operator in Python, such as a Kopf script: 'setpoint run --python' runs it
+in the folder of the first file, again after each change of a Python file there.
+
 When a manifest changes it is applied again. When a hook changes it is restarted, and
 its objects are reconciled at once.
 
@@ -55,6 +58,7 @@ of this program. Then everything stops, and the exit code is that of the command
 Ctrl-C stops everything; a second Ctrl-C aborts.`,
 		Example: `  setpoint dev                                        # an empty cluster
   setpoint dev examples/immortalcontainer             # with an example
+  setpoint dev operator.py                            # with an operator in Python
   setpoint dev --data-dir ./cluster                   # kept between runs
   setpoint dev examples/immortalcontainer -- make test`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,8 +87,9 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint run` with an existing cluster",
 		}
 	}
+	dirs, files := splitPythonFiles(dirs)
 	o := dev.Options{
-		Dirs: dirs, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
+		Dirs: dirs, Operator: files, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
@@ -103,6 +108,18 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	o.Signals = signals
 	p.code, err = dev.Run(ctx, o)
 	return err
+}
+
+// splitPythonFiles splits the arguments into folders and Python files.
+func splitPythonFiles(args []string) (dirs, files []string) {
+	for _, arg := range args {
+		if filepath.Ext(arg) == ".py" {
+			files = append(files, arg)
+			continue
+		}
+		dirs = append(dirs, arg)
+	}
+	return dirs, files
 }
 
 // connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is

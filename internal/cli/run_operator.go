@@ -6,14 +6,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/python"
 )
-
-// codeNotImported is the exit code if the files of an operator cannot be imported.
-const codeNotImported = 3
 
 // runOperator runs the controllers that an operator declares until a signal.
 func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) error {
@@ -59,7 +57,7 @@ func (p *program) notOpened(ctx context.Context, err error) error {
 		return nil
 	}
 	if errors.Is(err, operator.ErrImport) {
-		p.code = codeNotImported
+		p.code = dev.CodeNotImported
 	}
 	return err
 }

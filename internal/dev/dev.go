@@ -2,8 +2,8 @@
 // manager in it, applies manifests, runs processes in place of Services, and reloads
 // everything when files change.
 //
-// Subpackages: project reads setpoint.yaml, manifest applies, process supervises, watch
-// reports changed files, progress writes to the terminal. The caller provides Boot, because
+// Subpackages: project reads setpoint.yaml, manifest applies, watch reports changed files,
+// progress writes to the terminal; package process supervises. The caller provides Boot, because
 // the control plane makes a binary ten times as large. Package cli calls it.
 package dev
 
@@ -70,6 +70,8 @@ type Manager interface {
 type Options struct {
 	// Dirs are folders with a setpoint.yaml.
 	Dirs []string
+	// Operator are the Python files of an operator to run.
+	Operator []string
 	// Command runs once everything is ready; the session ends with it.
 	Command []string
 	// ProcessLogs is the folder for the output of processes, one NAME.log each; "" for the
@@ -133,6 +135,10 @@ func open(o Options) (*session, error) {
 	var problems []error
 	for _, dir := range o.Dirs {
 		p, err := project.Load(dir)
+		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
+	}
+	if len(o.Operator) > 0 {
+		p, err := project.ForOperator(o.Operator)
 		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {

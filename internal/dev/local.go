@@ -67,7 +67,7 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 	if c := w.compilers[wanted.Name]; c != nil {
 		wanted, prepare = c.process, c.prepare
 	}
-	l.Process = wanted.WithPorts(port, ports)
+	l.Process = wanted.WithPorts(port, ports).WithSetpoint(s.Executable)
 	output, err := s.output(l.Name)
 	if err != nil {
 		return nil, err
@@ -80,10 +80,15 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, pairs(l.Env)), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
 		Output: output, Reaper: s.reaper, Grace: processGrace,
-		Notify: func(e process.Event) { s.handleEvent(l, output, e) },
+		Notify:   func(e process.Event) { s.handleEvent(l, output, e) },
+		Hopeless: func(code int) bool { return l.RunsOperator() && code == CodeNotImported },
 	})
 	return l, nil
 }
+
+// CodeNotImported is the exit code of `setpoint run` if the files of an operator cannot be
+// imported.
+const CodeNotImported = 3
 
 func pairs(env map[string]string) []string {
 	var all []string
@@ -159,8 +164,7 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 		if log, kept := output.(*logFile); kept {
 			log.show()
 		}
-		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting in %s, or when one of its files changes",
-			l.Name, e.Died, progress.FormatDuration(e.Retry)))
+		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restartTime(e)))
 		s.setDown(l, e.Died)
 	case e.PrepareFailed != nil:
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
@@ -176,6 +180,14 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 			s.setUp(l)
 		}
 	}
+}
+
+// restartTime says when a process that exited is started again.
+func restartTime(e process.Event) string {
+	if e.Retry == 0 {
+		return "when one of its files changes"
+	}
+	return "in " + progress.FormatDuration(e.Retry) + ", or when one of its files changes"
 }
 
 // setDown marks the controllers that call a process as not ready, by all addresses of its

@@ -19,6 +19,9 @@ import (
 func (s *session) applyAll(ctx context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
+		if len(w.Apply) == 0 {
+			continue
+		}
 		phase := s.Reporter.Phase("apply " + filepath.Dir(w.File))
 		changes, err := w.manifests.Sync(ctx)
 		w.applied = changes.Applied

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,13 +83,21 @@ func (e exit) code() int {
 	return e.state.ExitCode()
 }
 
+// exitedError is the exit of a program that should keep running.
+type exitedError struct {
+	text string
+	code int
+}
+
+func (e *exitedError) Error() string { return e.text }
+
 // err describes the exit of a program that should keep running.
 func (e exit) err() error {
+	text := fmt.Sprintf("exited with code %d", e.state.ExitCode())
 	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return fmt.Errorf("killed by signal %d (%s)", status.Signal(), status.Signal())
+		text = fmt.Sprintf("killed by signal %d (%s)", status.Signal(), status.Signal())
+	} else if e.state.ExitCode() == 0 {
+		text = "exited with code 0, but it should keep running"
 	}
-	if e.state.ExitCode() == 0 {
-		return errors.New("exited with code 0, but it should keep running")
-	}
-	return fmt.Errorf("exited with code %d", e.state.ExitCode())
+	return &exitedError{text, e.code()}
 }

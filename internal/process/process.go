@@ -9,6 +9,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,9 @@ type Options struct {
 	// Prepare is called before each start, to compile the program. After an error the
 	// process is not started until Restart is called.
 	Prepare func(ctx context.Context) error
+	// Hopeless reports exit codes after which a restart without a change would end alike: the
+	// process is not started until Restart is called. Nil means none.
+	Hopeless func(code int) bool
 	// Port is the port it listens on; 0 for a process that is ready once started.
 	Port int
 	// ReadyPath is probed over HTTP; "" waits only for a listener.
@@ -72,7 +76,7 @@ type Event struct {
 	// PrepareFailed is the error of Prepare; the process waits for Restart.
 	PrepareFailed error
 
-	// Died is why it exited; it is restarted after Retry.
+	// Died is why it exited; it is restarted after Retry, or if that is zero waits for Restart.
 	Died  error
 	Retry time.Duration
 }
@@ -121,7 +125,7 @@ func (p *Process) Run(ctx context.Context) {
 	wait, cause := p.options.Backoff, ""
 	for {
 		if err := p.prepare(ctx); err != nil {
-			if cause = p.awaitRestart(ctx, err); ctx.Err() != nil {
+			if cause = p.awaitRestart(ctx, err, Event{PrepareFailed: err}); ctx.Err() != nil {
 				return
 			}
 			continue
@@ -138,6 +142,12 @@ func (p *Process) Run(ctx context.Context) {
 		}
 		if time.Since(began) > backoffReset {
 			wait = p.options.Backoff
+		}
+		if p.isHopeless(err) {
+			if cause = p.awaitRestart(ctx, err, Event{Died: err}); ctx.Err() != nil {
+				return
+			}
+			continue
 		}
 		p.set(state{down: err, failed: err})
 		p.options.Notify(Event{Died: err, Retry: wait})
@@ -159,13 +169,19 @@ func (p *Process) prepare(ctx context.Context) error {
 	return p.options.Prepare(ctx)
 }
 
-// awaitRestart waits for Restart, because Prepare would fail again.
-func (p *Process) awaitRestart(ctx context.Context, err error) (cause string) {
+// isHopeless reports whether the process would exit again.
+func (p *Process) isHopeless(err error) bool {
+	exited, is := errors.AsType[*exitedError](err)
+	return is && p.options.Hopeless != nil && p.options.Hopeless(exited.code)
+}
+
+// awaitRestart reports an error and waits for Restart, because a start would fail again.
+func (p *Process) awaitRestart(ctx context.Context, err error, report Event) (cause string) {
 	p.set(state{down: err, failed: err})
 	if ctx.Err() != nil {
 		return ""
 	}
-	p.options.Notify(Event{PrepareFailed: err})
+	p.options.Notify(report)
 	select {
 	case cause = <-p.restart:
 	case <-ctx.Done():
