@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAME = "setpoint"
 # What is installed. kopf is another name of setpoint.kopf, for scripts with "import kopf".
 PACKAGES = ("setpoint", "kopf")
-SCRIPTS: Dict[str, str] = {}
+SCRIPTS = {"kopf": "setpoint.kopf._cli:main", "setpoint-python": "setpoint.__main__:main"}
 # What an sdist has besides.
 SOURCES = ("README.md", "pyproject.toml", "packaging", "tests")
 SDIST_INFO = "PKG-INFO"

@@ -2,4 +2,23 @@
 
 A process of this package has no loop of its own. It declares its handlers, serves them on a socket,
 and Setpoint watches, queues, retries and records.
+
+    from setpoint import Call, on
+
+    @on.change("exchangerates.example.com", "spec.currency", owns=["v1/configmaps"])
+    def publish(call: Call):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": call.name}, "data": {...}}
+
+The module `kopf` has the decorators of Kopf instead, for its scripts.
 """
+
+# First: it needs the modules below, which need parts of it.
+import setpoint.kopf  # noqa: F401, I001
+from setpoint import on
+from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
+from setpoint._decorators import daemon, every, index, mutate, validate
+
+__all__ = [
+    "Call", "DaemonCall", "Deny", "Permanent", "Retry", "Review",
+    "daemon", "every", "index", "mutate", "on", "validate",
+]

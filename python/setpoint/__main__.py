@@ -2,6 +2,13 @@
 
 import sys
 
-from setpoint._command import main
+from setpoint import _command
 
-sys.exit(main(sys.argv[1:]))
+
+def main() -> int:
+    """Run the command line of this process."""
+    return _command.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -83,7 +83,7 @@ class DistributionTest(unittest.TestCase):
     def test_an_installed_wheel(self):
         with tempfile.TemporaryDirectory() as folder:
             python = self.install(Path(folder))
-            for module in ["setpoint", "kopf", "kopf.on"]:
+            for module in ["setpoint", "kopf", "kopf.on", "kopf.testing"]:
                 self.run_isolated([*python, f"import {module}"])
             same = "import kopf, setpoint.kopf; assert kopf.on.create is setpoint.kopf.on.create"
             self.run_isolated([*python, same])

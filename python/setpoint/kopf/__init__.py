@@ -33,7 +33,7 @@ from setpoint.kopf._events import event, exception, info, warn
 from setpoint.kopf._filters import ABSENT, PRESENT, all_, any_, none_, not_
 from setpoint.kopf._handlers import HandlerId, Reason
 from setpoint.kopf._index import Index, Store
-from setpoint.kopf._logging import LocalObjectLogger, LogFormat, ObjectLogger, configure
+from setpoint.kopf._logging import LocalObjectLogger, LogFormat, Logger, ObjectLogger, configure
 from setpoint.kopf._login import (
     login_via_async_client,
     login_via_client,
@@ -70,6 +70,7 @@ from setpoint.kopf._stopped import AsyncDaemonStopped as AsyncDaemonStopperCheck
 from setpoint.kopf._stopped import DaemonStopped, DaemonStoppingReason
 from setpoint.kopf._stopped import SyncDaemonStopped as SyncDaemonStopperChecker
 from setpoint.kopf._subhandlers import execute
+from setpoint.kopf._version import __commit_id__, __version__, __version_tuple__
 from setpoint.kopf._webhooks import (
     Headers,
     Operation,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Optional
 
 from setpoint.kopf._binary import NoBinary, find_binary
+from setpoint.kopf._version import __version__
 
 _NO_PEERING = (
     "there is no peering: a Lease elects the replica that works. To stop an operator, scale its Deployment to 0; "
@@ -31,6 +32,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     _execute(command)
 
 
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of `kopf run`; SystemExit if they are wrong or of another command."""
+    if _is_peering(arguments):
+        sys.exit(_fail(f"kopf {arguments[0]}: {_NO_PEERING}"))
+    return _parser().parse_args(arguments)
+
+
 def _is_peering(arguments: Optional[Sequence[str]]) -> bool:
     given = sys.argv[1:] if arguments is None else arguments
     return bool(given) and given[0] in ("freeze", "resume")
@@ -38,6 +46,7 @@ def _is_peering(arguments: Optional[Sequence[str]]) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kopf", description="Kopf's command line, run by Setpoint", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"kopf {__version__}, run by Setpoint")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run an operator", allow_abbrev=False)
     for short, name in (("-v", "verbose"), ("-d", "debug"), ("-q", "quiet")):

@@ -141,6 +141,9 @@ class DaemonHandler(ResourceHandler):
 class IndexHandler(ResourceHandler):
     """A function whose results make an index of objects."""
 
+    # The index, if the script has it already; else the operator makes one.
+    index: Optional[Any] = None
+
     @property
     def title(self) -> str:
         return "Indexer"

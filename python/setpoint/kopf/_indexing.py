@@ -42,7 +42,8 @@ class Indexer:
     def declare(self, handlers: Iterable[IndexHandler]) -> None:
         """Make the indices. Handlers with one id share one."""
         for handler in handlers:
-            self._operator.indices.setdefault(handler.id, Index())
+            own = handler.index if handler.index is not None else Index()
+            self._operator.indices.setdefault(handler.id, own)
 
     async def feed(self, controller: Controller, data: Mapping[str, Any]) -> None:
         """Take new, changed and deleted objects of one kind."""

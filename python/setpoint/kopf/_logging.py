@@ -13,6 +13,9 @@ from setpoint.kopf._bodies import build_object_reference
 
 logger = logging.getLogger("kopf.objects")
 
+# The type of the argument logger.
+Logger = Union[logging.Logger, "logging.LoggerAdapter[logging.Logger]"]
+
 
 class LogFormat(enum.Enum):
     """The form of a line."""

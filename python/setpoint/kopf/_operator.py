@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Optional
 
+from setpoint import _calling
 from setpoint._serve.application import Route
 from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
 from setpoint._serve.notifications import Notifications
@@ -65,6 +66,7 @@ KINDS: dict[type[ResourceHandler], Kind] = {
     DaemonHandler: Kind(_daemons.declare, _daemons.handle),
     TakeoverHandler: Kind(_takeover.declare, _takeover.handle),
     ForgettingHandler: Kind(_forgetting.declare, _forgetting.handle),
+    _calling.CallHandler: Kind(_calling.declare, _calling.handle),
 }
 
 
@@ -244,6 +246,9 @@ class Operator:
     def _declare(self, controller: Controller) -> dict[str, Any]:
         handlers = [self._declare_unit(controller, unit) for unit in controller.units if type(unit.first) in KINDS]
         spec: dict[str, Any] = {"handlers": handlers}
+        owned = _calling.owned_kinds([d for unit in controller.units for d in unit.definitions])
+        if owned:
+            spec["owns"] = owned
         if any(isinstance(unit.first, IndexHandler) for unit in controller.units):
             spec["index"] = {"webhook": {"url": f"/index/{controller.name}"}}
         finalizer = self.settings.persistence.finalizer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -21,6 +21,8 @@ class HandlerRequest:
     controller: Mapping[str, Any] = field(default_factory=dict)
     handler: str = ""
     previous: Optional[Mapping[str, Any]] = None
+    changes: Sequence[Mapping[str, Any]] = ()
+    owned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     attempt: int = 0
     first_attempt: Optional[datetime.datetime] = None
     event: Optional[str] = None
@@ -40,6 +42,8 @@ def parse_request(data: Mapping[str, Any]) -> HandlerRequest:
         controller=data.get("controller") or {},
         handler=data.get("handler") or "",
         previous=data.get("previousState"),
+        changes=data.get("changes") or (),
+        owned=data.get("owned") or {},
         attempt=data.get("attempt") or 0,
         first_attempt=parse_time(data.get("firstAttempt")),
         event=data.get("event"),

@@ -32,7 +32,7 @@ class ProcessSettings:
 
 @dataclass
 class PostingSettings:
-    """What events handlers send. All but the prefix have an effect."""
+    """Which events are sent: enabled, loggers and level have an effect. Setpoint is the one who reports."""
 
     enabled: bool = True
     loggers: bool = False
@@ -149,7 +149,7 @@ class PersistenceSettings:
 
 @dataclass
 class BackgroundSettings:
-    """How daemons stop: cancellation_polling has an effect."""
+    """No effect: a notification says at once that a daemon has ended."""
 
     cancellation_polling: float = 60
     instant_exit_timeout: Optional[float] = None
