@@ -76,7 +76,7 @@ func (by completer) object(ctx context.Context, args []string, word string) ([]s
 }
 
 // kinds completes the kinds of the API server as "kind/", with the group where the plural
-// is ambiguous.
+// is ambiguous or the user has begun one.
 func (by completer) kinds(ctx context.Context, word string) []string {
 	all, _ := by.api.Kinds(ctx) // As many as arrived in time.
 	groups := map[string][]string{}
@@ -87,7 +87,7 @@ func (by completer) kinds(ctx context.Context, word string) []string {
 	}
 	var words []string
 	for _, kind := range all {
-		if kind.Group == "" || len(groups[kind.Plural]) == 1 {
+		if kind.Group == "" || len(groups[kind.Plural]) == 1 && !strings.Contains(word, ".") {
 			words = append(words, kind.Plural+"/")
 			continue
 		}

@@ -94,6 +94,7 @@ func TestCompletion(t *testing.T) {
 	cluster(t, http.HandlerFunc(apiServer))
 	for line, want := range map[string]string{
 		"why te":                      "teams/ :6",
+		"why teams.e":                 "teams.example.com/ :6",
 		"why ev":                      "events.events.k8s.io/ events/ :6",
 		"tree c":                      "compositecontrollers.metacontroller.k8s.io/ compositecontrollers.setpoint.dev/ :6",
 		"why team/r":                  "team/red team/rose :4",
