@@ -1,45 +1,399 @@
 """Handlers of creations, updates, deletions and resumptions."""
 
 import unittest
+from typing import Any, Optional
 
 from tests.harness import Script, example
 
 
-class Create(unittest.TestCase):
-    def test_result_goes_to_the_status_by_id(self) -> None:
+def kopf_object(handled: str, **parts: Any) -> dict[str, Any]:
+    """Return an object that Kopf has handled."""
+    return example(metadata={"annotations": {"kopf.zalando.org/last-handled-configuration": handled}}, **parts)
+
+
+class Arguments(unittest.TestCase):
+    def test_creation(self) -> None:
         with Script("""
-            @kopf.on.create('examples')
-            def create_fn(spec, name, namespace, retry, reason, old, new, diff, patch, **_):
-                patch.spec['seen'] = [name, namespace, retry, str(reason), old, new]
+            @kopf.on.create('examples', param=7)
+            def create_fn(spec, name, namespace, uid, retry, reason, old, new, diff, patch, param, runtime, started,
+                          labels, annotations, meta, status, body, resource, memo, logger, **kwargs):
+                assert not kwargs, kwargs
+                assert runtime.total_seconds() >= 0 and started.tzinfo
+                assert meta.name == meta['name'] == body['metadata']['name'] == body.meta.name == name
+                assert dict(labels) == dict(annotations) == dict(status) == {}
+                patch.spec['seen'] = [namespace, uid, retry, str(reason), param, old, new, resource.plural, resource.kind]
                 return {'size': spec['size'], 'diff': diff}
         """) as script:
             response = script.call("create-fn", "Create")
-        self.assertEqual(response["status"], {"create_fn": {"size": 1, "diff": [["add", [], None, {"spec": {"size": 1}}]]}})
-        self.assertEqual(response["patch"], {"spec": {"seen": ["one", "shop", 0, "create", None, {"spec": {"size": 1}}]}})
+        new = {"spec": {"size": 1}}
+        self.assertEqual(response["status"], {"create_fn": {"size": 1, "diff": [["add", [], None, new]]}})
+        self.assertEqual(response["patch"]["spec"]["seen"], ["shop", "uid-1", 0, "create", 7, None, new, "examples", "Example"])
 
-    def test_patch_is_written_also_if_the_handler_fails(self) -> None:
+    def test_update(self) -> None:
+        with Script("""
+            @kopf.on.update('examples')
+            async def update_fn(old, new, diff, reason, **_):
+                return [str(reason), old['spec'], new['spec'], diff]
+        """) as script:
+            response = script.call("update-fn", "Update", example(spec={"size": 2}), previousState=example())
+        expected = ["update", {"size": 1}, {"size": 2}, [["change", ["spec", "size"], 1, 2]]]
+        self.assertEqual(response, {"status": {"update_fn": expected}})
+
+    def test_field(self) -> None:
+        with Script("""
+            @kopf.on.field('examples', field='spec.size')
+            def resized(old, new, diff, reason, **_):
+                return [str(reason), old, new, diff]
+        """) as script:
+            name = next(iter(script.handlers()))
+            updated = script.call(name, "Update", example(spec={"size": 2}), previousState=example())
+            created = script.call(name, "Create")
+            absent = script.call(name, "Create", example(spec={}))
+        self.assertEqual(updated["status"], {"resized/spec.size": ["update", 1, 2, [["change", [], 1, 2]]]})
+        self.assertEqual(created["status"], {"resized/spec.size": ["create", None, 1, [["add", [], None, 1]]]})
+        self.assertEqual(absent, {"applicable": False})
+
+    def test_fields_of_the_status_and_beside_the_spec(self) -> None:
+        with Script("""
+            @kopf.on.update('examples', field='status.phase', new='Created', id='phase')
+            def created(old, new, **_): return [old, new]
+            @kopf.on.update('examples', field='data', id='data')
+            def data(diff, **_): return diff
+        """) as script:
+            phase = next(name for name, h in script.handlers().items() if h.get("fields") == ["status.phase"])
+            data = next(name for name, h in script.handlers().items() if h.get("fields") == ["data"])
+            before, after = example(status={"phase": "Creating"}, data={"a": "1"}), example(status={"phase": "Created"}, data={"a": "2"})
+            self.assertEqual(script.call(phase, "Update", after, previousState=before)["status"], {"phase/status.phase": ["Creating", "Created"]})
+            # The change is seen, so that the next change to Created is one.
+            self.assertEqual(script.call(phase, "Update", before, previousState=after), {})
+            self.assertEqual(script.call(data, "Update", after, previousState=before)["status"], {"data/data": [["change", ["a"], "1", "2"]]})
+
+    def test_a_lost_former_state(self) -> None:
+        with Script("""
+            @kopf.on.update('examples', field='spec.size')
+            def resized(old, new, **_): return [old, new]
+        """) as script:
+            name = next(iter(script.handlers()))
+            self.assertEqual(script.call(name, "Update")["status"], {"resized/spec.size": [None, 1]})
+            # Setpoint knows that the field has changed, although it is absent now.
+            self.assertEqual(script.call(name, "Update", example(spec={}))["status"], {"resized/spec.size": [None, None]})
+
+    def test_deletion_and_resumption_have_the_state_that_was_handled(self) -> None:
+        with Script("""
+            @kopf.on.resume('examples')
+            @kopf.on.delete('examples')
+            def fn(old, new, diff, reason, **_):
+                return [str(reason), old == new, diff]
+        """) as script:
+            self.assertEqual(script.call("fn", "Resume")["status"], {"fn": ["resume", True, []]})
+            self.assertEqual(script.call("fn", "Delete")["status"], {"fn": ["delete", True, []]})
+
+
+class Filters(unittest.TestCase):
+    def called(self, decorator: str, reason: str, obj: dict[str, Any], previous: Optional[dict[str, Any]] = None) -> Any:
+        with Script(f"""
+            {decorator}
+            def fn(**_): return 'called'
+        """) as script:
+            response = script.call(next(iter(script.handlers())), reason, obj, previousState=previous)
+        return "called" if "called" in str(response) else response
+
+    def test_of_objects(self) -> None:
+        labelled = example(metadata={"labels": {"a": "b"}})
+        cases = [
+            ("@kopf.on.create('examples', labels={'a': 'b'})", labelled, "called"),
+            ("@kopf.on.create('examples', labels={'a': 'c'})", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', labels={'a': lambda value, **_: value in ('b', 'c')})", labelled, "called"),
+            ("@kopf.on.create('examples', labels={'x': lambda value, **_: value is None})", labelled, "called"),
+            ("@kopf.on.create('examples', annotations={'x': kopf.ABSENT})", labelled, "called"),
+            ("@kopf.on.create('examples', annotations={'x': kopf.PRESENT})", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', when=lambda spec, **_: spec['size'] > 1)", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', when=lambda name, namespace, **_: (namespace, name) == ('shop', 'one'))", labelled, "called"),
+            ("@kopf.on.create('examples', field='spec.size')", labelled, "called"),
+            ("@kopf.on.create('examples', field='spec.other')", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', field='spec.size', value=1)", labelled, "called"),
+            ("@kopf.on.create('examples', field='spec.size', value=2)", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', field='spec.size', value=lambda value, **_: value < 2)", labelled, "called"),
+            ("@kopf.on.create('examples', field='spec.other', value=kopf.ABSENT)", labelled, "called"),
+            ("@kopf.on.create('examples', when=kopf.all_([lambda **_: True, lambda **_: True]))", labelled, "called"),
+            ("@kopf.on.create('examples', when=kopf.any_([lambda **_: False, lambda **_: True]))", labelled, "called"),
+            ("@kopf.on.create('examples', when=kopf.none_([lambda **_: False, lambda **_: True]))", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', when=kopf.not_(lambda **_: True))", labelled, {"applicable": False}),
+        ]
+        for decorator, obj, expected in cases:
+            with self.subTest(decorator):
+                self.assertEqual(self.called(decorator, "Create", obj), expected)
+
+    def test_of_changes(self) -> None:
+        one, two, none = example(), example(spec={"size": 2}), example(spec={})
+        cases = [
+            ("old=1", two, one, "called"),
+            ("old=2", two, one, {}),
+            ("new=2", two, one, "called"),
+            ("new=kopf.ABSENT", none, one, "called"),
+            ("old=kopf.ABSENT, new=kopf.PRESENT", one, none, "called"),
+            ("old=lambda value, **_: value == 1, new=lambda value, **_: value == 2", two, one, "called"),
+            ("value=1", two, one, "called"),
+            ("value=3", two, one, {"applicable": False}),
+        ]
+        for options, new, old, expected in cases:
+            with self.subTest(options):
+                decorator = f"@kopf.on.update('examples', field='spec.size', {options})"
+                self.assertEqual(self.called(decorator, "Update", new, old), expected)
+
+    def test_before_a_deletion(self) -> None:
+        with Script("""
+            @kopf.on.delete('examples', when=lambda spec, **_: spec['size'] > 1)
+            def fn(**_): raise AssertionError
+        """) as script:
+            self.assertTrue(script.handlers()["fn"]["conditional"])
+            self.assertEqual(script.call("fn", "Match"), {"applicable": False})
+            self.assertEqual(script.call("fn", "Match", example(spec={"size": 2})), {"applicable": True})
+
+    def test_the_first_decorator_that_matches_counts(self) -> None:
+        with Script("""
+            @kopf.on.create('examples', param='small')
+            @kopf.on.create('examples', param='large', field='spec.size', value=5, id='fn')
+            @kopf.on.update('examples', param='changed')
+            def fn(param, **_): return param
+        """) as script:
+            self.assertEqual(script.call("fn", "Create")["status"], {"fn": "small"})
+            self.assertEqual(script.call("fn", "Update", example(spec={"size": 2}), previousState=example())["status"], {"fn": "changed"})
+
+    def test_an_object_of_which_only_updates_are_handled_is_seen(self) -> None:
+        with Script("""
+            @kopf.on.create('examples', labels={'a': 'b'})
+            @kopf.on.update('examples')
+            def fn(**_): raise AssertionError
+        """) as script:
+            self.assertEqual(script.call("fn", "Create"), {})
+
+    def test_a_filter_that_fails_names_its_handler(self) -> None:
+        with Script("""
+            @kopf.on.create('examples', when=lambda spec, **_: spec['absent'])
+            def fn(**_): ...
+        """) as script:
+            response = script.call("fn", "Create")
+        self.assertRegex(response["error"]["message"], r"Handler .fn.: a filter failed: KeyError: 'absent'")
+        self.assertEqual(response["retryAfterSeconds"], 60)
+
+
+class Errors(unittest.TestCase):
+    def respond(self, raised: str, options: str = "", reason: str = "Create", **fields: Any) -> Any:
+        with Script(f"""
+            import sys
+            @kopf.on.create('examples'{options})
+            @kopf.on.delete('examples'{options})
+            def fn(patch, **_):
+                patch.status['tried'] = True
+                {raised}
+        """) as script:
+            response = script.call("fn", reason, **fields)
+        self.assertEqual(response.pop("status"), {"tried": True})
+        return response
+
+    def test_temporary(self) -> None:
+        self.assertEqual(
+            self.respond("raise kopf.TemporaryError('later', delay=7)"), {"error": {"message": "later"}, "retryAfterSeconds": 7}
+        )
+        self.assertEqual(self.respond("raise kopf.TemporaryError('later')")["retryAfterSeconds"], 60)
+        self.assertGreater(self.respond("raise kopf.TemporaryError('now', delay=0)")["retryAfterSeconds"], 0)
+        self.assertGreater(self.respond("raise kopf.TemporaryError('now', delay=None)")["retryAfterSeconds"], 0)
+
+    def test_permanent(self) -> None:
+        self.assertEqual(self.respond("raise kopf.PermanentError('never')"), {"error": {"message": "never", "permanent": True}})
+
+    def test_others(self) -> None:
+        retried = {"error": {"message": "ValueError: odd"}, "retryAfterSeconds": 60}
+        final = {"error": {"message": "ValueError: odd", "permanent": True}}
+        self.assertEqual(self.respond("raise ValueError('odd')"), retried)
+        self.assertEqual(self.respond("raise ValueError('odd')", ", backoff=5")["retryAfterSeconds"], 5)
+        self.assertEqual(self.respond("raise ValueError('odd')", ", errors=kopf.ErrorsMode.PERMANENT"), final)
+        self.assertEqual(self.respond("raise ValueError('odd')", ", errors=kopf.ErrorsMode.IGNORED"), {})
+
+    def test_limits(self) -> None:
+        self.assertIn("retryAfterSeconds", self.respond("raise ValueError", ", retries=3", attempt=1))
+        last = self.respond("raise ValueError('odd')", ", retries=3", attempt=2)["error"]
+        self.assertTrue(last["permanent"])
+        self.assertRegex(last["message"], "3 attempts are used: ValueError: odd")
+        timeout = self.respond("raise ValueError('odd')", ", timeout=30")["error"]
+        self.assertTrue(timeout["permanent"])
+        early = self.respond("raise ValueError", ", timeout=90, backoff=1", attempt=1, firstAttempt="2020-01-01T00:00:00.000000Z")
+        self.assertTrue(early["error"]["permanent"])
+
+    def test_giving_up_a_deletion_lets_the_object_go(self) -> None:
+        response = self.respond("raise kopf.PermanentError('cannot')", reason="Delete")
+        self.assertNotIn("error", response)
+        self.assertEqual(response["events"][0]["type"], "Warning")
+        self.assertIn("cannot", response["events"][0]["message"])
+        self.assertIn("error", self.respond("raise kopf.TemporaryError('later')", reason="Delete"))
+
+    def test_the_process_lives_on(self) -> None:
+        for raised in ("sys.exit(3)", "raise SystemExit", "raise KeyboardInterrupt", "raise StopIteration", "raise GeneratorExit"):
+            with self.subTest(raised):
+                response = self.respond(raised)
+                self.assertEqual(response["retryAfterSeconds"], 60)
+        self.assertRegex(self.respond("sys.exit(3)")["error"]["message"], r"called sys.exit\(3\), which does not end the operator")
+
+    def test_the_process_lives_on_after_async_handlers(self) -> None:
+        for raised in ("sys.exit(3)", "raise KeyboardInterrupt", "raise asyncio.CancelledError", "raise StopIteration"):
+            with self.subTest(raised), Script(f"""
+                import asyncio, sys
+                @kopf.on.create('examples')
+                async def fn(**_):
+                    {raised}
+            """) as script:
+                self.assertEqual(script.call("fn", "Create")["retryAfterSeconds"], 60)
+
+
+class Results(unittest.TestCase):
+    def test_kinds(self) -> None:
+        cases: list[tuple[str, Any]] = [
+            ("None", None), ("{'a': 1}", {"a": 1}), ("[1]", [1]), ("'text'", "text"), ("0", 0), ("False", False), ("{}", {}),
+            ("spec", {"size": 1}), ("(1, 2)", [1, 2]),
+        ]
+        for text, expected in cases:
+            with self.subTest(text), Script(f"""
+                @kopf.on.create('examples')
+                def fn(spec, **_): return {text}
+            """) as script:
+                response = script.call("fn", "Create")
+                self.assertEqual(response, {} if expected is None else {"status": {"fn": expected}})
+
+    def test_a_mapping_joins_what_the_patch_has(self) -> None:
         with Script("""
             @kopf.on.create('examples')
-            def create_fn(patch, **_):
-                patch.status['tried'] = True
-                raise kopf.TemporaryError("not yet", delay=7)
+            def fn(patch, **_):
+                patch.status['fn'] = {'a': 1}
+                return {'b': 2}
         """) as script:
-            response = script.call("create-fn", "Create")
-        expected = {"status": {"tried": True}, "error": {"message": "not yet"}, "retryAfterSeconds": 7}
-        self.assertEqual(response, expected)
+            self.assertEqual(script.call("fn", "Create"), {"status": {"fn": {"a": 1, "b": 2}}})
 
+    def test_what_has_no_json_form_is_named(self) -> None:
+        cases = [
+            ("{'at': [datetime.datetime(2026, 1, 2)]}", r"status\.fn\.at\[0\]: datetime\.datetime\(.*\) is datetime"),
+            ("float('nan')", r"status\.fn: nan is not a finite number"),
+            ("{'x': b'bytes'}", r"status\.fn\.x: b'bytes' is bytes"),
+            ("{'x': {1, 2}}", r"status\.fn\.x: \{1, 2\} is set"),
+            ("{(1, 2): 'x'}", r"status\.fn: the key \(1, 2\) must be a string, is tuple"),
+            ("loop", r"status\.fn\.x\.x: contains itself"),
+        ]
+        for text, message in cases:
+            with self.subTest(text), Script(f"""
+                import datetime
+                loop = {{}}
+                loop['x'] = loop
+                @kopf.on.create('examples')
+                def fn(**_): return {text}
+            """) as script:
+                response = script.call("fn", "Create")
+                self.assertRegex(response["error"]["message"], "Handler 'fn'.*" + message)
+                self.assertEqual(response["retryAfterSeconds"], 60)
 
-class Delete(unittest.TestCase):
-    def test_giving_up_lets_the_object_go(self) -> None:
+    def test_a_patch_that_sets_nothing_is_none(self) -> None:
         with Script("""
-            @kopf.on.delete('examples')
-            def gone(**_):
-                raise kopf.PermanentError("cannot")
+            @kopf.on.create('examples')
+            def fn(patch, **_):
+                patch.setdefault('metadata', {}).setdefault('labels', {})
+                patch.setdefault('status', {})
         """) as script:
-            response = script.call("gone", "Delete", example())
-        self.assertNotIn("error", response)
-        self.assertIn("cannot", response["events"][0]["message"])
+            self.assertEqual(script.call("fn", "Create"), {})
+
+    def test_a_function_of_the_patch_that_fails_is_an_error(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(patch, **_):
+                patch.fns.append(lambda body: body['absent'])
+        """) as script:
+            self.assertRegex(script.call("fn", "Create")["error"]["message"], "patch.fns failed: KeyError")
 
 
-if __name__ == "__main__":
-    unittest.main()
+class Takeover(unittest.TestCase):
+    SCRIPT = """
+        @kopf.on.create('examples')
+        def created(**_): return 'created'
+        @kopf.on.update('examples')
+        def updated(old, new, **_): return [old['spec'], new['spec']]
+        @kopf.on.resume('examples')
+        def resumed(reason, **_): return str(reason)
+        @kopf.on.create('examples')
+        def failing(spec, **_):
+            if spec.get('bad'): raise kopf.TemporaryError('later')
+    """
+
+    def test_an_unchanged_object_is_only_resumed(self) -> None:
+        handled = kopf_object('{"spec": {"size": 1}}\n')
+        with Script(self.SCRIPT) as script:
+            self.assertIn("Create", script.handlers()["updated"]["reasons"])
+            self.assertEqual(script.call("created", "Create", handled), {})
+            self.assertEqual(script.call("updated", "Create", handled), {})
+            self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "resume"}})
+
+    def test_a_changed_object_is_updated(self) -> None:
+        handled = kopf_object('{"spec": {"size": 0}}')
+        with Script(self.SCRIPT) as script:
+            self.assertEqual(script.call("created", "Create", handled), {})
+            self.assertEqual(script.call("updated", "Create", handled)["status"], {"updated": [{"size": 0}, {"size": 1}]})
+            self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "update"}})
+
+    def test_an_object_of_which_the_annotation_is_broken_is_new(self) -> None:
+        with Script(self.SCRIPT) as script:
+            self.assertEqual(script.call("created", "Create", kopf_object("{"))["status"], {"created": "created"})
+
+    def test_a_new_object_has_no_other_calls(self) -> None:
+        with Script(self.SCRIPT) as script:
+            self.assertEqual(script.call("updated", "Create"), {})
+            self.assertEqual(script.call("resumed", "Create"), {})
+
+    def test_the_annotations_go_with_the_last_handler(self) -> None:
+        annotations = {
+            "kopf.zalando.org/last-handled-configuration": "{}", "kopf.zalando.org/created": "{}", "other": "stays",
+        }
+        handled = example(metadata={"annotations": annotations}, status={"kopf": {"progress": {"a": {}}}})
+        with Script(self.SCRIPT) as script:
+            name, declared = list(script.handlers().items())[-1]
+            expression = {"key": "kopf.zalando.org/last-handled-configuration", "operator": "Exists"}
+            self.assertEqual(declared["annotationSelector"], {"matchExpressions": [expression]})
+            response = script.call(name, "Create", handled)
+            removed = {"kopf.zalando.org/last-handled-configuration": None, "kopf.zalando.org/created": None}
+            self.assertEqual(response, {"patch": {"metadata": {"annotations": removed}}, "status": {"kopf": {"progress": None}}})
+
+    def test_the_annotations_stay_while_a_handler_is_retried(self) -> None:
+        with Script("""
+            @kopf.on.update('examples')
+            def fn(memo, **_):
+                memo.calls = memo.get('calls', 0) + 1
+                if memo.calls == 1: raise kopf.TemporaryError('later')
+        """) as script:
+            handled = kopf_object('{"spec": {"size": 0}}')
+            self.assertIn("error", script.call("fn", "Create", handled))
+            self.assertIn("retryAfterSeconds", script.call("kopf-takeover", "Create", handled))
+            self.assertNotIn("error", script.call("fn", "Create", handled))
+            self.assertIn("patch", script.call("kopf-takeover", "Create", handled))
+
+    def test_other_storages(self) -> None:
+        with Script("""
+            @kopf.on.startup()
+            def configure(settings, **_):
+                settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(field='status.mine.state')
+                settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix='my.dev')
+            @kopf.on.update('examples')
+            def fn(old, **_): return old
+        """) as script:
+            handled = example(status={"mine": {"state": '{"spec": {"size": 0}}'}}, metadata={"annotations": {"my.dev/fn": "{}"}})
+            self.assertEqual(script.call("fn", "Create", handled)["status"], {"fn": {"spec": {"size": 0}}})
+            response = script.call("kopf-takeover", "Create", handled)
+        self.assertEqual(response["status"], {"mine": {"state": None}})
+        self.assertEqual(response["patch"], {"metadata": {"annotations": {"my.dev/fn": None}}})
+
+
+class DryRun(unittest.TestCase):
+    def test_no_function_is_called(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(**_): raise AssertionError
+            @kopf.timer('examples', interval=5)
+            def tick(**_): raise AssertionError
+        """) as script:
+            self.assertIn("would be called", script.call("fn", "Create", dryRun=True)["message"])
+            self.assertIn("would be called", script.call("tick", "Timer", dryRun=True)["message"])

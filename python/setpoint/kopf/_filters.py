@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Optional, Union
 
@@ -81,5 +82,18 @@ def match_value(expected: Any, value: Any, kwargs: Callable[[], Mapping[str, Any
     if expected is ABSENT:
         return value is MISSING
     if callable(expected):
-        return bool(expected(None if value is MISSING else value, **kwargs()))
+        return truth(expected(None if value is MISSING else value, **kwargs()))
     return value is not MISSING and bool(expected == value)
+
+
+def truth(result: Any) -> bool:
+    """Return the result of a filter; TypeError if it is to be awaited, which would always be true."""
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError("a filter must not be async")
+    return bool(result)
+
+
+class FilterError(Exception):
+    """A filter of a handler failed."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._errors import HandlerExit
-from setpoint.kopf._handlers import Handler, unwrap
+from setpoint.kopf._handlers import DaemonHandler, Handler, unwrap
 from setpoint.kopf._logging import LocalObjectLogger, ObjectLogger
 from setpoint.kopf._patch import Patch
 from setpoint.kopf._request import now
@@ -126,21 +126,26 @@ async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Ca
         task.set_name(f"{call.handler} ({call.handler.where})")
     try:
         return await fn(**kwargs)
-    except (SystemExit, KeyboardInterrupt) as error:
+    except asyncio.CancelledError as error:
+        # Only daemons are cancelled by us.
+        if isinstance(call.handler, DaemonHandler):
+            raise
+        raise HandlerExit("the handler was cancelled by itself or by what it awaited") from error
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise _exit(error) from error
 
 
 def _run_sync(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> tuple[Any, Optional[Exception]]:
     try:
         return fn(**kwargs), None
+    except StopIteration as error:
+        return None, RuntimeError(f"the handler raised {error!r}")
     except Exception as error:
-        if isinstance(error, StopIteration):
-            return None, RuntimeError(f"the handler raised {error!r}")
         return None, error
-    except (SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
         return None, _exit(error)
 
 
 def _exit(error: BaseException) -> HandlerExit:
-    what = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else "raise KeyboardInterrupt"
-    return HandlerExit(f"the handler called {what}, which does not end the operator: raise kopf.PermanentError instead")
+    what = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"
+    return HandlerExit(f"the handler {what}, which does not end the operator: raise kopf.PermanentError instead")

@@ -18,6 +18,7 @@ from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._daemons import Daemons, NotRunning
 from setpoint.kopf._events import Sink
+from setpoint.kopf._filters import FilterError
 from setpoint.kopf._forgetting import ForgettingHandler, forgetting_unit
 from setpoint.kopf._handlers import (
     Activity,
@@ -36,6 +37,7 @@ from setpoint.kopf._patch import Patch
 from setpoint.kopf._registry import DeclarationError, OperatorRegistry
 from setpoint.kopf._request import HandlerRequest, parse_request
 from setpoint.kopf._resources import resource_of
+from setpoint.kopf._response import failure
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
 from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, takeover_unit
 from setpoint.kopf._units import Controller, Unit, group
@@ -197,6 +199,9 @@ class Operator:
             response = await KINDS[type(unit.first)].handle(self, unit, request)
         except NotRunning as error:
             return respond_error(404, str(error))
+        except FilterError as error:
+            logger.exception("%s", error)
+            response = failure(str(error), self.settings.execution.default_backoff)
         if isinstance(unit.first, ChangingHandler):
             self.unfinished.record(request.object, path, response)
         try:

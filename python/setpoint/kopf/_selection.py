@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
 from setpoint.kopf._dicts import resolve
-from setpoint.kopf._filters import ABSENT, MISSING, PRESENT, MetaFilter, match_meta, match_value
+from setpoint.kopf._filters import ABSENT, MISSING, PRESENT, FilterError, MetaFilter, match_meta, match_value, truth
 from setpoint.kopf._handlers import ChangingHandler, Reason, ResourceHandler
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -93,12 +94,22 @@ def matches_states(
 ) -> bool:
     """Report the same for a change: the value of the field may be that of any state."""
     metadata = body.get("metadata") or {}
-    return (
-        match_meta(handler.labels, metadata.get("labels") or {}, kwargs)
-        and match_meta(handler.annotations, metadata.get("annotations") or {}, kwargs)
-        and (not handler.field or _matches_field(handler, states, kwargs))
-        and (handler.when is None or bool(handler.when(**kwargs())))
-    )
+    with _naming(handler):
+        return (
+            match_meta(handler.labels, metadata.get("labels") or {}, kwargs)
+            and match_meta(handler.annotations, metadata.get("annotations") or {}, kwargs)
+            and (not handler.field or _matches_field(handler, states, kwargs))
+            and (handler.when is None or truth(handler.when(**kwargs())))
+        )
+
+
+@contextlib.contextmanager
+def _naming(handler: ResourceHandler) -> Iterator[None]:
+    """Add the handler to an error of its filters."""
+    try:
+        yield
+    except Exception as error:
+        raise FilterError(f"{handler}: a filter failed: {type(error).__name__}: {error}") from error
 
 
 def _matches_field(handler: ResourceHandler, states: list[Any], kwargs: Callable[[], Mapping[str, Any]]) -> bool:
@@ -114,6 +125,7 @@ def matches_change(handler: ChangingHandler, old: Any, new: Any, kwargs: Callabl
     before, after = resolve(old, handler.field, MISSING), resolve(new, handler.field, MISSING)
     if handler.needs_change and before == after:
         return False
-    return (handler.old is None or match_value(handler.old, before, kwargs)) and (
-        handler.new is None or match_value(handler.new, after, kwargs)
-    )
+    with _naming(handler):
+        return (handler.old is None or match_value(handler.old, before, kwargs)) and (
+            handler.new is None or match_value(handler.new, after, kwargs)
+        )
