@@ -84,6 +84,8 @@ class Children:
         self._change = change
         self._registered: list[ChangingHandler] = []
         self._executed = False
+        # At least one part is called in each call, however long the parent has taken.
+        self._called = False
         self._deadline = deadline if deadline is not None else time.monotonic() + STORE_AFTER
 
     def add(self, handler: ChangingHandler) -> None:
@@ -109,7 +111,8 @@ class Children:
             if not self._change.matches_child(handler) or self.progress.is_done(handler.id):
                 continue
             delay = self.progress.delay(handler.id)
-            if delay == 0 and time.monotonic() < self._deadline:
+            if delay == 0 and (not self._called or time.monotonic() < self._deadline):
+                self._called = True
                 outcome = await self._call(call, handler)
                 if not outcome.retried:
                     continue
