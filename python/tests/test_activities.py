@@ -2,6 +2,7 @@
 
 import unittest
 
+from setpoint.kopf import _memo
 from setpoint.kopf._operator import StartError
 from tests.harness import Script, example
 
@@ -31,9 +32,25 @@ class Activities(unittest.TestCase):
             self.assertEqual(script.call("update", "Update")["status"], {"update": True})
             other = example(metadata={"uid": "other"})
             self.assertEqual(script.call("update", "Update", other), {})
-            script.call("forget-memo", "Delete")
-            self.assertEqual(script.call("update", "Update"), {})
         self.assertEqual(script.names["calls"], ["first", "second", "login", "cleanup"])
+
+    def test_memos_end_some_time_after_their_objects(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(memo, **_):
+                memo.calls = memo.get('calls', 0) + 1
+                return memo.calls
+        """) as script:
+            self.assertEqual(script.call("fn", "Create")["status"], {"fn": 1})
+            script.call("forget-memo", "Delete")
+            # A handler that is retried while the object waits still has its memo.
+            self.assertEqual(script.call("fn", "Create")["status"], {"fn": 2})
+            former, _memo.LINGER = _memo.LINGER, 0.0
+            try:
+                script.call("forget-memo", "Delete")
+            finally:
+                _memo.LINGER = former
+            self.assertEqual(script.call("fn", "Create")["status"], {"fn": 1})
 
     def test_startup_is_retried(self) -> None:
         with Script("""

@@ -115,7 +115,8 @@ class Connection(asyncio.Protocol):
     async def _serve(self, request: Request) -> None:
         try:
             response = await self._handle(request)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # A call must have a response, also if what it awaited was cancelled.
             logger.exception("%s %s failed", request.method, request.path)
             response = respond_error(500, f"{type(error).__name__}: {error}")
         close = request.headers.get("connection", "").lower() == "close"

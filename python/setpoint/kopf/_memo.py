@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,10 @@ class Memo(dict[Any, Any]):
             raise AttributeError(name) from None
 
 
+# How long the memo of a deleted object is kept after its last use: handlers may still be retried.
+LINGER = 600.0
+
+
 class Memos:
     """The memo of each object, by its uid: a copy of the operator's at the object's first call."""
 
@@ -33,6 +38,8 @@ class Memos:
         self.shared = shared
         self._by_uid: dict[str, Any] = {}
         self._seen: dict[str, set[str]] = {}
+        # The deleted objects, and when their memos were used last; the oldest first.
+        self._leaving: dict[str, float] = {}
 
     def fresh(self) -> Any:
         """Return a memo that no object has."""
@@ -41,6 +48,8 @@ class Memos:
     def of(self, body: Mapping[str, Any]) -> Any:
         """Return the memo of an object."""
         uid = _uid(body)
+        if self._leaving.pop(uid, None) is not None:
+            self._leaving[uid] = time.monotonic()
         memo = self._by_uid.get(uid)
         if memo is None:
             memo = self._by_uid[uid] = self.fresh()
@@ -54,9 +63,15 @@ class Memos:
         return first
 
     def forget(self, body: Mapping[str, Any]) -> None:
-        """Drop the memo of an object that is gone."""
-        self._by_uid.pop(_uid(body), None)
-        self._seen.pop(_uid(body), None)
+        """Drop the memo of a deleted object some time after its last use."""
+        now = time.monotonic()
+        self._leaving.pop(_uid(body), None)
+        self._leaving[_uid(body)] = now
+        for uid, used in list(self._leaving.items()):
+            if now - used < LINGER:
+                break
+            for kept in (self._leaving, self._by_uid, self._seen):
+                kept.pop(uid, None)  # type: ignore[attr-defined]
 
 
 def _uid(body: Mapping[str, Any]) -> str:
