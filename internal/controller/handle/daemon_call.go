@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 const (
@@ -63,6 +64,8 @@ type calledDaemon struct {
 	*Live
 
 	attempt int
+	// trigger is what brought about the next call, if that does not follow from its type.
+	trigger string
 	// wrote means that the latest response changed the object.
 	wrote bool
 	// immediate counts the calls in a row that the daemon brought about itself, without delay.
@@ -87,7 +90,7 @@ func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook
 	case <-d.changed:
 		after = hook.DaemonUpdate
 	case <-d.notified:
-		after = hook.DaemonCollect
+		after, d.trigger = hook.DaemonCollect, ", "+queue.Notified.String()
 	case <-elapsed:
 	}
 	return after
@@ -132,7 +135,8 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	}
 	n := d.setSeen(now)
 	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
-	run := c.NewDetachedRun(now, "daemon "+d.handler.Name+": "+string(what))
+	run := c.NewDetachedRun(now, "daemon "+d.handler.Name+": "+string(what)+d.trigger)
+	d.trigger = ""
 	response, err := c.invoke(ctx, run.Record, n, d.handler)
 	if err != nil && !isHandlersOwn(err) {
 		err = lostDaemonError{err}

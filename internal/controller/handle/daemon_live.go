@@ -45,12 +45,13 @@ func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *
 	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), notified: make(chan struct{}, 1), seen: o}
 }
 
-// Changed receives when the object differs from what the daemon last saw.
+// Changed receives when the object differs from what the daemon last saw, apart from the records
+// of handlers.
 func (l *Live) Changed() <-chan struct{} { return l.changed }
 
 // notify sends on Changed if the object is newer than what the daemon saw.
 func (l *Live) notify(now *object.Object) {
-	if seen := l.lastSeen(); now.Version() <= seen.Version() || now.Digest() == seen.Digest() {
+	if seen := l.lastSeen(); now.Version() <= seen.Version() || !differs(seen, now) {
 		return
 	}
 	wake(l.changed)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -99,6 +100,21 @@ func removeBookkeeping(whole map[string]any) {
 	if isObject && len(status) == 0 {
 		delete(whole, "status")
 	}
+}
+
+// differs reports whether more of an object differs than the records of handlers, which Setpoint
+// writes after each call.
+func differs(old, now *object.Object) bool {
+	return old.Digest() != now.Digest() && !reflect.DeepEqual(withoutRecords(old), withoutRecords(now))
+}
+
+func withoutRecords(o *object.Object) map[string]any {
+	whole := decodeObject(o.JSON())
+	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
+		delete(metadata, "resourceVersion")
+	}
+	removeBookkeeping(whole)
+	return whole
 }
 
 // digest returns a short hash of a tree. It is the same in every process, because members are

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"sync"
 	"time"
 
@@ -146,28 +145,10 @@ func (f *indexFeed) changed(e cache.Event) {
 	if e.Old != nil && selects(e.Old) && (e.New == nil || e.New.UID() != e.Old.UID() || !selects(e.New)) {
 		f.add(e.Old, true)
 	}
-	if e.New != nil && selects(e.New) && (e.Old == nil || !selects(e.Old) || changesIndex(e.Old, e.New)) {
+	if e.New != nil && selects(e.New) && (e.Old == nil || !selects(e.Old) || e.Old.UID() != e.New.UID() || differs(e.Old, e.New)) {
 		f.add(e.New, false)
 	}
 	wake(f.wake)
-}
-
-// changesIndex reports whether more has changed than the records of handlers, which Setpoint
-// writes after each call.
-func changesIndex(old, now *object.Object) bool {
-	if old.UID() != now.UID() {
-		return true
-	}
-	return old.Digest() != now.Digest() && !reflect.DeepEqual(withoutRecords(old), withoutRecords(now))
-}
-
-func withoutRecords(o *object.Object) map[string]any {
-	whole := decodeObject(o.JSON())
-	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
-		delete(metadata, "resourceVersion")
-	}
-	removeBookkeeping(whole)
-	return whole
 }
 
 // add is called with the lock held. It replaces an earlier change of the object.
