@@ -49,6 +49,7 @@ type HandlerControllerList struct {
 // HandlerControllerSpec declares what to watch, which handlers to call, and what they may write.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.owns) || self.handlers.all(h, !has(h.reasons) || !('Drift' in h.reasons))",message="owns is required when a handler has the reason Drift"
+// +kubebuilder:validation:XValidation:rule="has(self.index) || size(self.handlers) > 0",message="handlers must not be empty, unless the controller has an index"
 // +kubebuilder:validation:XValidation:rule="has(self.resource) != has(self.resources)",message="exactly one of resource and resources is required"
 // +kubebuilder:validation:XValidation:rule="!has(self.finalizer) || !has(self.replacedFinalizers) || !(self.finalizer in self.replacedFinalizers)",message="replacedFinalizers must not contain finalizer: Setpoint would remove what it adds"
 type HandlerControllerSpec struct {
@@ -66,11 +67,11 @@ type HandlerControllerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Resources []HandledResource `json:"resources,omitempty"`
 
-	// handlers are called for each object in this order, one after the other.
+	// handlers are called for each object in this order, one after the other. There may be none if the
+	// controller has an index.
 	// +required
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Handlers []Handler `json:"handlers"`
 

@@ -136,9 +136,6 @@ func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfi
 		}
 		all, configs = append(all, one), append(configs, config)
 	}
-	if len(all) == 0 {
-		return nil, nil, invalid("%s: required", list)
-	}
 	return all, configs, configs.applyEndpoints(setpointEndpoints(endpoints))
 }
 

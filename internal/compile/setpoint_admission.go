@@ -24,6 +24,9 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		return nil, err
 	}
 	spec := &controller.Spec
+	if len(spec.Webhooks) == 0 {
+		return nil, invalid("spec.webhooks: required")
+	}
 	webhooks, configs, err := readList("spec.webhooks", spec.Webhooks, spec.EndpointConfigs,
 		func(field string, declared *api.AdmissionWebhook) (admission.Webhook, *hookConfig, error) {
 			return readReview(ctx, env, field, declared)

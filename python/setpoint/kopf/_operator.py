@@ -259,7 +259,7 @@ class Operator:
         finalizer = self.settings.persistence.finalizer
         if finalizer != DEFAULT_FINALIZER:
             spec["finalizer"] = finalizer
-        else:
+        elif handlers:
             spec["replacedFinalizers"] = [DEFAULT_FINALIZER]
         return {
             "apiVersion": "setpoint.dev/v1alpha1",
