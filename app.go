@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
 // App is the controllers of one program and how they run.
@@ -27,9 +28,12 @@ type App struct {
 	controllers []*controller
 	starts      []LifecycleFunc
 	stops       []LifecycleFunc
-	problems    []error
-	kinds       func() (*kinds, error)
-	log         *slog.Logger
+	// healthChecks and readyChecks are those of the program, and metrics has its metrics.
+	healthChecks, readyChecks []*namedCheck
+	metrics                   *serving.Metrics
+	problems                  []error
+	kinds                     func() (*kinds, error)
+	log                       *slog.Logger
 	// flags are the program's own flags, and command is what the arguments select.
 	flags    *flag.FlagSet
 	command  command
@@ -55,7 +59,7 @@ const maxName = 40
 // lease, so a renamed app is another app. It has lower-case letters, digits and dashes,
 // at most 40.
 func New(name string) *App {
-	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError)}
+	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError), metrics: serving.NewMetrics()}
 	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.controllers) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.addProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)

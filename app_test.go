@@ -35,8 +35,14 @@ func TestAppProblems(t *testing.T) {
 		wrong func(*setpoint.App, handlers)
 		want  []string
 	}{
-		"no handler":    {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
-		"nil":           {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"no handler": {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
+		"nil":        {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"a check": {func(app *setpoint.App, _ handlers) {
+			healthy := func(context.Context) error { return nil }
+			app.AddHealthCheck("", nil)
+			app.AddReadyCheck("cache", healthy)
+			app.AddReadyCheck("cache", healthy)
+		}, []string{"AddHealthCheck: the name is empty", `AddHealthCheck(""): the function is nil`, `AddReadyCheck("cache"): another check has this name`}},
 		"two of a name": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish); h.OnUpdate("publish", remove) }, []string{`"publish"`, "another function is registered under this name"}},
 		"a field path": {func(_ *setpoint.App, h handlers) {
 			h.OnUpdate("publish", publish, setpoint.Field("spec..x", "spec.a[0]"))

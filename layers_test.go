@@ -80,7 +80,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/go-logr/logr", []string{"internal/manager/...", "internal/cli", "test/bench/..."}},
 	{"github.com/google/go-cmp", nil},
 	{"github.com/google/go-containerregistry", []string{"tools/release"}},
-	{"github.com/prometheus", []string{"internal/manager/..."}},
+	{"github.com/prometheus", []string{"internal/manager/...", "."}},
 	{"github.com/robfig/cron/v3", []string{"internal/schedule"}},
 	{"github.com/rogpeppe/go-internal", []string{"internal/diff"}},
 	{"github.com/spf13/cobra", []string{"internal/cli", "controlplane/..."}},

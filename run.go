@@ -174,6 +174,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		Dashboard:       a.dashboard,
 		Admission:       serving.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
+		Health: a.health, Unready: a.unready, Metrics: a.metrics,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
 		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,
 	}

@@ -72,6 +72,11 @@ func (m *Manager) checkReady() error {
 			return err
 		}
 	}
+	if m.options.Unready != nil {
+		if err := m.options.Unready(); err != nil {
+			return err
+		}
+	}
 	if err := m.controllers.checkSynced(); err != nil {
 		return err
 	}

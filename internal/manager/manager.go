@@ -96,7 +96,9 @@ func New(o Options) (*Manager, error) {
 	}
 	m.store = cache.New(client, cache.Options{Log: o.Log, OnHealth: m.onWatchHealth})
 	m.access, m.leases = identity.NewReviewer(client), lease.NewObserver(client, clock.RealClock{})
-	m.metrics = serving.NewMetrics()
+	if m.metrics = o.Metrics; m.metrics == nil {
+		m.metrics = serving.NewMetrics()
+	}
 	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
 	m.events = newEventWriter(client, o)
 	if m.crds, err = newInstaller(m); err != nil {

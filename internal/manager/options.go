@@ -100,6 +100,10 @@ type Options struct {
 	// this process unhealthy and not ready. It must be fast. Both may be unset.
 	Health     func() (body []byte, err error)
 	HealthPath string
+	// Unready is a further check of /readyz: why the program is not ready. It may be unset.
+	Unready func() error
+	// Metrics are the metrics to extend and serve; nil for new ones.
+	Metrics *serving.Metrics
 	// InspectAddress serves the state of this process to others on this machine, on
 	// loopback (see dashboard/wire); "" disables it. InspectAuto selects an address.
 	InspectAddress string
