@@ -299,6 +299,14 @@ class Results(unittest.TestCase):
         """) as script:
             self.assertEqual(script.call("fn", "Create"), {})
 
+    def test_what_cannot_be_patched_is_named(self) -> None:
+        for change, field in (("patch.meta['finalizers'] = []", "patch.metadata.finalizers"), ("patch['kind'] = 'X'", "patch.kind")):
+            with self.subTest(field), Script(f"""
+                @kopf.on.create('examples')
+                def fn(patch, **_): {change}
+            """) as script:
+                self.assertIn(f"Handler 'fn': its patch or result cannot be written: {field}", script.call("fn", "Create")["error"]["message"])
+
     def test_a_function_of_the_patch_that_fails_is_an_error(self) -> None:
         with Script("""
             @kopf.on.create('examples')
@@ -335,6 +343,10 @@ class Takeover(unittest.TestCase):
             self.assertEqual(script.call("created", "Create", handled), {})
             self.assertEqual(script.call("updated", "Create", handled)["status"], {"updated": [{"size": 0}, {"size": 1}]})
             self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "update"}})
+
+    def test_a_change_of_annotations_of_kopf_is_none(self) -> None:
+        with Script(self.SCRIPT) as script:
+            self.assertEqual(script.call("updated", "Update", example(), previousState=kopf_object("{}")), {})
 
     def test_an_object_of_which_the_annotation_is_broken_is_new(self) -> None:
         with Script(self.SCRIPT) as script:

@@ -85,18 +85,16 @@ class Meta(View):
 
     def __init__(self, body: Body) -> None:
         super().__init__(body, "metadata")
-        self._labels = View(body, "metadata", "labels")
-        self._annotations = View(body, "metadata", "annotations")
 
     @property
     def labels(self) -> Labels:
         """The labels; empty if there are none."""
-        return self._labels
+        return View(self._source, "metadata", "labels")
 
     @property
     def annotations(self) -> Annotations:
         """The annotations; empty if there are none."""
-        return self._annotations
+        return View(self._source, "metadata", "annotations")
 
     @property
     def uid(self) -> str:
@@ -143,9 +141,6 @@ class Body(Mapping[str, Any]):
 
     def __init__(self, source: Mapping[str, Any], /) -> None:
         self._source = source
-        self._meta = Meta(self)
-        self._spec = Spec(self)
-        self._status = Status(self)
 
     def replace(self, source: Mapping[str, Any]) -> None:
         """Show another state of the object."""
@@ -159,22 +154,22 @@ class Body(Mapping[str, Any]):
     @property
     def metadata(self) -> Meta:
         """The metadata of the object."""
-        return self._meta
+        return Meta(self)
 
     @property
     def meta(self) -> Meta:
         """The metadata of the object."""
-        return self._meta
+        return Meta(self)
 
     @property
     def spec(self) -> Spec:
         """The spec of the object."""
-        return self._spec
+        return Spec(self)
 
     @property
     def status(self) -> Status:
         """The status of the object."""
-        return self._status
+        return Status(self)
 
     def __getitem__(self, key: str) -> Any:
         return self._source[key]

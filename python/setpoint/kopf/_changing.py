@@ -93,6 +93,8 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
     if request.reason == "Match":
         deleting = [d for d in _definitions(unit) if d.reason is Reason.DELETE and not d.optional]
         return {"applicable": any(change.prematches(d) for d in deleting)}
+    if change.is_bookkeeping:
+        return {}
     definition = change.definition(_definitions(unit))
     if definition is None:
         return {} if change.concerns(_definitions(unit)) else NOT_APPLICABLE
@@ -137,6 +139,11 @@ class Change:
     lost: bool = False
     # Whether Kopf has handled the object, so that this process resumes it.
     taken_over: bool = False
+
+    @property
+    def is_bookkeeping(self) -> bool:
+        """Whether only annotations of Kopf have changed, which Setpoint does not know."""
+        return self.reason is Reason.UPDATE and not self.taken_over and self.old is not None and self.old == self.new
 
     def prematches(self, handler: ChangingHandler) -> bool:
         """Report whether a handler is for the object, whatever its change."""

@@ -41,8 +41,12 @@ class Cause:
 
     def __post_init__(self) -> None:
         self.logger = ObjectLogger(body=self.body, settings=self.settings)
-        self.event_logger = LocalObjectLogger(body=self.body, settings=self.settings)
         self._kwargs: Optional[dict[str, Any]] = None
+
+    @property
+    def event_logger(self) -> LocalObjectLogger:
+        """The logger for lines that never become events."""
+        return LocalObjectLogger(body=self.body, settings=self.settings)
 
     def kwargs(self) -> dict[str, Any]:
         """Return the arguments of filters; handlers have some more."""

@@ -198,8 +198,8 @@ def _load_kubeconfig(path: str) -> dict[str, Any]:
         if importlib.util.find_spec("yaml") is not None:
             return dict(importlib.import_module("yaml").safe_load(text) or {})
         return dict(json.loads(text))
-    except ValueError as error:
-        raise LoginError(f"cannot read the kubeconfig {path}: {error}; install PyYAML if it is YAML") from None
+    except Exception as error:
+        raise LoginError(f"cannot read the kubeconfig {path}: {error}; without PyYAML, it must be JSON") from None
 
 
 def _merge_kubeconfig(merged: dict[str, Any], config: dict[str, Any]) -> None:

@@ -16,18 +16,16 @@ class MetaPatch(MutableView):
 
     def __init__(self, patch: Patch) -> None:
         super().__init__(patch, "metadata")
-        self._labels = MutableView(patch, "metadata", "labels")
-        self._annotations = MutableView(patch, "metadata", "annotations")
 
     @property
     def labels(self) -> MutableView:
         """Changes of the labels; None removes one."""
-        return self._labels
+        return MutableView(self._source, "metadata", "labels")
 
     @property
     def annotations(self) -> MutableView:
         """Changes of the annotations; None removes one."""
-        return self._annotations
+        return MutableView(self._source, "metadata", "annotations")
 
 
 class Patch(dict[str, Any]):
@@ -35,6 +33,9 @@ class Patch(dict[str, Any]):
 
     Functions in `fns` change a copy of the object in place; what they change joins the patch.
     """
+
+    # Views are made when they are used: kept here, each patch would be a cycle for the garbage collector.
+
 
     def __init__(
         self,
@@ -46,29 +47,26 @@ class Patch(dict[str, Any]):
         super().__init__(source or {})
         self._body = body
         self._fns = [*(source.fns if isinstance(source, Patch) else ()), *fns]
-        self._meta = MetaPatch(self)
-        self._spec = MutableView(self, "spec")
-        self._status = MutableView(self, "status")
 
     @property
     def meta(self) -> MetaPatch:
         """Changes of the metadata."""
-        return self._meta
+        return MetaPatch(self)
 
     @property
     def metadata(self) -> MetaPatch:
         """Changes of the metadata."""
-        return self._meta
+        return MetaPatch(self)
 
     @property
     def spec(self) -> MutableView:
         """Changes of the spec."""
-        return self._spec
+        return MutableView(self, "spec")
 
     @property
     def status(self) -> MutableView:
         """Changes of the status."""
-        return self._status
+        return MutableView(self, "status")
 
     @property
     def fns(self) -> list[PatchFn]:

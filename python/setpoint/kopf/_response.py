@@ -42,11 +42,12 @@ def respond_outcome(cause: Cause, handler: Handler, outcome: Outcome) -> dict[st
 
 
 def writes(cause: Cause, handler: Handler) -> dict[str, Any]:
-    """Return the part of a response that writes; an error if the patch has no JSON form."""
+    """Return the part of a response that writes; an error if the patch cannot be written."""
     try:
-        merged = cause.patch.merged()
+        merged = _without_empty(cause.patch.merged())
         encode(merged)
-    except NotJSON as fault:
+        _check_metadata(merged)
+    except (NotJSON, NotWritable) as fault:
         message = f"{handler}: its patch or result cannot be written: {fault}"
         cause.logger.error(message)
         return failure(message, cause.settings.execution.default_backoff)
@@ -55,12 +56,21 @@ def writes(cause: Cause, handler: Handler) -> dict[str, Any]:
         cause.logger.exception(message)
         return failure(message, cause.settings.execution.default_backoff)
     status = merged.pop("status", None)
-    response: dict[str, Any] = {}
-    if merged:
-        response["patch"] = _without_empty(merged)
-    if status:
-        response["status"] = status
-    return {key: value for key, value in response.items() if value}
+    return {name: value for name, value in (("patch", merged), ("status", status)) if value}
+
+
+class NotWritable(ValueError):
+    """A patch changes what handlers cannot change. The message names the field."""
+
+
+def _check_metadata(patch: Mapping[str, Any]) -> None:
+    """Refuse what Setpoint would refuse, with the field, where the author looks."""
+    for name in ("apiVersion", "kind"):
+        if name in patch:
+            raise NotWritable(f"patch.{name}: it identifies the object")
+    for name in patch.get("metadata") or {}:
+        if name not in ("labels", "annotations"):
+            raise NotWritable(f"patch.metadata.{name}: only labels and annotations can be patched; use a client for it")
 
 
 def failure(message: str, delay: Optional[float]) -> dict[str, Any]:
@@ -73,8 +83,7 @@ def failure(message: str, delay: Optional[float]) -> dict[str, Any]:
 def _without_empty(patch: dict[str, Any]) -> dict[str, Any]:
     """Drop the metadata that a script has touched but not set."""
     metadata = patch.get("metadata")
-    if isinstance(metadata, Mapping):
-        patch = {**patch, "metadata": {key: value for key, value in metadata.items() if value != {}}}
-        if not patch["metadata"]:
-            del patch["metadata"]
-    return patch
+    if not isinstance(metadata, Mapping):
+        return patch
+    kept = {key: value for key, value in metadata.items() if value != {}}
+    return {**patch, "metadata": kept} if kept else {key: value for key, value in patch.items() if key != "metadata"}

@@ -17,7 +17,8 @@ from setpoint.kopf._registry import DeclarationError
 from setpoint.kopf._selectors import Selector
 
 MAX_NAME = 63
-MAX_HANDLERS = 32
+# Setpoint has at most 32 handlers for one controller; two are ours.
+MAX_HANDLERS = 30
 
 
 @dataclass
