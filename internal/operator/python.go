@@ -106,6 +106,13 @@ func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, en
 	return interpreter, append(env, "PYTHONPATH="+path, "PYTHONUNBUFFERED=1", "SETPOINT="+p.Executable), nil
 }
 
+// startPackage does what -m setpoint does, but does not search the working directory first: a file
+// there may have the name of a module of the standard library, such as operator.py.
+const startPackage = `import sys
+if sys.path[:1] == [""]: del sys.path[0]
+import runpy
+runpy.run_module("setpoint", run_name="__main__", alter_sys=True)`
+
 // Declare imports the files and returns their declaration. It starts no handlers.
 func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
 	in, err := newFolder()
@@ -117,7 +124,7 @@ func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, interpreter, append([]string{"-m", "setpoint", "declare"}, p.arguments()...)...)
+	command := exec.CommandContext(ctx, interpreter, append([]string{"-c", startPackage, "declare"}, p.arguments()...)...)
 	command.Env, command.Stderr = append(os.Environ(), env...), p.Stderr
 	output, err := command.Output()
 	if err != nil {
@@ -163,7 +170,7 @@ func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{interpreter, "-m", "setpoint", "serve", "--socket", in.socket()}, p.LogFlags...)
+	args := append([]string{interpreter, "-c", startPackage, "serve", "--socket", in.socket()}, p.LogFlags...)
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{

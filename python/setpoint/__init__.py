@@ -12,11 +12,21 @@ and Setpoint watches, queues, retries and records.
 The module `kopf` has the decorators of Kopf instead, for its scripts.
 """
 
-# First: it needs the modules below, which need parts of it.
-import setpoint.kopf  # noqa: F401, I001
-from setpoint import on
-from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
-from setpoint._decorators import daemon, every, index, mutate, validate
+import sys
+
+# Authors name their files operator.py or queue.py, as modules of the standard library are named. While
+# we import those, the author's folder is not searched.
+_folder = sys.path[:1]
+del sys.path[:1]
+try:
+    # First: it needs the modules below, which need parts of it.
+    import setpoint.kopf  # noqa: F401, I001
+    from setpoint import on
+    from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
+    from setpoint._decorators import daemon, every, index, mutate, validate
+    from setpoint._serve import loading, server  # noqa: F401
+finally:
+    sys.path[:0] = _folder
 
 __all__ = [
     "Call", "DaemonCall", "Deny", "Permanent", "Retry", "Review",

@@ -19,6 +19,8 @@ from setpoint._serve.message import NotJSON, Request, Response, encode, respond
 from setpoint._serve.watchdog import Watchdog
 from tests.harness import example, temporary_directory
 
+# As Setpoint starts it: -m would search the folder with operator.py before the standard library.
+START = "import sys; del sys.path[0]; from setpoint._command import main; sys.exit(main(sys.argv[1:]))"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -131,7 +133,7 @@ class Process(unittest.TestCase):
             file.write(textwrap.dedent(source))
         where = ["--socket", self.socket] if command == "serve" else []
         process = subprocess.Popen(
-            [sys.executable, "-m", "setpoint", command, *where, *arguments, path],
+            [sys.executable, "-c", START, command, *where, *arguments, path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": PACKAGE}, cwd=self.folder,
         )
@@ -229,7 +231,7 @@ class Process(unittest.TestCase):
         self.fails("import kopf\n\ndef broken():\n    return 1 / 0\n\nbroken()", 3, "operator.py\", line 4", "ZeroDivisionError")
         self.fails("import sys\nsys.exit(7)", 3, "sys.exit(7)")
         self.fails("import no_such_module", 3, "No module named 'no_such_module'")
-        self.fails("import kopf\n@kopf.on.create('x', labels={'a': None})\ndef fn(**_): ...", 3, "line 2", "labels= a")
+        self.fails("import kopf\n@kopf.on.create('x', labels={'a': None})\ndef fn(**_): ...", 3, "operator.py\", line", "labels= a")
 
     def test_import_errors_do_not_show_our_own_lines(self) -> None:
         process = self.start("1 / 0")
