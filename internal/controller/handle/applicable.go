@@ -112,7 +112,7 @@ func (r *run) nextMatch(now time.Time) time.Time {
 
 // matchHandler calls a handler with hook.ReasonMatch. A failed call leaves the finalizer as it is.
 func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
-	a, state := &h.applicability, r.state()
+	a, state := h.applicability, r.state()
 	n := r.newRequest(h.Handler, r.Stored)
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.isDryRun, r.program.ownedGroups(r.owned)
 	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
@@ -130,7 +130,7 @@ func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
 }
 
 func (r *run) matchFailed(h *handlerMemory, state string, err error) {
-	a, now := &h.applicability, r.tools.Now()
+	a, now := h.applicability, r.tools.Now()
 	if a.matchAttempt.count == 0 {
 		a.matchAttempt.since = now
 	}

@@ -42,7 +42,8 @@ type memory struct {
 type handlerMemory struct {
 	*Handler
 	progress
-	applicability
+	// applicability is nil unless the handler is conditional.
+	*applicability
 
 	// watched is the digest of the watched fields, watchedSince since when it is the same.
 	watched      string
@@ -124,6 +125,9 @@ func (p *Program) newHandlers(recorded handledState) []*handlerMemory {
 		m := &handlerMemory{Handler: &p.Handlers[i]}
 		e := recorded[m.Name]
 		m.resumed = e.Digest == ""
+		if m.Conditional {
+			m.applicability = &applicability{}
+		}
 		if e.Attempts > 0 {
 			m.attempt.count, m.attempt.since = e.Attempts, time.Unix(e.Since, 0)
 		}
