@@ -18,6 +18,8 @@ type backend struct {
 	// following is set while a goroutine follows the stream. stream is the member whose opener
 	// opened it, and endStream ends the connection.
 	following bool
+	// tried is closed when the first attempt to connect has ended.
+	tried     chan struct{}
 	stream    *Membership
 	endStream context.CancelFunc
 	// connections counts the connections of the stream.
@@ -47,8 +49,11 @@ type Membership struct {
 	indexErr          error
 }
 
-// Start follows the notifications until Stop. The controller gets Connected for a connection
-// that is open already.
+// firstConnection limits how long Start waits for the stream.
+const firstConnection = time.Second
+
+// Start follows the notifications until Stop. It waits a moment for the first connection, so that
+// what the controller does then need not be repeated when it is open.
 func (m *Membership) Start() {
 	if m == nil {
 		return
@@ -57,14 +62,28 @@ func (m *Membership) Start() {
 	p.mu.Lock()
 	m.running = true
 	follow := m.Open != nil && !p.following
-	p.following = p.following || follow
-	connected := p.connected(m)
-	p.mu.Unlock()
 	if follow {
+		p.following, p.tried = true, make(chan struct{})
 		go p.follow()
 	}
+	connected, tried := p.connected(m), p.tried
+	p.mu.Unlock()
 	if connected {
 		m.controller.Connected()
+		return
+	}
+	select {
+	case <-tried:
+	case <-time.After(firstConnection):
+	}
+}
+
+// endTry is called with the lock held, at the end of an attempt to connect.
+func (p *backend) endTry() {
+	select {
+	case <-p.tried:
+	default:
+		close(p.tried)
 	}
 }
 

@@ -94,6 +94,7 @@ func (p *backend) fail(err error) {
 		p.backends.log.Warn("no notifications; reconnecting", "error", failure.OneLine(err))
 	}
 	p.err = err
+	p.endTry()
 }
 
 // readStream opens the stream and reads it until it ends.
@@ -125,6 +126,9 @@ func (p *backend) connect() {
 	for _, m := range running {
 		m.controller.Connected()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endTry()
 }
 
 func (p *backend) running() []*Membership {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -109,7 +110,7 @@ func (r *run) checkDaemonExit(h *handlerMemory) {
 		h.succeed()
 		return
 	}
-	_, h.daemonLost = errors.AsType[lostDaemonError](ended.err)
+	h.daemonLost = isLost(ended.err)
 	r.daemonFailed(h, ended.err)
 	h.failed.refused = record.AddLocations(h.failed.refused, ended.live.refusedLocations()...)
 }
@@ -191,11 +192,28 @@ func (r *run) startDaemon(ctx context.Context, m *handlerMemory) {
 	c, key := r.Controller, r.Item.Key
 	c.daemons.Go(func() {
 		defer stop()
-		w.err = c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), func() error { return h.Daemon(ctx, n, existing) })
+		w.err = c.runDaemon(ctx, n, existing)
 		close(w.done)
 		c.Queue.Add(key, queue.Cause{Kind: queue.RequeueAfter})
 	})
 	m.daemon = w
+}
+
+// runDaemon runs a daemon until it returns. One in another process has one goroutine, which waits
+// most of the time.
+func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) (err error) {
+	h := existing.handler
+	run := func() error { return h.Daemon(ctx, n, existing) }
+	if h.Do == nil {
+		return c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), run)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.Log.Error("daemon panicked", "handler", h.Name, "object", existing.key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = failure.WithReason(controller.ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
+		}
+	}()
+	return run()
 }
 
 // writeOnce writes a response to the object of a detached run.

@@ -56,6 +56,12 @@ func CallDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) err
 	return d.stop(ctx)
 }
 
+// isLost reports whether the daemon may run although a call failed.
+func isLost(err error) bool {
+	_, is := errors.AsType[lostDaemonError](err)
+	return is
+}
+
 // isUnknown reports whether the process does not know a daemon, because it has restarted.
 func isUnknown(err error) bool { return hook.StatusCode(err) == http.StatusNotFound }
 
@@ -105,7 +111,7 @@ func (d *calledDaemon) stop(ended context.Context) error {
 	for {
 		response, err := d.call(ctx, hook.DaemonStop)
 		switch {
-		case isUnknown(err), err == nil && response.Finished:
+		case isUnknown(err), err == nil && response.Finished, err != nil && !isLost(err):
 			return nil
 		case err != nil && d.controllerCtx.Err() != nil:
 			return err
@@ -127,7 +133,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	case c.daemonCalls <- struct{}{}:
 		defer func() { <-c.daemonCalls }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, lostDaemonError{ctx.Err()}
 	}
 	now, err := d.get()
 	if err != nil {

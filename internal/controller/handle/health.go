@@ -32,5 +32,5 @@ func (c *Controller) indexMessage(waiting int) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d objects wait: %s", waiting, failure.OneLine(err))
+	return fmt.Sprintf("waiting objects: %d; %s", waiting, failure.OneLine(err))
 }

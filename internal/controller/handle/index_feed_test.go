@@ -143,7 +143,7 @@ func TestCallsWaitForIndex(t *testing.T) {
 		if len(x.callsOf("a", ""))+len(y.callsOf("b", "")) > 0 {
 			t.Error("calls without the index")
 		}
-		const want = "1 objects wait: the index of " // And the name.
+		const want = "waiting objects: 1; the index of " // And the name.
 		for _, h := range []string{x.Health().IndexMessage, y.Health().IndexMessage} {
 			if !strings.HasPrefix(h, want) || !strings.HasSuffix(h, "is not complete: no memory") {
 				t.Errorf("message %q", h)
