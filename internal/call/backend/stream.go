@@ -144,7 +144,8 @@ func (p *backend) readLines(ctx context.Context, from *bufio.Reader, watchdog *t
 			return err
 		}
 		watchdog.Reset(silence)
-		if count++; count > maxLines {
+		count++
+		if count > maxLines {
 			wait(ctx, linesInterval-time.Since(start))
 			start, count = time.Now(), 1
 		}

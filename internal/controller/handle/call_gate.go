@@ -65,7 +65,8 @@ func (g *callGate) open(keys []queue.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, key := range keys {
-		if g.unsent[key]--; g.unsent[key] > 0 {
+		g.unsent[key]--
+		if g.unsent[key] > 0 {
 			continue
 		}
 		delete(g.unsent, key)

@@ -81,9 +81,12 @@ type calledDaemon struct {
 // wait returns the next call: at once for a change or a notification, else after a delay; 0 for
 // none. Consecutive immediate calls are delayed by the backoff.
 func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook.DaemonCall) hook.DaemonCall {
-	if delay != hook.Immediately {
+	if delay == hook.Immediately {
+		d.immediate++
+	} else {
 		d.immediate = 0
-	} else if d.immediate++; d.immediate > 1 {
+	}
+	if d.immediate > 1 {
 		delay = d.handler.delay(nil, d.immediate-1)
 	}
 	var elapsed <-chan time.Time

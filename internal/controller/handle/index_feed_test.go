@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func TestIndexComesFirst(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			has := p.index[n.Name]
-			if len(p.index) != objects || has == nil || string(has.Field("spec")) != string(o.Field("spec")) {
+			if len(p.index) != objects || has == nil || !bytes.Equal(has.Field("spec"), o.Field("spec")) {
 				t.Errorf("%s %s: the index has %d objects, and of this one: %v", n.Name, n.Reason, len(p.index), has)
 			}
 			return &hook.HandlerResponse{}, nil
