@@ -67,6 +67,12 @@ func contenders() []contender {
 		operator: command{env: inherited, args: []string{"$BIN/compare-kopf/bin/kopf", "run", "--standalone", "--all-namespaces", "$HERE/kopf/exchangerate.py"}},
 		needs:    "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
 	}, {
+		name: "setpoint-kopf", title: "the same file, Setpoint",
+		source:   source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
+		operator: command{env: append(inherited, "PYTHON=$PYTHON"), args: []string{
+			"$BIN/setpoint-light", "run", "--python", "$HERE/kopf/exchangerate.py", "--python-interpreter=$PYTHON", "--address="}},
+		needs: "setpoint-light", built: "make build",
+	}, {
 		name: "kubebuilder", title: "kubebuilder, 1 at once (default)",
 		source: reconciler, needs: "compare-kubebuilder", built: "make bin/compare-kubebuilder",
 		operator: command{env: inherited, args: []string{"$BIN/compare-kubebuilder"}},

@@ -144,15 +144,29 @@ func (t *trial) read() (use, error) {
 	}
 	t.peak = max(t.peak, reading.Peak)
 	u.cpu, u.rss = reading.CPU, reading.RSS
-	if t.hookProcess == nil {
-		return u, nil
+	pid, err := t.hookPID()
+	if err != nil || pid == 0 {
+		return u, err
 	}
-	if reading, err = procfs.Read(t.hookProcess.PID()); err != nil {
+	if reading, err = procfs.Read(pid); err != nil {
 		return u, err
 	}
 	t.hookPeak = max(t.hookPeak, reading.Peak)
 	u.hookCPU, u.hookRSS = reading.CPU, reading.RSS
 	return u, nil
+}
+
+// hookPID returns the process that has the hook: one of its own, or the one that the operator has
+// started; 0 if there is none.
+func (t *trial) hookPID() (int, error) {
+	if t.hookProcess != nil {
+		return t.hookProcess.PID(), nil
+	}
+	children, err := procfs.Children(t.process.PID())
+	if err != nil || len(children) == 0 {
+		return 0, err
+	}
+	return children[0].PID, nil
 }
 
 // At rest is who uses no more than two ticks of processor time in a second.
