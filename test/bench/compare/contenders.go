@@ -68,7 +68,7 @@ func contenders() []contender {
 		needs:    "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
 	}, {
 		name: "setpoint-kopf", title: "the same file, Setpoint",
-		source:   source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
+		source: source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
 		operator: command{env: append(inherited, "PYTHON=$PYTHON"), args: []string{
 			"$BIN/setpoint-light", "run", "--python", "$HERE/kopf/exchangerate.py", "--python-interpreter=$PYTHON", "--address="}},
 		needs: "setpoint-light", built: "make build",
