@@ -30,7 +30,8 @@ func (r *run) condition() (hook.Condition, bool) {
 		now.Status, now.Reason, now.Message = "False", failed.reason, r.signature()+failed.message
 	} else if r.memory.throttle.isActive() {
 		now.Status, now.Reason, now.Message = "False", ReasonConflicting, r.signature()+r.memory.throttle.message
-	} else if former.Type == "" || r.hasUnknownFailure() {
+	} else if former.Status != "False" || r.hasUnknownFailure() {
+		// A handler may keep a condition of this type itself, with a reason of its own.
 		return hook.Condition{}, false
 	}
 	return now, now != former

@@ -69,8 +69,8 @@ func contenders() []contender {
 	}, {
 		name: "setpoint-kopf", title: "the same file, Setpoint",
 		source: source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
-		operator: command{env: append(inherited, "PYTHON=$PYTHON"), args: []string{
-			"$BIN/setpoint-light", "run", "--python", "$HERE/kopf/exchangerate.py", "--python-interpreter=$PYTHON", "--address="}},
+		operator: command{env: append(inherited, "PYTHONUNBUFFERED=1"), args: []string{
+			"$BIN/setpoint-light", "run", "--python", "$HERE/kopf/exchangerate.py", "--address="}},
 		needs: "setpoint-light", built: "make build",
 	}, {
 		name: "kubebuilder", title: "kubebuilder, 1 at once (default)",

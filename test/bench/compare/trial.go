@@ -144,29 +144,35 @@ func (t *trial) read() (use, error) {
 	}
 	t.peak = max(t.peak, reading.Peak)
 	u.cpu, u.rss = reading.CPU, reading.RSS
-	pid, err := t.hookPID()
-	if err != nil || pid == 0 {
+	hooks, err := t.hookPIDs()
+	if err != nil {
 		return u, err
 	}
-	if reading, err = procfs.Read(pid); err != nil {
-		return u, err
+	var peak int64
+	for _, pid := range hooks {
+		if reading, err = procfs.Read(pid); err != nil {
+			return u, err
+		}
+		peak += reading.Peak
+		u.hookCPU += reading.CPU
+		u.hookRSS += reading.RSS
 	}
-	t.hookPeak = max(t.hookPeak, reading.Peak)
-	u.hookCPU, u.hookRSS = reading.CPU, reading.RSS
+	t.hookPeak = max(t.hookPeak, peak)
 	return u, nil
 }
 
-// hookPID returns the process that has the hook: one of its own, or the one that the operator has
-// started; 0 if there is none.
-func (t *trial) hookPID() (int, error) {
+// hookPIDs returns the processes that have the hook: one of its own, or those that the operator
+// has started.
+func (t *trial) hookPIDs() ([]int, error) {
 	if t.hookProcess != nil {
-		return t.hookProcess.PID(), nil
+		return []int{t.hookProcess.PID()}, nil
 	}
 	children, err := procfs.Children(t.process.PID())
-	if err != nil || len(children) == 0 {
-		return 0, err
+	var all []int
+	for _, child := range children {
+		all = append(all, child.PID)
 	}
-	return children[0].PID, nil
+	return all, err
 }
 
 // At rest is who uses no more than two ticks of processor time in a second.
