@@ -19,7 +19,7 @@ def watch_address(spec, status, name, namespace, stopped, logger, **_):
             logger.info("%s is %s", spec["address"], state)
             report(name, namespace, {"state": state, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
         stopped.wait(spec.get("every", 5))
-    logger.info("%s is left alone", spec["address"])
+    logger.info("%s is not watched any more", spec["address"])
 
 
 def accepts(address):
