@@ -63,7 +63,7 @@ func FuzzDecodeHandlerResponse(f *testing.F) {
 		`{"apply":[` + pod + `,{"object":` + pod + `,"unowned":true}],"status":{"a":1}}`, `{"apply":[{"object":1,"kind":"A"}]}`,
 		`{"delete":[{"apiVersion":"v1","kind":"Pod","selector":"a in (b)","evict":true},{"apiVersion":"v1","kind":"Pod","name":"a"}]}`,
 		`{"error":{"message":"m","permanent":true}}`, `{"error":{"message":"m"},"retryAfterSeconds":1e400}`,
-		`{"progress":{ "a":[1] },"error":{"message":"m"},"status":{}}`, `{"applicable":false}`, `{"finished":true,"events":[{"reason":"A"}]}`,
+		`{"progress":{ "a":[1] },"error":{"message":"m"},"status":{}}`, `{"applicable":false}`, `{"sideEffects":false}`, `{"finished":true,"events":[{"reason":"A"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -184,6 +184,10 @@ type HandlerResponse struct {
 	NotApplicable bool `json:"-"`
 	// Finished means that a daemon has ended.
 	Finished bool `json:"finished,omitempty"`
+	// NoSideEffects means that the handler did nothing, so that a repeated call would do no harm. The
+	// caller writes the record with its next write, instead of one of its own. It excludes everything
+	// else.
+	NoSideEffects bool `json:"-"`
 }
 
 // MaxProgress limits the bytes of HandlerResponse.Progress, which is stored in the object.

@@ -53,6 +53,7 @@ const (
 	fieldProgress   = "progress"
 	fieldFinished   = "finished"
 	fieldApplicable = "applicable"
+	fieldEffects    = "sideEffects"
 	fieldError      = "error"
 )
 
@@ -68,7 +69,8 @@ func (r *handlerResponseReader) decode() error {
 		field{fieldRetryAfter, r.seconds(&r.out.RetryAfter)},
 		field{fieldError, r.errorField},
 		field{fieldProgress, r.progress},
-		field{fieldApplicable, r.applicability},
+		field{fieldApplicable, r.unless(&r.out.NotApplicable)},
+		field{fieldEffects, r.unless(&r.out.NoSideEffects)},
 		field{fieldFinished, r.boolean(&r.out.Finished)},
 	)
 	if err := r.document(fields); err != nil {
@@ -81,16 +83,18 @@ func (r *handlerResponseReader) decode() error {
 	return r.checkCombination()
 }
 
-// applicability reads the field applicable; null means true.
-func (r *handlerResponseReader) applicability() error {
-	r.out.NotApplicable = false
-	if r.null() {
-		return r.skip()
+// unless reads a boolean whose default is true as its opposite; null means true.
+func (r *handlerResponseReader) unless(into *bool) func() error {
+	return func() error {
+		*into = false
+		if r.null() {
+			return r.skip()
+		}
+		value := false
+		err := r.boolean(&value)()
+		*into = !value
+		return err
 	}
-	applicable := false
-	err := r.boolean(&applicable)()
-	r.out.NotApplicable = !applicable
-	return err
 }
 
 // progress reads the field progress, nil for null. It copies the value, which is kept longer than
@@ -133,6 +137,8 @@ func (r *handlerResponseReader) checkCombination() error {
 		return malformedAt(fieldRetryAfter, "not allowed with applicable false: the handler is called when the object changes")
 	case a.NotApplicable && r.firstWrite() != "":
 		return malformedAt(r.firstWrite(), "not allowed with applicable false, which writes nothing")
+	case a.NoSideEffects && (failed || a.RetryAfter > 0 || a.NotApplicable || a.Finished || r.firstWrite() != ""):
+		return malformedAt(fieldEffects, "false is allowed only alone: the handler did nothing")
 	case failed && len(a.Apply) > 0:
 		return malformedAt(fieldApply, notWithError)
 	case failed && len(a.Delete) > 0:

@@ -47,6 +47,8 @@ func TestDecodeHandlerResponse(t *testing.T) {
 		{"progress null", modes, `{"progress":null}`, ``},
 		{"applicable", modes, `{"applicable":true,"message":"m"}`, `message=m`},
 		{"applicable null", modes, `{"applicable":null}`, ``},
+		{"no side effects", modes, `{"sideEffects":false,"events":[]}`, `no side effects`},
+		{"side effects", modes, `{"sideEffects":true}`, ``},
 		{"not applicable", modes, `{"applicable":false,"apply":[]}`, `not applicable`},
 		{"daemon finished", modes, `{"finished":true,"status":{"a":1}}`, `status={"a":1} finished`},
 		{"error beside all that is written", modes, `{"error":{"message":"no"},"patch":{"spec":{}},"status":{"a":1},"message":"m","events":[{"reason":"Fed"}],` +
@@ -107,6 +109,9 @@ func formatHandlerResponse(a *hook.HandlerResponse) string {
 	}
 	if a.Err != nil {
 		add("err", formatError(a.Err))
+	}
+	if a.NoSideEffects {
+		parts = append(parts, "no side effects")
 	}
 	if a.NotApplicable {
 		parts = append(parts, "not applicable")
@@ -195,6 +200,8 @@ func TestDecodeHandlerResponseMalformed(t *testing.T) {
 		{"not applicable with a write", modes, `{"applicable":false,"status":{}}`, `status: not allowed with applicable false, which writes nothing`},
 		{"not applicable with an error", modes, `{"applicable":false,"error":{"message":"m"}}`, `error: not allowed with applicable false`},
 		{"not applicable with a retry", modes, `{"applicable":false,"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with applicable false: the handler is called when the object changes`},
+		{"no side effects with a write", modes, `{"sideEffects":false,"status":{}}`, `sideEffects: false is allowed only alone: the handler did nothing`},
+		{"no side effects with an error", modes, `{"sideEffects":false,"error":{"message":"m"}}`, `sideEffects: false is allowed only alone: the handler did nothing`},
 		{"applicable text", modes, `{"applicable":"no"}`, `applicable: must be true or false, is a string`},
 		{"permanent error to come again", modes, `{"error":{"message":"m","permanent":true},"retryAfterSeconds":1}`, `retryAfterSeconds: not allowed with a permanent error, which is not retried`},
 	} {

@@ -56,6 +56,10 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 	case err != nil || o.response.NotApplicable:
 		// The memory and the record have the failed attempt.
 		return r.writeResponse(ctx, nil)
+	case o.response.NoSideEffects:
+		// The next write has its record.
+		r.memory.removePending(o)
+		return nil
 	}
 	return r.writeResponse(ctx, o)
 }

@@ -299,6 +299,30 @@ func TestStateIsStoredBeforeNextCall(t *testing.T) {
 	})
 }
 
+// A call without side effects needs no write of its own.
+func TestNoSideEffects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		both := []hook.Reason{onCreate, onUpdate}
+		nothing := func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{NoSideEffects: true}, nil
+		}
+		p := program(Handler{Name: "one", On: both}, Handler{Name: "two", On: both}, Handler{Name: "three", On: both})
+		w := startEnv(s, p, s, map[string]handlerFunc{"one": nothing, "three": nothing})
+		defer w.stop()
+		pass(time.Second)
+		recorded := stateIn(s.get(rates, "eur"))
+		if wrote := s.wrote("PATCH rates/eur"); len(wrote) != 2 || recorded["one"].Digest == "" || recorded["three"].Digest == "" {
+			t.Errorf("recorded %+v with %d writes, want one for two and one at the end: %q", recorded, len(wrote), wrote)
+		}
+		pass(time.Hour)
+		if made := len(w.callsOf("one", "eur")); made != 1 {
+			t.Errorf("%d calls, want 1", made)
+		}
+	})
+}
+
 // Fault H7: a delayed or slow timer was called again at its next time, however soon that was.
 func TestTimerInterval(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -197,3 +197,8 @@ func (r *run) callAgain(o *pendingResponse) {
 func (m *memory) hasPending(h *handlerMemory, but []*pendingResponse) bool {
 	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool { return o.call.handler == h && !slices.Contains(but, o) })
 }
+
+// removePending drops responses that need no further write.
+func (m *memory) removePending(these ...*pendingResponse) {
+	m.pending = slices.DeleteFunc(m.pending, func(o *pendingResponse) bool { return slices.Contains(these, o) })
+}

@@ -160,7 +160,7 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 			r.SendEvent(event)
 		}
 	}
-	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(o *pendingResponse) bool { return slices.Contains(applied, o) })
+	r.memory.removePending(applied...)
 	for _, h := range r.memory.handlers {
 		if h.pendingEntry != nil && !r.memory.hasPending(h, nil) {
 			h.storedEntry, h.pendingEntry, h.afterResponse = *h.pendingEntry, nil, nil

@@ -59,6 +59,7 @@ type (
 		RetryAfterSeconds float64       `json:"retryAfterSeconds,omitempty"`
 		Error             *handlerError `json:"error,omitempty"`
 		Applicable        any           `json:"applicable,omitempty"`
+		SideEffects       any           `json:"sideEffects,omitempty"`
 	}
 	handlerError struct {
 		Message   string `json:"message"`
@@ -83,6 +84,9 @@ func handlerResponseOf(a *hook.HandlerResponse) handlerResponse {
 	out := handlerResponse{HandlerResponse: a, RetryAfterSeconds: a.RetryAfter.Seconds()}
 	if a.NotApplicable {
 		out.Applicable = false
+	}
+	if a.NoSideEffects {
+		out.SideEffects = false
 	}
 	if a.Err != nil {
 		delay, _ := hook.RetryDelay(a.Err)
