@@ -107,6 +107,14 @@ type HandlerControllerSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	ReplacedFinalizers []FinalizerName `json:"replacedFinalizers,omitempty"`
 
+	// replacedAnnotation is an annotation that a controller which this one replaces has left on the objects
+	// that it has handled. For such an object, Setpoint calls every handler with the reason Create once, also
+	// those that have only Update or Resume as reasons. Remove the annotation with the last response.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	ReplacedAnnotation string `json:"replacedAnnotation,omitempty"`
+
 	// index sends all handled objects to the process of the handlers before it is called for any of them,
 	// and then every change before the calls for it, so that handlers can look up other objects.
 	// +optional

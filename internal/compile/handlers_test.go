@@ -37,6 +37,9 @@ func describeHandlers(c *Compiled) string {
 		}
 		line("finalizer", p.Finalizer)
 		line("replaces", p.ReplacedFinalizers)
+		if p.ReplacedAnnotation != "" {
+			line("replaces annotation", p.ReplacedAnnotation)
+		}
 		line("manager", p.Manager)
 		line("workers", p.Workers)
 		if p.KeepsPreviousState() {

@@ -36,14 +36,15 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	draft := handle.Program{
-		Name:              k.Name + "/" + o.Name(),
-		Object:            snapshot.JSON(),
-		HandledAnnotation: recordAnnotation(o.Name()),
-		Finalizer:         cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())),
-		Manager:           k.manager(o.Name(), env),
-		Workers:           env.Workers,
-		Namespace:         env.Namespace,
-		Account:           env.AccountOf(spec.Identity),
+		Name:               k.Name + "/" + o.Name(),
+		Object:             snapshot.JSON(),
+		HandledAnnotation:  recordAnnotation(o.Name()),
+		Finalizer:          cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())),
+		ReplacedAnnotation: spec.ReplacedAnnotation,
+		Manager:            k.manager(o.Name(), env),
+		Workers:            env.Workers,
+		Namespace:          env.Namespace,
+		Account:            env.AccountOf(spec.Identity),
 	}
 	if err := checkFinalizer(spec.Finalizer); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 import unittest
 from typing import Any, Optional
 
+from setpoint.kopf._request import NO_EFFECT
 from tests.harness import Script, example
 
 
@@ -65,7 +66,7 @@ class Arguments(unittest.TestCase):
             before, after = example(status={"phase": "Creating"}, data={"a": "1"}), example(status={"phase": "Created"}, data={"a": "2"})
             self.assertEqual(script.call(phase, "Update", after, previousState=before)["status"], {"phase/status.phase": ["Creating", "Created"]})
             # The change is seen, so that the next change to Created is one.
-            self.assertEqual(script.call(phase, "Update", before, previousState=after), {})
+            self.assertEqual(script.call(phase, "Update", before, previousState=after), NO_EFFECT)
             self.assertEqual(script.call(data, "Update", after, previousState=before)["status"], {"data/data": [["change", ["a"], "1", "2"]]})
 
     def test_a_lost_former_state(self) -> None:
@@ -128,7 +129,7 @@ class Filters(unittest.TestCase):
         one, two, none = example(), example(spec={"size": 2}), example(spec={})
         cases = [
             ("old=1", two, one, "called"),
-            ("old=2", two, one, {}),
+            ("old=2", two, one, NO_EFFECT),
             ("new=2", two, one, "called"),
             ("new=kopf.ABSENT", none, one, "called"),
             ("old=kopf.ABSENT, new=kopf.PRESENT", one, none, "called"),
@@ -166,7 +167,7 @@ class Filters(unittest.TestCase):
             @kopf.on.update('examples')
             def fn(**_): raise AssertionError
         """) as script:
-            self.assertEqual(script.call("fn", "Create"), {})
+            self.assertEqual(script.call("fn", "Create"), NO_EFFECT)
 
     def test_a_filter_that_fails_names_its_handler(self) -> None:
         with Script("""
@@ -332,15 +333,18 @@ class Takeover(unittest.TestCase):
     def test_an_unchanged_object_is_only_resumed(self) -> None:
         handled = kopf_object('{"spec": {"size": 1}}\n')
         with Script(self.SCRIPT) as script:
-            self.assertIn("Create", script.handlers()["updated"]["reasons"])
-            self.assertEqual(script.call("created", "Create", handled), {})
-            self.assertEqual(script.call("updated", "Create", handled), {})
+            self.assertEqual(script.handlers()["updated"]["reasons"], ["Update"])
+            self.assertEqual(
+                script.declaration()["controllers"][0]["spec"]["replacedAnnotation"], "kopf.zalando.org/last-handled-configuration"
+            )
+            self.assertEqual(script.call("created", "Create", handled), NO_EFFECT)
+            self.assertEqual(script.call("updated", "Create", handled), NO_EFFECT)
             self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "resume"}})
 
     def test_a_changed_object_is_updated(self) -> None:
         handled = kopf_object('{"spec": {"size": 0}}')
         with Script(self.SCRIPT) as script:
-            self.assertEqual(script.call("created", "Create", handled), {})
+            self.assertEqual(script.call("created", "Create", handled), NO_EFFECT)
             self.assertEqual(script.call("updated", "Create", handled)["status"], {"updated": [{"size": 0}, {"size": 1}]})
             self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "update"}})
 
@@ -354,8 +358,8 @@ class Takeover(unittest.TestCase):
 
     def test_a_new_object_has_no_other_calls(self) -> None:
         with Script(self.SCRIPT) as script:
-            self.assertEqual(script.call("updated", "Create"), {})
-            self.assertEqual(script.call("resumed", "Create"), {})
+            self.assertEqual(script.call("updated", "Create"), NO_EFFECT)
+            self.assertEqual(script.call("resumed", "Create"), NO_EFFECT)
 
     def test_the_annotations_go_with_the_last_handler(self) -> None:
         annotations = {

@@ -48,3 +48,30 @@ func TestReplacedFinalizers(t *testing.T) {
 		})
 	}
 }
+
+// An object that a former controller has handled is new to handlers of updates; another one is
+// taken for granted.
+func TestReplacedAnnotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":"{}"}},"spec":{"n":1}}`)
+		s.create(rates, "other", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "changed", On: []hook.Reason{onUpdate}})
+		p.ReplacedAnnotation = "kopf.dev/last"
+		w := startEnv(s, p, s, nil)
+		defer w.stop()
+		pass(time.Second)
+		if made := w.callsOf("changed", "former"); len(made) != 1 || made[0].reason != onCreate {
+			t.Errorf("calls for the object of a former controller: %+v, want one with the reason Create", made)
+		}
+		if made := w.callsOf("changed", "other"); len(made) != 0 {
+			t.Errorf("calls for another object: %+v, want none", made)
+		}
+		s.edit(rates, "former", `{"metadata":{"annotations":{"kopf.dev/last":null}}}`)
+		s.edit(rates, "other", `{"spec":{"n":2}}`)
+		pass(time.Second)
+		if made := w.callsOf("changed", "other"); len(made) != 1 || made[0].reason != onUpdate {
+			t.Errorf("calls for the other object: %+v, want one with the reason Update", made)
+		}
+	})
+}

@@ -148,11 +148,22 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 		case hook.ReasonDrift:
 			c.digest = r.ownedDigest
 		}
-		if h.handles(reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && !r.declines(h, reason) {
+		if r.handlesReason(h, reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && !r.declines(h, reason) {
 			return c, true
 		}
 	}
 	return call{}, false
+}
+
+// handlesReason reports whether a handler is called for a reason that depends on its entry. An
+// object of a former controller is new to all handlers that compare with what they handled.
+func (r *run) handlesReason(h *handlerMemory, reason hook.Reason) bool {
+	return h.handles(reason) || reason == hook.ReasonCreate && r.wasReplaced() && slices.ContainsFunc(changeReasons[:], h.handles)
+}
+
+// wasReplaced reports whether a former controller has handled the object.
+func (r *run) wasReplaced() bool {
+	return r.program.ReplacedAnnotation != "" && r.Stored.Field("metadata", "annotations", r.program.ReplacedAnnotation) != nil
 }
 
 // applies reports whether a reason applies to an object, before the handler's condition. A
@@ -207,7 +218,7 @@ func (r *run) isFirstSeen(h *handlerMemory) bool {
 		return false
 	}
 	e := h.entry()
-	without := e.Digest == "" && !h.handles(hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) && e.OwnedDigest == ""
+	without := e.Digest == "" && !r.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) && e.OwnedDigest == ""
 	return without && h.matches(nil, r.Stored)
 }
 

@@ -56,6 +56,9 @@ type Program struct {
 	Finalizer string
 	// ReplacedFinalizers are finalizers of a former controller, removed from handled objects.
 	ReplacedFinalizers []string
+	// ReplacedAnnotation, if not empty, is on objects that a former controller has handled. Handlers
+	// of updates and resumptions get them as created.
+	ReplacedAnnotation string
 	// Conditions means that the schema of the kind has status conditions. If unknown, existing
 	// conditions show it.
 	Conditions bool

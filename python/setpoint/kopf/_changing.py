@@ -13,11 +13,11 @@ from setpoint.kopf._handlers import ChangingHandler, Reason
 from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._previous import may_be_stored, needs_previous
-from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest, now
+from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, now
 from setpoint.kopf._response import respond_outcome
 from setpoint.kopf._selection import matches_change, matches_states, selectors
 from setpoint.kopf._subhandlers import Children, Progress
-from setpoint.kopf._takeover import handled_by_kopf
+from setpoint.kopf._takeover import handled_by_kopf, replaced_annotation
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
 
@@ -41,10 +41,11 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     reasons = {reason for d in definitions for reason in _REASONS[d.reason]}
     if any(d.deleted for d in definitions):
         reasons.add("Delete")
-    if reasons & {"Update", "Resume"}:
-        # The first call for an object says whether Kopf has handled it.
+    filters = selectors(unit.definitions)
+    if reasons & {"Update", "Resume"} and (filters.get("conditional") or not replaced_annotation(settings)):
+        # The first call for an object says whether it is handled, or Kopf has handled it.
         reasons.add("Create")
-    declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **selectors(unit.definitions)}
+    declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **filters}
     if "Update" in reasons:
         selector = unit.first.selector
         if selector is not None and may_be_stored(selector) and needs_previous(definitions):
@@ -97,7 +98,7 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         return {}
     definition = change.definition(_definitions(unit))
     if definition is None:
-        return {} if change.concerns(_definitions(unit)) else NOT_APPLICABLE
+        return NO_EFFECT if change.concerns(_definitions(unit)) else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
     return await _call(change, definition, request)

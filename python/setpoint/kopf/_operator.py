@@ -39,7 +39,7 @@ from setpoint.kopf._request import HandlerRequest, parse_request
 from setpoint.kopf._resources import resource_of
 from setpoint.kopf._response import failure
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
-from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, takeover_unit
+from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, replaced_annotation, takeover_unit
 from setpoint.kopf._units import Controller, Unit, group
 
 logger = logging.getLogger("kopf")
@@ -261,6 +261,9 @@ class Operator:
             spec["finalizer"] = finalizer
         elif handlers:
             spec["replacedFinalizers"] = [DEFAULT_FINALIZER]
+        annotation = replaced_annotation(self.settings)
+        if annotation and handlers:
+            spec["replacedAnnotation"] = annotation
         return {
             "apiVersion": "setpoint.dev/v1alpha1",
             "kind": "HandlerController",

@@ -10,6 +10,8 @@ from typing import Any, Optional
 
 # The response that leaves an object alone.
 NOT_APPLICABLE: dict[str, Any] = {"applicable": False}
+# The response of a call that no function was called for.
+NO_EFFECT: dict[str, Any] = {"sideEffects": False}
 
 
 @dataclass(frozen=True)

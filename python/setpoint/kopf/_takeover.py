@@ -39,6 +39,12 @@ def _status_fields(state: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
     return [("status",)] if "status" in state else []
 
 
+def replaced_annotation(settings: OperatorSettings) -> Optional[str]:
+    """Return the annotation of objects that Kopf has handled; None if the state is elsewhere."""
+    storage = settings.persistence.diffbase_storage
+    return storage.annotation if isinstance(storage, AnnotationsDiffBaseStorage) else None
+
+
 @dataclass(frozen=True, eq=False)
 class TakeoverHandler(ResourceHandler):
     """Not the author's: the last handler of an object, which removes Kopf's annotations."""
@@ -52,9 +58,9 @@ def takeover_unit(selector: Selector) -> Unit:
 def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     """Return the handler as Setpoint reads it: only objects that Kopf has handled are its own."""
     declared: dict[str, Any] = {"reasons": ["Create", "Update"]}
-    storage = settings.persistence.diffbase_storage
-    if isinstance(storage, AnnotationsDiffBaseStorage):
-        expression = {"key": storage.annotation, "operator": "Exists"}
+    annotation = replaced_annotation(settings)
+    if annotation:
+        expression = {"key": annotation, "operator": "Exists"}
         declared["annotationSelector"] = {"matchExpressions": [expression]}
     else:
         declared["conditional"] = True
