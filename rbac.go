@@ -6,12 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -67,29 +61,8 @@ func (a *App) RBAC(ctx context.Context, serviceAccount string, o Options) ([]byt
 	}
 	managerOpts := a.managerOptions(o, true)
 	managerOpts.InspectAddress = manager.Cluster{InCluster: true}.InspectAddress(o.InspectAddress)
-	required, err := manager.RequiredPermissions(all, managerOpts)
-	if err != nil {
-		return nil, err
-	}
-	account := &corev1.ServiceAccount{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-		ObjectMeta: metav1.ObjectMeta{Name: serviceAccount, Namespace: o.Namespace},
-	}
-	text, err := yaml.Marshal(account)
-	if err != nil {
-		return nil, err
-	}
-	for _, secret := range manager.EmptySecrets(all, managerOpts) {
-		empty, err := yaml.Marshal(secret)
-		if err != nil {
-			return nil, err
-		}
-		text = slices.Concat(text, []byte("---\n"), empty)
-	}
-	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: o.Namespace}
-	roles, err := rbac.YAML(rbac.Roles(a.name, subject, a.addRequired(required.RulesByNamespace(), o.Namespaces)))
-	if len(roles) > 0 {
-		text = slices.Concat(text, []byte("---\n"), roles)
-	}
+	text, err := manager.ProgramManifests(all, managerOpts, serviceAccount, func(rules []rbac.NamespaceRules) []rbac.NamespaceRules {
+		return a.addRequired(rules, o.Namespaces)
+	})
 	return append([]byte(a.caveats()), text...), err
 }

@@ -30,6 +30,7 @@ type rbacFlags struct {
 	showUsed, formatSet   bool
 	extra                 []string
 	impersonation, format *flags.Choice
+	operator              operatorFlags
 }
 
 // Values of --impersonation.
@@ -48,7 +49,7 @@ func (p *program) rbacCommand() *cobra.Command {
 		impersonation: flags.OneOf(autoImpersonation, constrainedImpersonation, legacyImpersonation),
 	}
 	c := &cobra.Command{
-		Use:   "rbac (FILE… | CONTROLLER… | -A | --used)",
+		Use:   "rbac (FILE… | CONTROLLER… | -A | --used | --python FILE…)",
 		Short: "Print the least roles that controllers need",
 		Long: `Print the roles with the least rights that controllers need, with a comment for each
 rule. Apply them with 'setpoint rbac … | kubectl apply -f -'.
@@ -68,12 +69,17 @@ that ServiceAccount; Setpoint itself then may only watch, and impersonate it.
 The kinds that a customize hook selects are known at run time only: they are those that
 the running processes have watched, and those of --related.
 
+--python and --operator print all that an operator needs that runs with a ServiceAccount of
+its own: the ServiceAccount, roles and bindings, also for the work of Setpoint. Files are
+imported, without starting handlers.
+
 --used compares the roles that are bound to the ServiceAccount of the running processes, or
 to that of --service-account, with their requests since they started.`,
 		Example: `  setpoint rbac controller.yaml crd.yaml | kubectl apply -f -
   setpoint rbac teams --namespaces a,b          # Roles in two namespaces
   setpoint rbac -A --service-account ops/setpoint
   setpoint rbac controller.yaml --bind clusterrole/view
+  setpoint rbac --python operator.py --service-account shop/rates
   setpoint rbac --used                          # what was granted and never used`,
 		ValidArgsFunction: orFiles(complete(&f.cluster, &f.namespace, completer.rbacArgs)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -105,6 +111,7 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
 	addChoice(c, f.format, "output", "o", "output format")
+	f.operator.registerSource(set)
 	completeNamespaces(c, &f.cluster, "namespaces", "setpoint-namespace")
 	_ = c.RegisterFlagCompletionFunc("process", completeSession(&f.readFlags, completeProcesses)) // It fails only for an undefined flag.
 }
@@ -125,6 +132,9 @@ func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
 	options, err := r.options()
 	if err != nil {
 		return usageError{err}
+	}
+	if r.operator.given() {
+		return r.operatorManifests(ctx, args)
 	}
 	input, err := r.input(args)
 	if err != nil {

@@ -51,11 +51,7 @@ func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, rel
 		return needs, false, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
 	o := p.options
-	reach := o.reach()
-	compiled, err := kind.Compile(ctx, declared, compile.Environment{
-		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
-		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
-	})
+	compiled, err := kind.Compile(ctx, declared, p.Environment())
 	if err != nil {
 		return needs, false, fmt.Errorf("%s/%s: %w", kind.Name, declared.Name(), err)
 	}
@@ -67,6 +63,16 @@ func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, rel
 		}
 	}
 	return o.process().Controller(kind.Resource, compiled), customizes, nil
+}
+
+// Environment returns what controllers are compiled with. They are never run.
+func (p *ObjectPermissions) Environment() compile.Environment {
+	o := p.options
+	reach := o.reach()
+	return compile.Environment{
+		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
+		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
+	}
 }
 
 // AbsentNamespaces returns the namespaces of controllers that do not exist, as far as the user may know.

@@ -60,7 +60,7 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 		return nil, err
 	}
 	for _, each := range r.unserved {
-		compiled.Notes = append(compiled.Notes, each.Error())
+		compiled.Notes = append(compiled.Notes, each.Error()+" yet; it is handled when it is served")
 	}
 	if reviews := compiled.Admission; reviews != nil {
 		// The declaring object is not stored, so it can own nothing.
@@ -107,7 +107,7 @@ func (r *resolution) kinds(field string, s *Selector) ([]object.Kind, error) {
 		kinds, err = r.resolveExact(s)
 	}
 	if len(kinds) == 0 && err == nil {
-		r.unserved = append(r.unserved, fmt.Errorf("%s: no kind matches %s yet; it is handled when it is served", field, s))
+		r.unserved = append(r.unserved, fmt.Errorf("%s: no kind matches %s", field, s))
 	}
 	r.served = r.served || len(kinds) > 0
 	return kinds, err

@@ -30,7 +30,7 @@ func TestDeclarationErrors(t *testing.T) {
 		declared(handlerOf + `"selectors": [{"any": true, "name": "a"}], "spec": {` + handlers + `}}`):                                     "controllers[0].selectors[0]: any excludes category and names",
 		declared(handlerOf + `"selectors": [{"nam": "a"}], "spec": {` + handlers + `}}`):                                                   `unknown field "controllers[0].selectors[0].nam"`,
 		declared(handlerOf + `"selectors": [{"name": "a"}], "spec": {` + resource + `,` + handlers + `}}`):                                 "controllers[0].selectors: excludes spec.resource and spec.resources",
-		declared(handlerOf + `"spec": {` + resource + `, "handlers": []}}`):                                                                "controllers[0].spec.handlers in body should have at least 1 items",
+		declared(handlerOf + `"spec": {` + resource + `,` + strings.Replace(handlers, `"reasons"`, `"retries": -1, "reasons"`, 1) + `}}`):  "controllers[0].spec.handlers[0].retries in body should be greater than or equal to 0",
 		declared(handlerOf + `"spec": {` + resource + `,` + strings.Replace(handlers, `"h"`, `"H!"`, 1) + `}}`):                            "controllers[0].spec.handlers[0].name",
 		declared(handlerOf + `"spec": {` + resource + `,` + strings.Replace(handlers, `Create`, `Creation`, 1) + `}}`):                     "controllers[0].spec.handlers[0].reasons[0]",
 		declared(handlerOf + `"spec": {` + resource + `,` + strings.Replace(handlers, `"webhook"`, `"webhok"`, 1) + `}}`):                  `controllers[0]: unknown field "spec.handlers[0].webhok"`,

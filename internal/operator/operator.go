@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -76,6 +77,45 @@ func Open(ctx context.Context, o Options) (*Operator, error) {
 		return nil, err
 	}
 	return op, nil
+}
+
+// Describe returns an operator that is not run. Files are imported, but no handlers are started.
+func Describe(ctx context.Context, o Options) (*Operator, error) {
+	op := &Operator{log: o.Log}
+	var err error
+	if op.discovery, err = newDiscovery(o.Config, o.Log); err != nil {
+		return nil, err
+	}
+	if o.Python != nil {
+		op.endpoint = socketEndpoint("")
+		op.declaration, err = o.Python.Declare(ctx)
+		return op, err
+	}
+	if op.endpoint, err = parseEndpoint(o.URL); err != nil {
+		return nil, fmt.Errorf("--operator: %w", err)
+	}
+	data, err := op.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
+	if err != nil {
+		return nil, err
+	}
+	op.declaration, err = decodeDeclaration(data)
+	return op, err
+}
+
+// Compile compiles all controllers, for their permissions.
+func (o *Operator) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
+	var all []*compile.Compiled
+	for _, c := range o.controllers() {
+		compiled, err := c.Compile(ctx, env)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if compiled.Release != nil {
+			compiled.Release()
+		}
+		all = append(all, compiled)
+	}
+	return all, nil
 }
 
 // Close stops the process, if it was started here.

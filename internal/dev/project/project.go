@@ -43,7 +43,8 @@ type Process struct {
 	// command is a file that setpoint dev chooses. For go run there is no need: setpoint dev
 	// compiles it first all the same.
 	Build []string
-	// Command is the program and its arguments; required. It may contain {port}.
+	// Command is the program and its arguments; required. It may contain {port}. The program setpoint is
+	// this binary.
 	Command []string
 	// Env has more environment variables; they may contain {port}. KUBECONFIG leads to the
 	// control plane, SETPOINT is the path of the binary.
