@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // operatorFlags are the flags of `setpoint run` for operators in Python and other processes
 // that declare their controllers. Most are those of `kopf run`.
 type operatorFlags struct {
 	python, modules []string
+	name            string
 	interpreter     string
 	url             string
 	everywhere      bool
@@ -34,6 +36,7 @@ type operatorNote struct{ flag, text string }
 func (f *operatorFlags) register(c *cobra.Command) {
 	f.registerSource(c.Flags())
 	set := c.Flags()
+	set.StringVar(&f.name, "name", "", "with --python: `name` of the operator, for its records and finalizers on objects and its Lease (default: that of the first file)")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with an operator: all namespaces, the default; excludes --namespaces")
 	set.StringVarP(&f.liveness, "liveness", "L", "", "with an operator: `URL` to serve its health at, such as http://0.0.0.0:8080/healthz")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "with an operator: --log-level=debug, also for its own logs")
@@ -59,7 +62,7 @@ func (f *operatorFlags) given() bool { return len(f.python)+len(f.modules) > 0 |
 // operatorOnly are the flags that need an operator; notForOperators are those of controllers of
 // the cluster.
 var (
-	operatorOnly    = []string{"python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev"}
+	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev"}
 	notForOperators = []string{"selector", "crds", "apply-strategy", "field-manager", "deletion-guard", "default-service-account"}
 )
 
@@ -116,8 +119,10 @@ func (f *operatorFlags) check(run *runFlags) error {
 	switch {
 	case f.url != "" && len(f.python)+len(f.modules) > 0:
 		return errors.New("--operator excludes --python and --module")
-	case f.url != "" && f.interpreter != "":
-		return errors.New("--operator excludes --python-interpreter")
+	case f.url != "" && f.interpreter+f.name != "":
+		return errors.New("--operator excludes --python-interpreter and --name")
+	case f.name != "" && len(validation.IsDNS1123Label(f.name)) > 0:
+		return fmt.Errorf("--name %q: %s", f.name, validation.IsDNS1123Label(f.name)[0])
 	case f.everywhere && len(run.Namespaces) > 0:
 		return errors.New("--all-namespaces excludes --namespaces")
 	case f.quiet && (f.verbose || f.debug):

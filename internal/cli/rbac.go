@@ -98,7 +98,7 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and CRDs (repeatable)")
 	set.BoolVarP(&f.everything, "all", "A", false, "all controllers of the cluster")
 	set.Var(&f.namespaces, "namespaces", "comma-separated `namespaces` that setpoint run is limited to (default: all)")
-	set.StringVar(&f.name, "name", "", "`name` of the roles (default: from the controller; required for several)")
+	set.StringVar(&f.name, "name", "", "`name` of the roles (default: from the controller; required for several), or --name of an operator")
 	set.StringVar(&f.account, "service-account", "", "`NAMESPACE/NAME` of Setpoint's ServiceAccount, to bind roles to it (default: label the ClusterRole for "+installedAccount+")")
 	set.StringVar(&f.defaultAccount, "default-service-account", "", "`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
 	set.StringArrayVar(&f.related, "related", nil, "`kind` that customize hooks select (repeatable)")

@@ -64,6 +64,7 @@ func (r *rbacRun) operatorOptions(args []string) (o operator.Options, err error)
 	if o.URL = r.operator.url; o.URL != "" {
 		return o, operator.CheckURL(o.URL)
 	}
+	r.operator.name = r.name
 	source, err := r.operator.source(args)
 	source.Kubeconfig = operator.Kubeconfig{File: r.cluster.kubeconfig, Context: r.cluster.context}
 	source.Stderr = r.stderr

@@ -98,7 +98,7 @@ func (f *operatorFlags) source(files []string) (operator.Python, error) {
 	if err != nil {
 		return source, err
 	}
-	source.Interpreter, source.Package = f.interpreter, python.Package
+	source.Name, source.Interpreter, source.Package = f.name, f.interpreter, python.Package
 	source.Executable, err = os.Executable()
 	return source, err
 }

@@ -18,6 +18,8 @@ import (
 type Python struct {
 	// Files and Modules have its handlers.
 	Files, Modules []string
+	// Name is the name of the operator; "" for that of its first file or module.
+	Name string
 	// Interpreter is the path of Python; "" for that of $VIRTUAL_ENV, or python3.
 	Interpreter string
 	// LogFlags are passed on to the process.
@@ -79,9 +81,13 @@ func (p *Python) String() string {
 	return strings.Join(words, " ")
 }
 
-// arguments returns the files and modules as arguments of the package.
+// arguments returns the name, the files and the modules as arguments of the package.
 func (p *Python) arguments() []string {
-	args := append([]string(nil), p.Files...)
+	var args []string
+	if p.Name != "" {
+		args = append(args, "--name", p.Name)
+	}
+	args = append(args, p.Files...)
 	for _, module := range p.Modules {
 		args = append(args, "-m", module)
 	}
