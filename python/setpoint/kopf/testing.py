@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import concurrent.futures
 import contextlib
 import io
+import logging
 import os
 import sys
 import threading
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional
 
+from setpoint._command import operator_name
 from setpoint._serve.loading import load
 from setpoint.kopf import _cli, _embedding, _registry
 from setpoint.kopf._logging import LogFormat, configure
@@ -153,14 +156,16 @@ class KopfRunner:
 
     def _run(self) -> None:
         options = _cli.parse(self.args)
-        configure(
-            debug=options.debug, verbose=options.verbose, quiet=options.quiet, log_prefix=options.log_prefix,
-            log_format=LogFormat[(options.log_format or "full").upper()], log_refkey=options.log_refkey,
-        )
-        with _registered(self.registry, options.modules) as registry:
+        with _registered(self.registry, options.modules) as registry, _logging():
+            configure(
+                debug=options.debug, verbose=options.verbose, quiet=options.quiet, log_prefix=options.log_prefix,
+                log_format=LogFormat[(options.log_format or "full").upper()], log_refkey=options.log_refkey,
+            )
             load(options.paths, options.modules)
+            # The name that `setpoint run --python` has for the files, so that it is one operator.
+            name = operator_name(argparse.Namespace(files=options.paths, modules=options.modules))
             operator = _embedding.operator(
-                registry=registry, settings=self.settings, standalone=options.standalone or None,
+                identity=name, registry=registry, settings=self.settings, standalone=options.standalone or None,
                 priority=options.priority, peering_name=options.peering, liveness_endpoint=options.liveness,
                 clusterwide=options.all_namespaces, namespaces=options.namespaces,
                 stop_flag=self._stop, ready_flag=self._ready,
@@ -188,6 +193,18 @@ def _registered(registry: Optional[OperatorRegistry], modules: Sequence[str]) ->
         yield used
     finally:
         _registry.set_default_registry(former)
+
+
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
+    """Give the test its own logs back."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @contextlib.contextmanager
