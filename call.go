@@ -51,10 +51,14 @@ type Call[T any] struct {
 	Changes []FieldChange
 	// Reason is why the handler is called.
 	Reason Reason
-	// Attempt is the number of failed attempts before this one.
-	Attempt int
-	// Gone reports that the object of an event no longer exists.
-	Gone bool
+	// Attempt is the number of failed attempts before this one, and FirstAttempt the time of the
+	// first of them.
+	Attempt      int
+	FirstAttempt time.Time
+	// EventType is what happened for OnEvent, such as hook.EventAdded. Gone reports that the object
+	// no longer exists.
+	EventType hook.EventType
+	Gone      bool
 	// Since is when the watched fields last changed, as far as the program has observed.
 	// For an update that the handler requeued, it survives a restart, with a precision of
 	// seconds.
@@ -68,13 +72,15 @@ type Call[T any] struct {
 	request  *hook.HandlerRequest
 	before   []byte
 	response hook.HandlerResponse
+	// step is set by a completed step.
+	step *stepProgress
 	// live is set for daemons.
 	live *handle.Live
 }
 
 func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	c := &Call[T]{
-		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, Gone: n.Deleted, Since: n.Since,
+		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, FirstAttempt: n.FirstAttempt, EventType: n.Event, Gone: n.Deleted, Since: n.Since,
 		handler: h, request: n,
 	}
 	var err error

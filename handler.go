@@ -26,10 +26,16 @@ func (h *handler[T]) Handle(ctx context.Context, n *hook.HandlerRequest) (*hook.
 	if err != nil {
 		return nil, err
 	}
-	if err := c.run(ctx, "handler", h.name, func() error { return h.fn(ctx, c) }); err != nil {
+	err = c.run(ctx, "handler", h.name, func() error { return h.fn(ctx, c) })
+	stepped := c.endsWithStep(err)
+	if err != nil && !stepped {
 		return nil, err
 	}
-	return c.buildResponse()
+	response, err := c.buildResponse()
+	if err == nil && stepped {
+		err = c.addStep(response)
+	}
+	return response, err
 }
 
 // Changes returns the watched differences between two states. Package setpointtest uses

@@ -107,6 +107,9 @@ func (s *handlerSettings) check(c *controller) []error {
 	if s.spec.Every > 0 && s.spec.Schedule != nil {
 		problems = append(problems, errors.New("Every and Schedule: a handler has one timer: use another handler"))
 	}
+	if s.spec.FromFirstSeen && s.spec.Every == 0 {
+		problems = append(problems, errors.New("InitialDelay: requires Every"))
+	}
 	if s.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
 		problems = append(problems, errors.New("OnDrift: requires Owns"))
 	}

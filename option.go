@@ -198,6 +198,16 @@ func Debounce(d time.Duration) HandlerOption {
 	})
 }
 
+// InitialDelay counts Every from when the program first sees the object, or the object begins to
+// match, instead of its creation: the first call comes this long after, and the next ones an
+// interval after the end of a call. 0 calls at once, also after each start of the program.
+func InitialDelay(d time.Duration) HandlerOption {
+	return handlerOption(func(s *handlerSettings) {
+		s.setDuration("InitialDelay", &s.spec.InitialDelay, d)
+		s.spec.FromFirstSeen = true
+	})
+}
+
 // Jitter delays the timers of an object by up to this much.
 func Jitter(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {

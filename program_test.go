@@ -62,7 +62,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 	maps.OnCreate("handle", handleMap, Retries(0), RetryTimeout(time.Hour), Timeout(time.Minute), Backoff(time.Second, time.Hour))
 	maps.OnUpdate("handle", handleMap, Field(`metadata.labels["a.b/c"]`), KeepPreviousState())
 	maps.OnDrift("handle", handleMap)
-	maps.Every("handle", time.Hour, handleMap, Idle(time.Minute), Jitter(time.Second))
+	maps.Every("handle", time.Hour, handleMap, Idle(time.Minute), Jitter(time.Second), InitialDelay(time.Minute))
 	maps.Daemon("watch", watchMap)
 
 	core := func(plural, kind string) object.Resource {
@@ -79,7 +79,7 @@ func TestHandlersBecomeAProgram(t *testing.T) {
 		Handlers: []handle.Handler{{
 			Name: "handle", On: []hook.Reason{ReasonCreate, ReasonUpdate, ReasonDrift}, Fields: [][]string{{"metadata", "labels", "a.b/c"}}, KeepPreviousState: true,
 			Retries: -1, RetryTimeout: time.Hour, Timeout: time.Minute, Backoff: time.Second, MaxBackoff: time.Hour,
-			Every: time.Hour, Idle: time.Minute, Jitter: time.Second,
+			Every: time.Hour, Idle: time.Minute, Jitter: time.Second, FromFirstSeen: true, InitialDelay: time.Minute,
 		}, {Name: "watch"}},
 	}
 	got := reaction(t, app)

@@ -92,9 +92,17 @@ func Attempt(attempt int) Option {
 	return set(func(b *requestBuilder) { b.Attempt = attempt })
 }
 
+// Steps sets the steps of Call.Step that earlier calls have completed.
+func Steps(names ...string) Option {
+	return func(b *requestBuilder) (err error) {
+		b.Progress, err = json.Marshal(map[string]any{"steps": names})
+		return err
+	}
+}
+
 // Gone calls the handler for the deletion of the object.
 func Gone() Option {
-	return set(func(b *requestBuilder) { b.Deleted, b.Reason = true, setpoint.ReasonEvent })
+	return set(func(b *requestBuilder) { b.Deleted, b.Reason, b.Event = true, setpoint.ReasonEvent, hook.EventDeleted })
 }
 
 // Owned sets the objects that the object owns, or the children of a parent.

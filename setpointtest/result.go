@@ -15,6 +15,13 @@ func toResult[T any](stored json.RawMessage, resp *hook.HandlerResponse) (Result
 		Object: new(T), Deleted: resp.Delete, Events: resp.Events, Conditions: resp.Conditions,
 		Message: resp.Message, Requeue: resp.RetryAfter,
 	}
+	if resp.Progress != nil {
+		var progress struct{ Steps []string }
+		if err := json.Unmarshal(resp.Progress, &progress); err != nil {
+			return r, fmt.Errorf("read the progress: %w", err)
+		}
+		r.Steps = progress.Steps
+	}
 	patched := map[string]any{}
 	for _, one := range []struct {
 		from json.RawMessage

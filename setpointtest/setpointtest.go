@@ -36,6 +36,8 @@ type Result[T any] struct {
 	Message    string
 	// Requeue is when to call the handler again, hook.Immediately for at once, or 0.
 	Requeue time.Duration
+	// Steps are the completed steps of Call.Step, if the handler is to be called for the next one.
+	Steps []string
 }
 
 // Applied is one object to apply.

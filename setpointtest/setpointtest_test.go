@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,6 +243,51 @@ func TestGeneratedNamesAreStable(t *testing.T) {
 	first, again, another := handle(t, generate, rate()), handle(t, generate, rate(), setpointtest.Attempt(3)), handle(t, generate, other)
 	if name := first.Applied[0].GetName(); name != again.Applied[0].GetName() || name == another.Applied[0].GetName() {
 		t.Errorf("got %s, then %s, and %s of another object", name, again.Applied[0].GetName(), another.Applied[0].GetName())
+	}
+}
+
+// Each step ends the call, until all are complete; an error is that of the step.
+func TestSteps(t *testing.T) {
+	var ran []string
+	broken := true
+	inSteps := func(c *call) error {
+		for _, name := range []string{"one", "two"} {
+			err := c.Step(name, func() error {
+				ran = append(ran, name)
+				if name == "two" && broken {
+					return errors.New("no")
+				}
+				c.Message("did %s", name)
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("step %s: %w", name, err)
+			}
+		}
+		c.Message("all done")
+		return nil
+	}
+	first := handle(t, inSteps, rate())
+	if first.Err != nil || !slices.Equal(first.Steps, []string{"one"}) || first.Requeue == 0 || first.Message != "did one" {
+		t.Errorf("first %+v", first)
+	}
+	if second := handle(t, inSteps, rate(), setpointtest.Steps(first.Steps...)); second.Err == nil || second.Err.Error() != "step two: no" {
+		t.Errorf("second %+v", second)
+	}
+	broken = false
+	third := handle(t, inSteps, rate(), setpointtest.Steps("one"))
+	if third.Err != nil || !slices.Equal(third.Steps, []string{"one", "two"}) {
+		t.Errorf("third %+v", third)
+	}
+	last := handle(t, inSteps, rate(), setpointtest.Steps("one", "two"))
+	if last.Err != nil || last.Steps != nil || last.Requeue != 0 || last.Message != "all done" {
+		t.Errorf("last %+v", last)
+	}
+	if !slices.Equal(ran, []string{"one", "two", "two"}) {
+		t.Errorf("ran %q", ran)
+	}
+	if gone := handle(t, inSteps, rate(), setpointtest.Gone()); gone.Err != nil || gone.Steps != nil || gone.Message != "all done" {
+		t.Errorf("of a gone object %+v", gone)
 	}
 }
 
