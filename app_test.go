@@ -52,7 +52,7 @@ func TestAppProblems(t *testing.T) {
 			h.OnUpdate("publish", publish, setpoint.Field("apiVersion", "metadata.resourceVersion", "metadata.annotations.example.com/note"))
 		}, []string{`Field: "apiVersion" never changes`, `Field: "metadata.resourceVersion" never changes or changes with every write`, `leads into a string; quote a name that contains dots: metadata.annotations["example.com/note"]`}},
 		"initial delay": {func(_ *setpoint.App, h handlers) { h.OnCreate("publish", publish, setpoint.InitialDelay(0)) }, []string{"InitialDelay: requires Every"}},
-		"negative": {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
+		"negative":      {func(_ *setpoint.App, h handlers) { h.Every("publish", -time.Second, publish, setpoint.Timeout(-1)) }, []string{"Every(-1s): must be greater", "Timeout: must not be negative"}},
 		"a backoff": {func(_ *setpoint.App, h handlers) {
 			h.OnCreate("publish", publish, setpoint.Backoff(time.Minute, time.Second))
 		}, []string{"the maximum is shorter"}},
