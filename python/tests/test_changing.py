@@ -103,11 +103,12 @@ class Filters(unittest.TestCase):
         labelled = example(metadata={"labels": {"a": "b"}})
         cases = [
             ("@kopf.on.create('examples', labels={'a': 'b'})", labelled, "called"),
-            ("@kopf.on.create('examples', labels={'a': 'c'})", labelled, {"applicable": False}),
+            # Setpoint has filtered by these already.
+            ("@kopf.on.create('examples', labels={'a': 'c'})", labelled, NO_EFFECT),
             ("@kopf.on.create('examples', labels={'a': lambda value, **_: value in ('b', 'c')})", labelled, "called"),
             ("@kopf.on.create('examples', labels={'x': lambda value, **_: value is None})", labelled, "called"),
             ("@kopf.on.create('examples', annotations={'x': kopf.ABSENT})", labelled, "called"),
-            ("@kopf.on.create('examples', annotations={'x': kopf.PRESENT})", labelled, {"applicable": False}),
+            ("@kopf.on.create('examples', annotations={'x': kopf.PRESENT})", labelled, NO_EFFECT),
             ("@kopf.on.create('examples', when=lambda spec, **_: spec['size'] > 1)", labelled, {"applicable": False}),
             ("@kopf.on.create('examples', when=lambda name, namespace, **_: (namespace, name) == ('shop', 'one'))", labelled, "called"),
             ("@kopf.on.create('examples', field='spec.size')", labelled, "called"),
@@ -135,12 +136,24 @@ class Filters(unittest.TestCase):
             ("old=kopf.ABSENT, new=kopf.PRESENT", one, none, "called"),
             ("old=lambda value, **_: value == 1, new=lambda value, **_: value == 2", two, one, "called"),
             ("value=1", two, one, "called"),
-            ("value=3", two, one, {"applicable": False}),
+            # The next change may be one for the filter, and counts from this one.
+            ("value=3", two, one, NO_EFFECT),
         ]
         for options, new, old, expected in cases:
             with self.subTest(options):
                 decorator = f"@kopf.on.update('examples', field='spec.size', {options})"
                 self.assertEqual(self.called(decorator, "Update", new, old), expected)
+
+    def test_an_update_is_not_lost_because_a_filter_has_said_no(self) -> None:
+        with Script("""
+            @kopf.on.update('examples', when=lambda spec, **_: spec['size'] != 2)
+            def fn(old, new, **_): return [old['spec'], new['spec']]
+        """) as script:
+            self.assertEqual(script.handlers()["fn"]["reasons"], ["Update"])
+            one, two = example(), example(spec={"size": 2})
+            # It is recorded, so that Setpoint calls again when the object is as it was before.
+            self.assertEqual(script.call("fn", "Update", two, previousState=one), NO_EFFECT)
+            self.assertEqual(script.call("fn", "Update", one, previousState=two)["status"], {"fn": [two["spec"], one["spec"]]})
 
     def test_before_a_deletion(self) -> None:
         with Script("""
@@ -348,9 +361,18 @@ class Takeover(unittest.TestCase):
             self.assertEqual(script.call("updated", "Create", handled)["status"], {"updated": [{"size": 0}, {"size": 1}]})
             self.assertEqual(script.call("resumed", "Create", handled), {"status": {"resumed": "update"}})
 
+    def test_a_handler_of_creations_and_updates_sees_the_change_itself(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            @kopf.on.update('examples')
+            def fn(reason, old, **_): return [str(reason), old]
+        """) as script:
+            response = script.call("fn", "Create", kopf_object('{"spec": {"size": 0}}'))
+            self.assertEqual(response["status"], {"fn": ["update", {"spec": {"size": 0}}]})
+
     def test_a_change_of_annotations_of_kopf_is_none(self) -> None:
         with Script(self.SCRIPT) as script:
-            self.assertEqual(script.call("updated", "Update", example(), previousState=kopf_object("{}")), {})
+            self.assertEqual(script.call("updated", "Update", example(), previousState=kopf_object("{}")), NO_EFFECT)
 
     def test_an_object_of_which_the_annotation_is_broken_is_new(self) -> None:
         with Script(self.SCRIPT) as script:

@@ -58,7 +58,7 @@ class Connections(unittest.TestCase):
                 writer.write(part)
                 await writer.drain()
                 await asyncio.sleep(0)
-            received = await asyncio.wait_for(reader.read(), 10)
+            received = await asyncio.wait_for(reader.read(), 60)
             writer.close()
             server.close()
             return received

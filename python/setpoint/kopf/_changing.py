@@ -42,8 +42,8 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     if any(d.deleted for d in definitions):
         reasons.add("Delete")
     filters = selectors(unit.definitions)
-    if reasons & {"Update", "Resume"} and (filters.get("conditional") or not replaced_annotation(settings)):
-        # The first call for an object says whether it is handled, or Kopf has handled it.
+    if reasons & {"Update", "Resume"} and not replaced_annotation(settings):
+        # The first call for an object says whether Kopf has handled it.
         reasons.add("Create")
     declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **filters}
     if "Update" in reasons:
@@ -95,10 +95,10 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         deleting = [d for d in _definitions(unit) if d.reason is Reason.DELETE and not d.optional]
         return {"applicable": any(change.prematches(d) for d in deleting)}
     if change.is_bookkeeping:
-        return {}
+        return NO_EFFECT
     definition = change.definition(_definitions(unit))
     if definition is None:
-        return NO_EFFECT if change.concerns(_definitions(unit)) else NOT_APPLICABLE
+        return NO_EFFECT if change.is_seen(_definitions(unit)) else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
     return await _call(change, definition, request)
@@ -160,8 +160,14 @@ class Change:
         """Return the first decorator that is for this change."""
         return next((d for d in definitions if self.matches(d)), None)
 
-    def concerns(self, definitions: list[ChangingHandler]) -> bool:
-        """Report whether the object is handled, so that this change is seen although no handler is for it."""
+    def is_seen(self, definitions: list[ChangingHandler]) -> bool:
+        """Report whether Setpoint records this change, although no handler is called for it.
+
+        So it does for an update, whatever a filter says: the next one, for which the filter may say
+        otherwise, counts from this one. An object whose creation is filtered is left as it is.
+        """
+        if self.reason is Reason.UPDATE:
+            definitions = [dataclasses.replace(d, field=(), when=None) for d in definitions]
         return any(self.prematches(d) for d in definitions)
 
     def matches_child(self, handler: ChangingHandler) -> bool:
@@ -191,6 +197,7 @@ class Change:
 
 
 def _change(operator: Operator, unit: Unit, request: HandlerRequest) -> Change:
+    """Return what happened to an object, as the handlers see it."""
     fields = [d.field for d in unit.definitions if d.field]
     prefixes = operator.kopf_prefixes
     reason = Reason.UPDATE if request.reason == "Match" else Reason(request.reason.lower())

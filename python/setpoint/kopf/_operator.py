@@ -35,7 +35,7 @@ from setpoint.kopf._invocation import Cause
 from setpoint.kopf._memo import Memo, Memos
 from setpoint.kopf._patch import Patch
 from setpoint.kopf._registry import DeclarationError, OperatorRegistry
-from setpoint.kopf._request import HandlerRequest, parse_request
+from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, parse_request
 from setpoint.kopf._resources import resource_of
 from setpoint.kopf._response import failure
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
@@ -195,8 +195,12 @@ class Operator:
             request = parse_request(http.json())
         except ValueError as error:
             return respond_error(400, str(error))
+        kind = KINDS[type(unit.first)]
         try:
-            response = await KINDS[type(unit.first)].handle(self, unit, request)
+            response = await kind.handle(self, unit, request)
+            if response is NOT_APPLICABLE and not kind.declare(unit, self.settings).get("conditional"):
+                # Setpoint has filtered already, so that this is a change for which no function is called.
+                response = NO_EFFECT
         except NotRunning as error:
             return respond_error(404, str(error))
         except FilterError as error:
