@@ -242,6 +242,13 @@ class Errors(unittest.TestCase):
         self.assertIn("cannot", response["events"][0]["message"])
         self.assertIn("error", self.respond("raise kopf.TemporaryError('later')", reason="Delete"))
 
+    def test_logs_show_the_lines_of_the_author(self) -> None:
+        for raised in ("1 / 0", "sys.exit(1)"):
+            with self.subTest(raised), self.assertLogs("kopf.objects", "ERROR") as logs:
+                self.respond(raised)
+                self.assertIn("operator.py", logs.output[0])
+                self.assertNotIn("_invocation.py", logs.output[0])
+
     def test_the_process_lives_on(self) -> None:
         for raised in ("sys.exit(3)", "raise SystemExit", "raise KeyboardInterrupt", "raise StopIteration", "raise GeneratorExit"):
             with self.subTest(raised):

@@ -136,7 +136,7 @@ async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Ca
             raise
         raise HandlerExit("the handler was cancelled by itself or by what it awaited") from error
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-        raise _exit(error) from error
+        raise _exit(error) from None
 
 
 def _run_sync(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> tuple[Any, Optional[Exception]]:
@@ -151,5 +151,7 @@ def _run_sync(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> tuple[Any, O
 
 
 def _exit(error: BaseException) -> HandlerExit:
+    """Return the error that stands for one that would end the process, with the line that raised it."""
     what = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"
-    return HandlerExit(f"the handler {what}, which does not end the operator: raise kopf.PermanentError instead")
+    exited = HandlerExit(f"the handler {what}, which does not end the operator: raise kopf.PermanentError instead")
+    return exited.with_traceback(error.__traceback__)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Optional
 
 from setpoint.kopf._errors import (
@@ -21,6 +23,9 @@ from setpoint.kopf._request import now
 
 class ChildrenPending(TemporaryError):
     """Parts of a handler are not done. The message names those that failed."""
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,21 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
+def trace_of(error: BaseException) -> tuple[type[BaseException], BaseException, Optional[TracebackType]]:
+    """Return an error for logs, with a traceback that starts in the author's code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    return type(error), error, trace or error.__traceback__
+
+
 def _raised(error: Exception, handler: Handler, attempts: Attempts, logger: Any) -> Outcome:
     mode = handler.errors or attempts.errors
     if mode is ErrorsMode.IGNORED:
-        logger.exception(f"{handler} failed with an exception and will ignore it: {describe(error)}")
+        logger.error(f"{handler} failed with an exception and will ignore it: {describe(error)}", exc_info=trace_of(error))
         return Outcome()
     if mode is ErrorsMode.PERMANENT:
-        logger.exception(f"{handler} failed with an exception and will stop now: {describe(error)}")
+        logger.error(f"{handler} failed with an exception and will stop now: {describe(error)}", exc_info=trace_of(error))
         return Outcome(error=error)
     backoff = handler.backoff if handler.backoff is not None else attempts.backoff
     return _failed(error, handler, attempts, backoff, logger, trace=True)
@@ -100,11 +113,11 @@ def _failed(error: Exception, handler: Handler, attempts: Attempts, delay: float
     """Return a retry after a delay, or the end if the handler's limits leave none."""
     limit = _limit(error, handler, attempts, delay)
     if limit is not None:
-        logger.error(str(limit), exc_info=error if trace else None)
+        logger.error(str(limit), exc_info=trace_of(error) if trace else None)
         return Outcome(error=limit)
     again = f" and will try again in {delay:g} seconds" if trace else ""
     what = f"failed with an exception{again}" if trace else "failed temporarily"
-    logger.error(f"{handler} {what}: {describe(error)}", exc_info=error if trace else None)
+    logger.error(f"{handler} {what}: {describe(error)}", exc_info=trace_of(error) if trace else None)
     return Outcome(error=error, delay=delay)
 
 
