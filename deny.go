@@ -14,7 +14,7 @@ import (
 type Denial struct {
 	Message string
 	// Reason is the API server's reason for such an error, such as "Conflict"; the
-	// default is "Forbidden". Code is the HTTP status; the default is that of the reason.
+	// default is that of the code. Code is the HTTP status; the default is that of the reason, or 403.
 	Reason string
 	Code   int
 }

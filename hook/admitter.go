@@ -97,7 +97,7 @@ type ReviewResponse struct {
 type Denial struct {
 	// Message describes the problem and how to fix it.
 	Message string `json:"message,omitempty"`
-	// Reason is a metav1.StatusReason, such as "Invalid"; "Forbidden" if empty.
+	// Reason is a metav1.StatusReason, such as "Invalid"; that of the code if empty.
 	Reason string `json:"reason,omitempty"`
 	// Code is the HTTP status of the denial; 403 if zero.
 	Code int `json:"code,omitempty"`

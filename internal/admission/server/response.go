@@ -1,13 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -77,16 +80,18 @@ func denialStatus(d *hook.Denial) *metav1.Status {
 		Status: metav1.StatusFailure, Message: d.Message,
 		Reason: metav1.StatusReason(d.Reason), Code: int32(d.Code),
 	}
-	if status.Reason == "" {
-		status.Reason = metav1.StatusReasonForbidden
-	}
 	if d.Code < http.StatusBadRequest || d.Code > maxCode {
-		status.Code = reasons[status.Reason]
+		status.Code = cmp.Or(reasons[status.Reason], http.StatusForbidden)
 	}
-	if status.Code == 0 {
-		status.Code = http.StatusForbidden
+	if status.Reason == "" {
+		status.Reason = reasonOf(int(status.Code))
 	}
 	return status
+}
+
+// reasonOf returns the reason that goes with a status code, as clients of the API server know it.
+func reasonOf(code int) metav1.StatusReason {
+	return apierrors.NewGenericServerResponse(code, http.MethodPut, schema.GroupResource{}, "", "", 0, false).Status().Reason
 }
 
 // maxCode is the last HTTP status that there is.

@@ -35,6 +35,10 @@ func TestReviewResponse(t *testing.T) {
 			response: hook.ReviewResponse{Denial: &hook.Denial{Reason: "TooBlue", Code: 418}},
 			result:   admission.Denied, want: `false,"status":{"metadata":{},"status":"Failure","reason":"TooBlue","code":418}}}`,
 		},
+		"denied with a code": {
+			response: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Code: 422}},
+			result:   admission.Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Invalid","code":422}}}`,
+		},
 		"denied by the code of a success": {
 			response: hook.ReviewResponse{Denial: &hook.Denial{Message: "no", Code: 200}},
 			result:   admission.Denied, want: `false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}`,
