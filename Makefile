@@ -61,7 +61,7 @@ test: check controlplane-test e2e browser release-test ## All tests: check, cont
 test-all: test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 .PHONY: e2e
-e2e: bin/setpoint | need-python need-node ## Run the scripts of test/e2e and of the examples on a real control plane
+e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
 	go test -count=1 -timeout 20m -parallel 6 ./test/e2e
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
@@ -129,7 +129,7 @@ clean: ## Remove what was built here (the go command keeps its own cache)
 # Left out are what prints the columns and warnings of a newer API server, and what only that does.
 .PHONY: test-oldest-kubernetes
 test-oldest-kubernetes: export SETPOINT_KUBERNETES_BINARIES := $(CURDIR)/bin/oldest-kubernetes
-test-oldest-kubernetes: bin/setpoint bin/oldest-kubernetes/kube-apiserver | need-python need-node ## Run the scripts on the oldest supported Kubernetes, which is compiled first
+test-oldest-kubernetes: bin/setpoint bin/oldest-kubernetes/kube-apiserver | need-python need-kubernetes-client need-node ## Run the scripts on the oldest supported Kubernetes, which is compiled first
 	go test -count=1 -timeout 30m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|Python|JavaScript|Go|harness_get)'
 	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -skip '^TestCluster$$/^(lists_come_in_shards|kubectl_is_the_real_one)$$' .
 
@@ -280,6 +280,11 @@ GO_WANTED = $(shell sed -n 's/^go //p' go.mod)
 need-python:
 	@command -v python3 >/dev/null || { \
 	  echo "Hooks of the examples are Python programs (standard library only), and no python3 command was found: install Python 3.8 or newer"; exit 1; }
+
+# examples/kopf imports what operators for Kopf import.
+.PHONY: need-kubernetes-client
+need-kubernetes-client:
+	@tools/find-python.sh kubernetes requests >/dev/null
 
 .PHONY: need-node
 need-node:
