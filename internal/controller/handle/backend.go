@@ -39,7 +39,7 @@ func (c *Controller) joinBackend() {
 func (c *Controller) followBackend(ctx context.Context) {
 	c.gate.reset()
 	if c.feed != nil {
-		c.feed.begin()
+		c.feed.begin(ctx)
 		c.feeds.Go(func() { c.feed.run(ctx) })
 	}
 	c.backend.Start()

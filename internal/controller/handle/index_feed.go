@@ -51,9 +51,9 @@ func newIndexFeed(c *Controller) *indexFeed {
 	return &indexFeed{controller: c, wake: make(chan struct{}, 1), changes: map[string]indexChange{}}
 }
 
-// begin opens watches of the feed's own, which also deliver the controller's own writes. The
-// first list comes with restart.
-func (f *indexFeed) begin() {
+// begin opens watches of the feed's own, which also deliver the controller's own writes, and waits
+// until they have delivered what exists. The first list comes with restart.
+func (f *indexFeed) begin(ctx context.Context) {
 	f.mu.Lock()
 	f.listing, f.started, f.first = false, false, false
 	f.changes, f.order, f.views = map[string]indexChange{}, nil, nil
@@ -61,6 +61,12 @@ func (f *indexFeed) begin() {
 	var views []*cache.View
 	for _, selection := range f.controller.program.Selections() {
 		views = append(views, f.controller.tools.Store.Watch(selection, f.changed))
+	}
+	for _, view := range views {
+		select {
+		case <-view.Ready():
+		case <-ctx.Done():
+		}
 	}
 	f.mu.Lock()
 	f.views = views
