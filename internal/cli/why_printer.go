@@ -158,8 +158,8 @@ func (t printer) printState(c visibleState) {
 	}
 }
 
-// problemOf returns the error of an object, or its conflict.
-func problemOf(c model.ObjectState) string { return cmp.Or(c.Error, c.Conflict) }
+// problemOf returns the error of an object, or its conflict, or why it waits.
+func problemOf(c model.ObjectState) string { return cmp.Or(c.Error, c.Conflict, c.Waiting) }
 
 // childCount returns the number of children for a sentence.
 func (t printer) childCount(c visibleState) string {

@@ -32,7 +32,7 @@ func (b *Base) objectState(o *object.Object) record.ObjectState {
 	b.loop.Describe(o, &state)
 	pending := b.Queue.Pending(KeyOf(o))
 	state.Standby = !b.Running()
-	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.LastRun.IsZero() && !state.Paused)
+	state.Queued = !state.Standby && (pending.Queued || pending.Active || state.Waiting != "" || state.LastRun.IsZero() && !state.Paused)
 	state.NextRun = pending.Next
 	return state
 }

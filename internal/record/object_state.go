@@ -32,6 +32,8 @@ type ObjectState struct {
 	Standby bool
 	// Queued means that the object is queued, running, or has never been reconciled.
 	Queued bool
+	// Waiting is why a queued object waits, apart from other objects before it.
+	Waiting string
 	// NextRun is the next scheduled run, LastRun the latest run.
 	NextRun, LastRun time.Time
 	Children         int

@@ -98,6 +98,14 @@ func (g *callGate) reset() {
 	clear(g.unsent)
 }
 
+// isHeld reports whether an object waits.
+func (g *callGate) isHeld(key queue.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, held := g.waiting[key]
+	return held
+}
+
 // len returns the number of objects that wait.
 func (g *callGate) len() int {
 	if g == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Health returns the health of the controller. Handled objects are the parents, objects that
@@ -20,17 +21,17 @@ func (c *Controller) Health() controller.Health {
 	if err := c.backend.StreamError(); err != nil {
 		h.StreamMessage = failure.OneLine(err)
 	}
-	if waiting := c.gate.len(); waiting > 0 {
-		h.IndexMessage = c.indexMessage(waiting)
+	if err := c.backend.IndexError(); err != nil && c.gate.len() > 0 {
+		h.IndexMessage = fmt.Sprintf("waiting objects: %d; %s", c.gate.len(), failure.OneLine(err))
 	}
 	return h
 }
 
-// indexMessage says what objects wait for; empty if they wait for a change that is being sent.
-func (c *Controller) indexMessage(waiting int) string {
-	err := c.backend.IndexError()
-	if err == nil {
-		return ""
+// waitingFor returns why an object waits for an index; empty if it does not, or only for a change
+// that is being sent.
+func (c *Controller) waitingFor(o *object.Object) string {
+	if err := c.backend.IndexError(); err != nil && c.gate.isHeld(controller.KeyOf(o)) {
+		return failure.OneLine(err)
 	}
-	return fmt.Sprintf("waiting objects: %d; %s", waiting, failure.OneLine(err))
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 // Describe adds what the controller knows of an object.
 func (c *Controller) Describe(o *object.Object, state *record.ObjectState) {
+	state.Waiting = c.waitingFor(o)
 	state.Children = c.countOwned(o.UID(), o.Namespace())
 }
 

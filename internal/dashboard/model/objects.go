@@ -202,7 +202,7 @@ func (s *ManagedObject) View() ObjectState {
 		// Paused and standby objects are not retried here; earlier errors are outdated.
 		return objectState
 	}
-	objectState.Next, objectState.Conflict = s.NextRun, s.Conflict
+	objectState.Next, objectState.Conflict, objectState.Waiting = s.NextRun, s.Conflict, s.Waiting
 	objectState.HeldDeletions, objectState.AllowDeletions = s.HeldDeletions, s.AllowDeletions
 	if s.Failing {
 		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since

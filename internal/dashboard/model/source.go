@@ -343,6 +343,8 @@ type ObjectState struct {
 	// Fault classifies Error, if that is possible.
 	Fault    *Fault `json:"fault,omitempty"`
 	Conflict string `json:"conflict,omitempty"`
+	// Waiting is why a queued object waits, apart from other objects before it.
+	Waiting string `json:"waiting,omitempty"`
 	// Suspended reports that the controller is suspended; whether it selects the object is
 	// unknown then.
 	Suspended bool `json:"suspended,omitempty"`
