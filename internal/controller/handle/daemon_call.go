@@ -39,6 +39,8 @@ func CallDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) err
 		case ctx.Err() != nil:
 		case next != hook.DaemonStart && isUnknown(err):
 			next = hook.DaemonStart
+		case err != nil && response != nil && response.Finished:
+			return &hook.TerminalError{Err: err} // Only the write has failed.
 		case errors.Is(err, ErrConflict):
 			next = d.wait(ctx, hook.Immediately, hook.DaemonUpdate)
 		case errors.Is(err, errObjectGone):
@@ -114,7 +116,7 @@ func (d *calledDaemon) stop(ended context.Context) error {
 	for {
 		response, err := d.call(ctx, hook.DaemonStop)
 		switch {
-		case isUnknown(err), err == nil && response.Finished, err != nil && !isLost(err):
+		case isUnknown(err), response != nil && response.Finished, err != nil && !isLost(err):
 			return nil
 		case err != nil && d.controllerCtx.Err() != nil:
 			return err
@@ -129,28 +131,15 @@ func (d *calledDaemon) stop(ended context.Context) error {
 }
 
 // call calls the handler about the current object, or the last known one, and writes its
-// response.
+// response. An error may come with a response.
 func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.HandlerResponse, error) {
-	c := d.controller
-	select {
-	case c.daemonCalls <- struct{}{}:
-		defer func() { <-c.daemonCalls }()
-	case <-ctx.Done():
-		return nil, lostDaemonError{ctx.Err()}
-	}
 	now, err := d.get()
 	if err != nil {
 		now = d.lastSeen()
 	}
-	n := d.setSeen(now)
-	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
-	run := c.NewDetachedRun(now, "daemon "+d.handler.Name+": "+string(what)+d.trigger)
-	d.trigger = ""
-	response, err := c.invoke(ctx, run.Record, n, d.handler)
-	if err != nil && !isHandlersOwn(err) {
-		err = lostDaemonError{err}
-	}
-	d.wrote = false
+	run := d.controller.NewDetachedRun(now, "daemon "+d.handler.Name+": "+string(what)+d.trigger)
+	d.trigger, d.wrote = "", false
+	response, err := d.invoke(ctx, run, what)
 	if err == nil && writesSomething(response) {
 		if err = d.writeResponse(ctx, run, response); err != nil {
 			err = lostDaemonError{err}
@@ -162,6 +151,30 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	}
 	run.FinishDetached(ctx, err)
 	d.addRefused(run.Record.Refused())
+	return response, err
+}
+
+// invoke makes a call, if the ServiceAccount may still read the object. A daemon is stopped anyway.
+func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook.DaemonCall) (*hook.HandlerResponse, error) {
+	c := d.controller
+	if what != hook.DaemonStop {
+		r := &run{Controller: c, Run: of, detached: true}
+		if err := r.checkReads(ctx); err != nil {
+			return nil, lostDaemonError{err}
+		}
+	}
+	select {
+	case c.daemonCalls <- struct{}{}:
+		defer func() { <-c.daemonCalls }()
+	case <-ctx.Done():
+		return nil, lostDaemonError{ctx.Err()}
+	}
+	n := d.setSeen(of.Stored)
+	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
+	response, err := c.invoke(ctx, of.Record, n, d.handler)
+	if err != nil && !isHandlersOwn(err) {
+		err = lostDaemonError{err}
+	}
 	return response, err
 }
 

@@ -83,7 +83,6 @@ func (f *indexFeed) end() {
 
 // run sends until the context ends.
 func (f *indexFeed) run(ctx context.Context) {
-	c := f.controller
 	var retry attempt
 	for ctx.Err() == nil {
 		request, sent := f.next()
@@ -94,7 +93,7 @@ func (f *indexFeed) run(ctx context.Context) {
 			}
 			continue
 		}
-		err := c.program.Backend.Index(ctx, request)
+		err := f.send(ctx, request, sent)
 		if err == nil {
 			f.sent(request, sent)
 			retry = attempt{}
@@ -106,6 +105,23 @@ func (f *indexFeed) run(ctx context.Context) {
 			f.sleep(ctx, retryDelay(err, retry.next))
 		}
 	}
+}
+
+// send makes a call, if the ServiceAccount may list the objects in it.
+func (f *indexFeed) send(ctx context.Context, request *hook.IndexRequest, sent []indexChange) error {
+	c := f.controller
+	checked := map[string]bool{}
+	for _, change := range sent {
+		namespace := change.key.Namespace
+		if checked[namespace] {
+			continue
+		}
+		checked[namespace] = true
+		if err := c.tools.Access.CheckList(ctx, c.userFor(namespace), c.program.Resource, namespace); err != nil {
+			return err
+		}
+	}
+	return c.program.Backend.Index(ctx, request)
 }
 
 // sleep waits before a retry; a new connection ends the wait.
