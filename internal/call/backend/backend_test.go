@@ -196,6 +196,25 @@ func TestStreamReconnects(t *testing.T) {
 	})
 }
 
+// A server that responds to the request, but not with a stream, is not called all the time.
+func TestNoStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeController{kind: "Bell"}
+		m := New(slog.New(slog.DiscardHandler), func(Result) {}).Join("process", c, Member{Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("{}\n")), nil
+		}})
+		m.Start()
+		<-time.After(10 * time.Minute)
+		if n := m.Connections(); n > 60 {
+			t.Errorf("%d connections", n)
+		}
+		if err := m.StreamError(); err == nil || !errors.Is(err, errEnded) {
+			t.Errorf("error %v", err)
+		}
+		m.Stop()
+	})
+}
+
 // Invalid lines are counted and skipped. They are logged once in a while.
 func TestMalformedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

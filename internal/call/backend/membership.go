@@ -24,9 +24,10 @@ type backend struct {
 	endStream context.CancelFunc
 	// connections counts the connections of the stream.
 	connections uint64
-	// err is why there is no connection, failing since when.
+	// err is why there is no connection, failing since when, and logged what was logged about it.
 	err     error
 	failing time.Time
+	logged  string
 	// waited means that IndexesComplete has to be called.
 	waited bool
 

@@ -26,6 +26,8 @@ const (
 	// minDelay and maxDelay are those between connections.
 	minDelay = 100 * time.Millisecond
 	maxDelay = 15 * time.Second
+	// lastingConnection is how long a connection lasts that is no failure.
+	lastingConnection = 10 * time.Second
 	// reportedAfter is how long a stream is without a connection before users see it.
 	reportedAfter = 5 * time.Second
 	// malformedInterval is the time between log lines about invalid lines.
@@ -37,7 +39,8 @@ var (
 	errEnded  = errors.New("the process ended the stream")
 )
 
-// follow keeps the stream open until no member with an opener runs.
+// follow keeps the stream open until no member with an opener runs. Only a connection that lasts
+// resets the delay: what connects without being a stream must not cause connections all the time.
 func (p *backend) follow() {
 	delay := minDelay
 	for {
@@ -45,15 +48,16 @@ func (p *backend) follow() {
 		if m == nil {
 			return
 		}
-		connections := p.connectionCount()
+		start := time.Now()
 		err := p.readStream(ctx, m)
-		if p.connectionCount() > connections {
+		lasted := time.Since(start) >= lastingConnection
+		if lasted {
 			delay = minDelay
 		}
 		if ctx.Err() != nil {
 			continue // The member stopped; another one may go on.
 		}
-		p.fail(err)
+		p.fail(err, lasted)
 		wait(ctx, delay+time.Duration(rand.Int64N(int64(delay)/4)))
 		delay = min(2*delay, maxDelay)
 	}
@@ -77,21 +81,17 @@ func (p *backend) nextOpener() (*Membership, context.Context) {
 	return p.stream, ctx
 }
 
-func (p *backend) connectionCount() uint64 {
+// fail records and logs why there is no connection, once for each message. A lasting connection
+// before it ended the failure before that.
+func (p *backend) fail(err error, lasted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.connections
-}
-
-// fail records and logs why there is no connection, once for each message.
-func (p *backend) fail(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.failing = time.Now()
+	if lasted || p.failing.IsZero() {
+		p.failing, p.logged = time.Now(), ""
 	}
-	if p.err == nil || p.err.Error() != err.Error() {
-		p.backends.log.Warn("no notifications; reconnecting", "error", failure.OneLine(err))
+	if text := failure.OneLine(err); p.logged != text {
+		p.logged = text
+		p.backends.log.Warn("no notifications; reconnecting", "error", text)
 	}
 	p.err = err
 	p.endTry()
