@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint"
 )
@@ -35,8 +36,19 @@ func TestAppProblems(t *testing.T) {
 		wrong func(*setpoint.App, handlers)
 		want  []string
 	}{
-		"no handler": {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
-		"nil":        {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"no handler":      {func(*setpoint.App, handlers) {}, []string{"exchangerates/exchangerate: register a handler"}},
+		"nil":             {func(_ *setpoint.App, h handlers) { h.OnCreate("nil", nil) }, []string{"handler \"nil\" of exchangerates/exchangerate: the function is nil"}},
+		"related without": {func(_ *setpoint.App, h handlers) { h.OnRelated("publish", publish) }, []string{"OnRelated: requires Watches"}},
+		"no map function": {func(app *setpoint.App, h handlers) {
+			setpoint.Watches[ExchangeRate, corev1.Secret](h, setpoint.For[corev1.Secret](app), nil)
+		}, []string{"Watches: the function is nil"}},
+		"related of another app": {func(_ *setpoint.App, h handlers) {
+			setpoint.Watches(h, setpoint.For[corev1.Secret](setpoint.New("other")), func(*corev1.Secret) []types.NamespacedName { return nil })
+		}, []string{"Watches: the related kind is of another app"}},
+		"former names": {func(_ *setpoint.App, h handlers) {
+			h.OnCreate("publish", publish, setpoint.FormerName("A"), setpoint.FormerName("remove"))
+			h.OnDelete("remove", remove)
+		}, []string{`FormerName("A"): the name must be lower-case`, `FormerName("remove"): a handler has this name, or had it`}},
 		"a check": {func(app *setpoint.App, _ handlers) {
 			healthy := func(context.Context) error { return nil }
 			app.AddHealthCheck("", nil)

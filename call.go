@@ -20,13 +20,14 @@ type Reason = hook.Reason
 
 // The reasons of handlers. See OnCreate and the other registrations.
 const (
-	ReasonCreate = hook.ReasonCreate
-	ReasonUpdate = hook.ReasonUpdate
-	ReasonDelete = hook.ReasonDelete
-	ReasonResume = hook.ReasonResume
-	ReasonEvent  = hook.ReasonEvent
-	ReasonDrift  = hook.ReasonDrift
-	ReasonTimer  = hook.ReasonTimer
+	ReasonCreate  = hook.ReasonCreate
+	ReasonUpdate  = hook.ReasonUpdate
+	ReasonDelete  = hook.ReasonDelete
+	ReasonResume  = hook.ReasonResume
+	ReasonEvent   = hook.ReasonEvent
+	ReasonDrift   = hook.ReasonDrift
+	ReasonRelated = hook.ReasonRelated
+	ReasonTimer   = hook.ReasonTimer
 )
 
 // FieldChange is a changed field of an object, with JSON values.

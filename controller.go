@@ -34,6 +34,9 @@ type controller struct {
 	// owns, applies, deletes and reads are the declared kinds.
 	owns, applies, deletes, reads []kind
 	evicts                        bool
+	// related are the kinds of Watches; isRelated means that another controller watches this one.
+	related   []relatedKind
+	isRelated bool
 	// pending are declarations to resolve when the kinds of the app are known.
 	pending  []pendingKind
 	problems []error
@@ -78,6 +81,12 @@ func (c *controller) register(app *App, goType reflect.Type, options []KindOptio
 
 func (c *controller) goController() manager.GoController {
 	return manager.GoController{Name: c.name(), Compile: c.logic.compile}
+}
+
+// runs reports whether the controller does something itself, and is not only watched by another
+// one.
+func (c *controller) runs() bool {
+	return !c.isRelated || !c.logic.stateless() || len(c.logic.functions())+len(c.indexes) > 0
 }
 
 // declare adds kinds to resolve when the kinds of the app are known.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
@@ -110,6 +111,13 @@ func (h *handler[T]) matchesPredicates(old, now *object.Object) bool {
 // check adds the checks that need the type.
 func (h *handler[T]) check(c *controller) []error {
 	problems := h.handlerSettings.check(c)
+	for _, former := range h.spec.FormerNames {
+		if slices.ContainsFunc(h.handlers.handlers, func(other *handler[T]) bool {
+			return other.name == former || other != h && slices.Contains(other.spec.FormerNames, former)
+		}) {
+			problems = append(problems, fmt.Errorf("handler %q of %s: FormerName(%q): a handler has this name, or had it: use another one", h.name, c.name(), former))
+		}
+	}
 	for _, one := range h.predicates {
 		if _, ok := one.(func(old, now *T) bool); !ok {
 			problems = append(problems, fmt.Errorf("handler %q of %s: the type of When is %T, and the handler has objects of %s", h.name, c.name(), one, c.goType))

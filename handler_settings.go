@@ -113,6 +113,9 @@ func (s *handlerSettings) check(c *controller) []error {
 	if s.hasReason(hook.ReasonDrift) && len(c.owns) == 0 {
 		problems = append(problems, errors.New("OnDrift: requires Owns"))
 	}
+	if s.hasReason(hook.ReasonRelated) && len(c.related) == 0 {
+		problems = append(problems, errors.New("OnRelated: requires Watches"))
+	}
 	if s.spec.KeepPreviousState {
 		problems = append(problems, s.checkPreviousState(c)...)
 	}

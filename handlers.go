@@ -27,7 +27,7 @@ type HandlerFunc[T any] func(ctx context.Context, c *Call[T]) error
 // Several registrations with one name are one handler with several reasons, which is
 // called once for each state of an object. Options of one registration apply to all.
 // Objects record what a handler has handled under its name: a renamed handler handles
-// all objects again.
+// all objects again, unless it has FormerName.
 type Handlers[T any] struct {
 	c        controller
 	handlers []*handler[T]
@@ -79,6 +79,12 @@ func (h *Handlers[T]) OnEvent(name string, fn HandlerFunc[T], options ...Handler
 // object owns, also while the program was not running. See Owns.
 func (h *Handlers[T]) OnDrift(name string, fn HandlerFunc[T], options ...HandlerOption) {
 	h.register(name, fn, options).addReason(hook.ReasonDrift)
+}
+
+// OnRelated calls fn when an object of Watches changes that maps to the handled object. A
+// failed call is retried, and a call for another reason that comes first counts as well.
+func (h *Handlers[T]) OnRelated(name string, fn HandlerFunc[T], options ...HandlerOption) {
+	h.register(name, fn, options).addReason(hook.ReasonRelated)
 }
 
 // Every calls fn at this interval, counted from the creation of the object, also after a
@@ -166,7 +172,7 @@ func validateName(name string) error {
 func (h *Handlers[T]) stateless() bool { return len(h.handlers) == 0 }
 
 func (h *Handlers[T]) checkFunctions() (problems []error) {
-	if len(h.handlers)+len(h.c.indexes)+len(h.reviews) == 0 {
+	if len(h.handlers)+len(h.c.indexes)+len(h.reviews) == 0 && !h.c.isRelated {
 		problems = append(problems, fmt.Errorf("%s: register a handler, an admission webhook or an index", h.c.name()))
 	}
 	for _, one := range h.handlers {

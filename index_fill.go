@@ -43,22 +43,24 @@ func (a *App) FillIndexes(objects ...json.RawMessage) (release func(), err error
 	}, nil
 }
 
-func (c *controller) handlesNamespace(namespace string) bool {
+// selects reports whether the options Labels and Namespaces of the kind select an object.
+func (c *controller) selects(o *object.Object) bool {
+	selector, err := labels.Parse(c.labels)
+	if err != nil || matching(o, selector) == nil {
+		return false // check reports an invalid selector.
+	}
+	namespace := o.Namespace()
 	return namespace == "" || len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
 // fillIndexes fills the indexes with the objects that the kind selects, and returns the
 // functions that empty them.
 func (c *controller) fillIndexes(objects []*object.Object) (ends []func()) {
-	selector, err := labels.Parse(c.labels)
-	if err != nil {
-		selector = labels.Nothing() // Which has been said.
-	}
 	for _, index := range c.indexes {
 		changed, stop := index.startWatch()
 		ends = append(ends, stop)
 		for _, o := range objects {
-			if matching(o, selector) != nil && c.handlesNamespace(o.Namespace()) {
+			if c.selects(o) {
 				changed(cache.Event{New: o})
 			}
 		}

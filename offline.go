@@ -50,6 +50,9 @@ func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, e
 	env := offlineEnvironment(known, o)
 	var all []*compile.Compiled
 	for _, c := range a.controllers {
+		if !c.runs() {
+			continue
+		}
 		one, err := c.logic.compile(ctx, env)
 		if err != nil {
 			return nil, err

@@ -181,6 +181,17 @@ func Optional() HandlerOption {
 	return handlerOption(func(s *handlerSettings) { s.spec.Optional, s.optionReasons["Optional"] = true, hook.ReasonDelete })
 }
 
+// FormerName keeps the record of a renamed handler: objects that the handler has handled under
+// the former name are not handled again.
+func FormerName(name string) HandlerOption {
+	return handlerOption(func(s *handlerSettings) {
+		if err := validateName(name); err != nil {
+			s.addProblem("FormerName(%q): %w", name, err)
+		}
+		s.spec.FormerNames = append(s.spec.FormerNames, name)
+	})
+}
+
 // Idle delays a timer until no watched field has changed for this long.
 func Idle(d time.Duration) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {

@@ -62,6 +62,13 @@ func (h *Handlers[T]) handlerProgram(ctx context.Context, found *resolvedResourc
 	if records {
 		program.HandledStatusKey = h.c.markerName()
 	}
+	for _, k := range h.c.related {
+		related, err := k.resolve(ctx, env)
+		if err != nil {
+			return handle.Program{}, err
+		}
+		program.Related = append(program.Related, related)
+	}
 	if program.Workers == 0 {
 		program.Workers = env.Workers
 	}

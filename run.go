@@ -179,7 +179,9 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,
 	}
 	for _, c := range a.controllers {
-		managerOpts.GoControllers = append(managerOpts.GoControllers, c.goController())
+		if c.runs() {
+			managerOpts.GoControllers = append(managerOpts.GoControllers, c.goController())
+		}
 	}
 	return managerOpts
 }

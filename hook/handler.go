@@ -46,6 +46,9 @@ const (
 	ReasonEvent Reason = "Event"
 	// ReasonDrift means that another client changed or deleted an owned object.
 	ReasonDrift Reason = "Drift"
+	// ReasonRelated means that an object changed that the program maps to the handled one. It is
+	// for handlers in Go.
+	ReasonRelated Reason = "Related"
 	// ReasonTimer means that the handler's schedule fired.
 	ReasonTimer Reason = "Timer"
 	// ReasonMatch asks a conditional handler whether it handles the object as it is. The response

@@ -2,10 +2,12 @@ package setpointtest_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/setpointtest"
@@ -77,5 +79,40 @@ func TestIndexesAreFilledForACall(t *testing.T) {
 func TestOnlyIndexedKindsCanBeFilled(t *testing.T) {
 	if _, err := mountApp().FillIndexes([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`)); err == nil || !strings.Contains(err.Error(), "has no index of Secret of v1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The index says which pods mount a Secret, and Watches calls their handlers.
+func TestHandledBy(t *testing.T) {
+	app := setpoint.New("restarts")
+	pods := setpoint.For[corev1.Pod](app)
+	bySecret := setpoint.NewIndex(pods, func(p *corev1.Pod) []string { return []string{p.Namespace + "/" + p.Spec.Volumes[0].Secret.SecretName} })
+	secrets := setpoint.For[corev1.Secret](app, setpoint.Labels("app=web"))
+	setpoint.Watches(pods, secrets, func(s *corev1.Secret) (names []types.NamespacedName) {
+		for _, pod := range bySecret.Get(s.Namespace + "/" + s.Name) {
+			names = append(names, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		}
+		return names
+	})
+	pods.OnRelated("restart", func(_ context.Context, c *setpoint.Call[corev1.Pod]) error {
+		c.Evict(c.Object)
+		return nil
+	})
+	pods.Evicts()
+
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name, secret.Labels = "shop", "token", map[string]string{"app": "web"}
+	indexed := setpointtest.Indexed(mount("shop", "b", "web", "token"), mount("shop", "a", "web", "token"), mount("bar", "c", "web", "token"))
+	got := setpointtest.HandledBy(t, app, secret, indexed)
+	if want := []types.NamespacedName{{Namespace: "shop", Name: "a"}, {Namespace: "shop", Name: "b"}}; !slices.Equal(got, want) {
+		t.Errorf("handled by %v, not %v", got, want)
+	}
+	secret.Labels = nil
+	if got := setpointtest.HandledBy(t, app, secret, indexed); got != nil {
+		t.Errorf("an object that is not selected is handled by %v", got)
+	}
+	did := setpointtest.Handle(t, app, "restart", mount("shop", "a", "web", "token"), setpointtest.Reason(setpoint.ReasonRelated))
+	if did.Err != nil || len(did.Deleted) != 1 || !did.Deleted[0].Evict {
+		t.Errorf("got %+v", did)
 	}
 }

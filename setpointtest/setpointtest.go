@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/setpoint-dev/setpoint"
 	"github.com/setpoint-dev/setpoint/hook"
 )
@@ -134,6 +136,20 @@ func Compose[T any](t testing.TB, app *setpoint.App, name string, parent *T, opt
 		f.Children = append(f.Children, child.Unstructured)
 	}
 	return f
+}
+
+// HandledBy returns the handled objects that setpoint.Watches calls handlers for when an object
+// changes, such as a Secret. The option Indexed sets what is in the indexes. An object that the
+// Labels or Namespaces of its kind do not select has none. The test fails if the app watches no
+// such objects.
+func HandledBy(t testing.TB, app *setpoint.App, related any, options ...Option) []types.NamespacedName {
+	t.Helper()
+	b := newRequestBuilder(t, app, "", related, options)
+	names, err := withIndexes(t, b, func() ([]types.NamespacedName, error) { return app.HandledBy(b.Object) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // withIndexes runs a call with filled indexes.

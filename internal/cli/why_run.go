@@ -195,6 +195,8 @@ func reasonText(reason string) string {
 		return "a timer"
 	case hook.ReasonDrift:
 		return "a child changed"
+	case hook.ReasonRelated:
+		return "a related object changed"
 	case hook.ReasonEvent:
 		return "an event"
 	case hook.ReasonMatch:

@@ -19,6 +19,9 @@ func (c *Compiled) Resources() (managed, written, read []object.Resource) {
 			written = append(written, w.Resource)
 		}
 		read = append(read, p.Reads...)
+		for i := range p.Related {
+			read = append(read, p.Related[i].Resource)
+		}
 	}
 	return managed, written, read
 }

@@ -14,9 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint"
@@ -44,12 +46,18 @@ type operatorSpec struct {
 	// Compose has each object have a ConfigMap of its name, with its spec.value, after the
 	// orders for "compose".
 	Compose bool
+	// Related has the handlers called with the reason Related for the objects that ConfigMaps
+	// name in data.for.
+	Related bool
+	// Checks serves checks that follow the orders for "healthy" and "ready", and a metric.
+	Checks bool
 	// Validate reviews objects before they are stored, as the orders for "validate" say.
 	Validate bool
 }
 
 type handlerSpec struct {
 	Name              string
+	FormerName        string
 	Reasons           []setpoint.Reason
 	Schedule          string // a cron expression
 	Labels            string
@@ -113,6 +121,9 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	if spec.Compose {
 		spec.compose(app)
 	}
+	if spec.Checks {
+		addChecks(app)
+	}
 	if spec.Validate {
 		objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
 		objects.Validate("validate", func(_ context.Context, r *setpoint.Review[setpoint.Unstructured]) error {
@@ -123,17 +134,38 @@ func (spec *operatorSpec) app(replica string) (*setpoint.App, error) {
 	if len(spec.Handlers) == 0 {
 		return app, nil
 	}
-	return app, spec.handle(replica, setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind)))
+	objects := setpoint.For[setpoint.Unstructured](app, setpoint.Kind(spec.APIVersion, spec.Kind))
+	if spec.Related {
+		setpoint.Watches(objects, setpoint.For[corev1.ConfigMap](app), func(m *corev1.ConfigMap) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: m.Namespace, Name: m.Data["for"]}}
+		})
+	}
+	return app, spec.handle(replica, objects)
+}
+
+// addChecks adds checks that do what the script tells them, and a metric that counts them.
+func addChecks(app *setpoint.App) {
+	checks := prometheus.NewCounter(prometheus.CounterOpts{Name: "operator_checks_total", Help: "Calls of checks."})
+	app.Metrics().MustRegister(checks)
+	follow := func(name string) setpoint.HealthCheckFunc {
+		return func(context.Context) error {
+			checks.Inc()
+			return execute(nil, strings.Fields(readInstructions(name)))
+		}
+	}
+	app.AddHealthCheck("orders", follow("healthy"))
+	app.AddReadyCheck("orders", follow("ready"))
 }
 
 // handle registers the handlers.
 func (spec *operatorSpec) handle(replica string, handlers *setpoint.Handlers[setpoint.Unstructured]) error {
 	register := map[setpoint.Reason]func(string, setpoint.HandlerFunc[setpoint.Unstructured], ...setpoint.HandlerOption){
-		setpoint.ReasonCreate: handlers.OnCreate,
-		setpoint.ReasonUpdate: handlers.OnUpdate,
-		setpoint.ReasonDelete: handlers.OnDelete,
-		setpoint.ReasonResume: handlers.OnResume,
-		setpoint.ReasonEvent:  handlers.OnEvent,
+		setpoint.ReasonCreate:  handlers.OnCreate,
+		setpoint.ReasonUpdate:  handlers.OnUpdate,
+		setpoint.ReasonDelete:  handlers.OnDelete,
+		setpoint.ReasonResume:  handlers.OnResume,
+		setpoint.ReasonEvent:   handlers.OnEvent,
+		setpoint.ReasonRelated: handlers.OnRelated,
 	}
 	for _, h := range spec.Handlers {
 		options, err := h.options()
@@ -183,6 +215,9 @@ func (h *handlerSpec) options() ([]setpoint.HandlerOption, error) {
 	var options []setpoint.HandlerOption
 	if h.Labels != "" {
 		options = append(options, setpoint.Labels(h.Labels))
+	}
+	if h.FormerName != "" {
+		options = append(options, setpoint.FormerName(h.FormerName))
 	}
 	if h.Field != "" {
 		options = append(options, setpoint.Field(h.Field))

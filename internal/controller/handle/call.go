@@ -108,6 +108,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	r.countChange(c)
 	r.dropSuperseded(c)
 	former := c.handler.progress
+	c.handler.relatedUnseen = c.handler.relatedUnseen && c.reason == hook.ReasonEvent
 	response, err := r.invoke(ctx, r.Record, r.request(c), c.handler.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -16,10 +16,26 @@ const HandledStatusField = "setpointHandledBy"
 func (p *Program) handledStateOf(o *object.Object) handledState {
 	if p.HandledStatusKey != "" {
 		if r := readHandledState(o, p.statusPath()...); len(r) > 0 {
-			return r
+			return p.withCurrentNames(r)
 		}
 	}
-	return readHandledState(o, p.annotationPath()...)
+	return p.withCurrentNames(readHandledState(o, p.annotationPath()...))
+}
+
+// withCurrentNames renames the entries of renamed handlers. The next write of the record stores
+// the new names.
+func (p *Program) withCurrentNames(state handledState) handledState {
+	for i := range p.Handlers {
+		h := &p.Handlers[i]
+		for _, former := range h.FormerNames {
+			e, recorded := state[former]
+			if _, renamed := state[h.Name]; recorded && !renamed {
+				state[h.Name] = e
+			}
+			delete(state, former)
+		}
+	}
+	return state
 }
 
 func (p *Program) statusPath() []string {

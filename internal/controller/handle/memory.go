@@ -92,6 +92,9 @@ type progress struct {
 	resumed bool
 	// lastTick is the time from which the next scheduled call is counted.
 	lastTick time.Time
+	// relatedChanged means that a related object has changed since the last settled call, and
+	// relatedUnseen that no call has been made since.
+	relatedChanged, relatedUnseen bool
 	// pendingEntry is the entry that is not stored yet.
 	pendingEntry *entry
 	digestBefore string

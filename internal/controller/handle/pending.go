@@ -103,7 +103,7 @@ func (r *run) addCall(a *pendingCalls, c call) {
 	}
 	if former := &h.attempt; former.matches(c) {
 		c.attempt, c.firstAttempt = former.count, former.since
-		skipsBackoff := r.skipsBackoff(former)
+		skipsBackoff := r.skipsBackoff(former) || h.relatedUnseen
 		c.repeated = !skipsBackoff
 		if former.next.After(now) && !skipsBackoff {
 			a.next = earliest(a.next, former.next)
@@ -152,7 +152,8 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 			return c, true
 		}
 	}
-	return call{}, false
+	related := call{handler: h, reason: hook.ReasonRelated, object: r.Stored, digest: h.watched, previous: h.handled}
+	return related, h.relatedChanged && h.matches(h.handled, r.Stored)
 }
 
 // handlesReason reports whether a handler is called for a reason that depends on its entry. An
@@ -170,7 +171,7 @@ func (r *run) wasReplaced() bool {
 // handler that gave up is called again when its input changes.
 func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 	e, changed := h.entry(), !h.isHandled()
-	anew := e.Failed && (changed || r.retriesCalls())
+	anew := e.Failed && (changed || h.relatedChanged || r.retriesCalls())
 	switch reason {
 	case hook.ReasonCreate:
 		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate)
@@ -201,7 +202,7 @@ func (m *handlerMemory) isHandled() bool {
 // deletionCall returns the call of a Delete handler.
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	e, input := h.entry(), deletionDigest(h.watched)
-	settled := e.Done || e.Failed && e.Digest == input && !r.retriesCalls()
+	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !r.retriesCalls()
 	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
 		return call{}, false
 	}

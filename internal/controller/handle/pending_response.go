@@ -88,6 +88,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 func (r *run) settle(c call, e *entry, digest string, gaveUp bool) {
 	h := c.handler
 	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
+	h.relatedChanged = false
 	e.clearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:

@@ -42,6 +42,8 @@ type Program struct {
 	// Owns are the kinds that the program applies and watches. It may also delete those that
 	// the handled object controls.
 	Owns []object.Resource
+	// Related are other watched objects, whose changes call handlers with hook.ReasonRelated.
+	Related []Related
 	// Writes permits further objects. A response that exceeds both is rejected as a whole,
 	// with a terminal error.
 	Writes []WritePermission
@@ -92,6 +94,8 @@ type Handler struct {
 	// Name is unique in its program and stable across releases: the record has handlers by
 	// name.
 	Name string
+	// FormerNames are earlier names of the handler, whose entries in records it takes over.
+	FormerNames []string
 	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon
 	// has no reason.
 	On []hook.Reason

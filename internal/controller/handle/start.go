@@ -20,6 +20,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 		r.memory.firstSeen = r.tools.Now()
 		r.memory.handlers = r.program.newHandlers(r.program.handledStateOf(r.Stored))
 	}
+	r.noteRelatedChange()
 	return r
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
-// watch starts the watches: handled objects first, so that owned objects find their owners.
+// watch starts the watches: handled objects first, so that owned and related objects find them.
 func (c *Controller) watch() {
 	for _, selection := range c.program.Selections() {
 		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
@@ -23,6 +23,7 @@ func (c *Controller) watch() {
 			c.owned = append(c.owned, controller.Watch{Resource: resource, Namespace: namespace, View: view})
 		}
 	}
+	c.watchRelated()
 }
 
 // Selections returns the watches of the handled kind. Controllers with equal selections share

@@ -156,6 +156,13 @@ func describeHandlers(p *handle.Program) []string {
 	for i := range p.Handlers {
 		words = append(words, describeHandler(&p.Handlers[i]))
 	}
+	if len(p.Related) > 0 {
+		related := make([]object.Resource, len(p.Related))
+		for i := range p.Related {
+			related[i] = p.Related[i].Resource
+		}
+		words = append(words, "Watches related "+joinAnd(kindsOf(related))+" objects.")
+	}
 	if len(p.Owns) > 0 {
 		words = append(words, "Owns the "+joinAnd(kindsOf(p.Owns))+" objects that it applies.")
 	}
@@ -212,6 +219,8 @@ func describeReason(h *handle.Handler, reason hook.Reason) string {
 		return "every event"
 	case hook.ReasonDrift:
 		return "drift of owned objects"
+	case hook.ReasonRelated:
+		return "changes of related objects"
 	case hook.ReasonUpdate:
 		return "update" + prefixed(" of ", joinAnd(pathsOf(h.Fields)))
 	}

@@ -90,6 +90,10 @@ func handlerPermissions(p *handle.Program) Permissions {
 	for _, read := range p.Reads {
 		all = append(all, on(read, "list").in(namespaces...).to("reads of handlers")...)
 	}
+	for i := range p.Related {
+		related := &p.Related[i]
+		all = append(all, on(related.Resource, "get", "list", "watch").in(related.WatchNamespaces()...).to("related objects")...)
+	}
 	for _, w := range p.Writes {
 		all = append(all, writePermissions(w).in(writeNamespaces(p, w)...).to("writes of handlers")...)
 	}

@@ -1,0 +1,64 @@
+package setpoint
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// mountingApp handles pods when a Secret changes that they mount.
+func mountingApp(handledBy func(*corev1.Secret) []types.NamespacedName) (*App, *Handlers[corev1.Pod]) {
+	app := New("app")
+	pods := For[corev1.Pod](app)
+	pods.OnRelated("restart", func(context.Context, *Call[corev1.Pod]) error { return nil }, FormerName("old"))
+	Watches(pods, For[corev1.Secret](app, Labels("app=web"), Namespaces("a")), handledBy)
+	return app, pods
+}
+
+func TestWatchesBecomeAProgram(t *testing.T) {
+	app, _ := mountingApp(func(s *corev1.Secret) []types.NamespacedName { return []types.NamespacedName{{Name: s.Name}} })
+	got := reaction(t, app)
+	related := got.Related[0]
+	if related.Resource.Kind != "Secret" || related.Labels != "app=web" || !slices.Equal(related.Namespaces, []string{"a"}) {
+		t.Errorf("got %+v", related)
+	}
+	if h := got.Handlers[0]; !slices.Equal(h.On, []Reason{ReasonRelated}) || !slices.Equal(h.FormerNames, []string{"old"}) {
+		t.Errorf("got %+v", h)
+	}
+	secret, err := object.Parse([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := related.Map(secret); len(names) != 1 || names[0].Name != "s" {
+		t.Errorf("mapped to %v", names)
+	}
+	// The related kind needs no handlers, and no controller of its own.
+	if all, err := app.compileAll(t.Context(), Options{}); err != nil || len(all) != 1 {
+		t.Errorf("got %d controllers, %v", len(all), err)
+	}
+	text, err := app.RBAC(t.Context(), "app", Options{Namespace: "home"})
+	if err != nil || !strings.Contains(string(text), "related objects") {
+		t.Errorf("roles without those of related objects: %v\n%s", err, text)
+	}
+}
+
+func TestFunctionOfWatchesPanics(t *testing.T) {
+	app, pods := mountingApp(func(*corev1.Secret) []types.NamespacedName { panic("oh") })
+	secret := []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"s","labels":{"app":"web"}}}`)
+	if _, err := app.HandledBy(secret); err == nil || !strings.Contains(err.Error(), "the function of Watches panicked: oh") {
+		t.Errorf("got %v", err)
+	}
+	parsed, err := object.Parse(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := pods.c.related[0].mapAndLog(parsed); names != nil {
+		t.Errorf("mapped to %v", names)
+	}
+}
