@@ -1,14 +1,18 @@
 package cli
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // installNamespace is the namespace of the chart and the manifests.
@@ -24,12 +28,13 @@ type uninstallFlags struct {
 	service    string
 	crds       bool
 	dryRun     bool
+	operator   operatorFlags
 }
 
 func (p *program) uninstallCommand() *cobra.Command {
 	f := &uninstallFlags{}
 	c := &cobra.Command{
-		Use:   "uninstall",
+		Use:   "uninstall [flags] [FILE…]",
 		Short: "Remove what Setpoint left in a cluster",
 		Long: `Remove what a stopped Setpoint left in a cluster: its webhook configurations, its
 finalizers on parents, handled objects and controllers, the Secrets that it generated,
@@ -38,13 +43,16 @@ and its Leases. No controller and no other object is deleted.
 Stop Setpoint first. The command refuses to run while a process renews Setpoint's Lease;
 after a process was killed, it watches the Lease for some seconds.
 
-Objects that are being deleted lose the finalizer without a call of their finalize hook.`,
+Objects that are being deleted lose the finalizer without a call of their finalize hook.
+
+With --python or --operator, it removes what setpoint run has left of an operator. The files
+are imported, but no handler is called.`,
 		Example: `  helm uninstall setpoint -n setpoint-system
   setpoint uninstall --dry-run     # print what would be removed
   setpoint uninstall
-  setpoint uninstall --crds        # and delete the CRDs with all controllers`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error { return p.uninstall(c.Context(), f) },
+  setpoint uninstall --crds        # and delete the CRDs with all controllers
+  setpoint uninstall --python operator.py`,
+		RunE: func(c *cobra.Command, files []string) error { return p.uninstall(c, f, files) },
 	}
 	f.register(c)
 	return c
@@ -60,22 +68,30 @@ func (f *uninstallFlags) register(c *cobra.Command) {
 	set.StringVar(&f.service, "admission-service", "setpoint", "`name` of the Service of the webhook server")
 	set.BoolVar(&f.crds, "crds", false, "delete the CRDs of controllers too, and with them all controllers")
 	set.BoolVar(&f.dryRun, "dry-run", false, "only print what would be removed")
+	f.operator.registerSource(set)
+	set.StringVar(&f.operator.name, "name", "", "`name` of the operator, if it ran with one")
 }
 
-func (p *program) uninstall(ctx context.Context, f *uninstallFlags) error {
-	if err := checkSelector(f.selector); err != nil {
+func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string) error {
+	if err := f.check(c, files); err != nil {
 		return usageError{err}
 	}
 	cluster, err := f.cluster.find()
 	if err != nil {
 		return err
 	}
-	removed := 0
-	err = manager.Uninstall(ctx, manager.Options{
+	options := manager.Options{
 		Config: cluster.Config, Namespace: f.namespace, Namespaces: f.namespaces, Selector: f.selector,
 		Admission: serving.AdmissionOptions{Service: f.service},
 		Version:   readVersion().Version, Log: flags.NewLog(p.stderr, flags.Brief, "info"),
-	}, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
+	}
+	if f.operator.given() {
+		if err := f.describe(c, &options, files, p.stderr); err != nil {
+			return err
+		}
+	}
+	removed := 0
+	err = manager.Uninstall(c.Context(), options, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
 		removed++
 		fmt.Fprintln(p.stdout, line)
 	}})
@@ -83,4 +99,46 @@ func (p *program) uninstall(ctx context.Context, f *uninstallFlags) error {
 		fmt.Fprintln(p.stdout, "nothing to remove")
 	}
 	return err
+}
+
+func (f *uninstallFlags) check(c *cobra.Command, files []string) error {
+	switch operator := f.operator.given(); {
+	case !operator && len(files) > 0:
+		return noArguments(c, files)
+	case !operator && f.operator.name != "":
+		return errors.New("--name requires --python, --module or --operator")
+	case operator && (f.selector != "" || f.crds):
+		return errors.New("--selector and --crds are for the controllers of the cluster, not for an operator")
+	case f.operator.url != "" && len(files)+len(f.operator.python)+len(f.operator.modules) > 0:
+		return errors.New("--operator excludes files and modules")
+	}
+	return checkSelector(f.selector)
+}
+
+// describe sets the options of `setpoint run` of an operator, without running it.
+func (f *uninstallFlags) describe(c *cobra.Command, options *manager.Options, files []string, stderr io.Writer) error {
+	o := operator.Options{Config: options.Config, Log: slog.New(slog.DiscardHandler), URL: f.operator.url}
+	if o.URL == "" {
+		source, err := f.operator.source(files)
+		if err != nil {
+			return usageError{err}
+		}
+		source.Kubeconfig = operator.Kubeconfig{File: f.cluster.kubeconfig, Context: f.cluster.context}
+		source.Stderr = stderr
+		o.Python = &source
+	} else if err := operator.CheckURL(o.URL); err != nil {
+		return usageError{err}
+	}
+	op, err := operator.Describe(c.Context(), o)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("namespace") {
+		options.Namespace = metav1.NamespaceDefault // As that of a program outside of the cluster.
+	}
+	if !c.Flags().Changed("admission-service") {
+		options.Admission.Service = op.Name()
+	}
+	op.Configure(options)
+	return nil
 }
