@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +42,9 @@ accepted too.`,
 			args = f.splitElectArg(args)
 			if f.operator.given() {
 				return p.runOperator(c.Context(), f, args)
+			}
+			if len(args) > 0 && filepath.Ext(args[0]) == ".py" {
+				return usageError{fmt.Errorf("unexpected argument %q: run an operator in Python with --python %s", args[0], args[0])}
 			}
 			if err := noArguments(c, args); err != nil {
 				return err

@@ -54,7 +54,7 @@ func CanView(c *Controller, may AccessCheck) bool {
 
 // RedactController hides the failures and conditions of a controller, unless the reader may
 // get the object that declares it, whose status has them too, or list all kinds that it
-// manages and writes.
+// manages and writes. If those are unknown, because it does not run, that is every kind.
 func RedactController(c Controller, may AccessCheck) Controller {
 	if canReadErrors(&c, may) {
 		return c
@@ -82,7 +82,10 @@ func canReadErrors(c *Controller, may AccessCheck) bool {
 		return true
 	}
 	all := slices.Concat(c.Kinds, c.Children)
-	return len(c.Kinds) > 0 && !slices.ContainsFunc(all, func(k object.Kind) bool { return !may("list", k, "", "") })
+	if len(c.Kinds) == 0 {
+		all = []object.Kind{{Group: "*", Plural: "*"}}
+	}
+	return !slices.ContainsFunc(all, func(k object.Kind) bool { return !may("list", k, "", "") })
 }
 
 // Readable returns the kinds that may be read in a namespace, for Query.ReadableKinds.

@@ -119,6 +119,11 @@ func TestRedactController(t *testing.T) {
 	if c.Last.Message != "no" || c.Conditions[0].Message != "no" || c.Notes[0] != "no" {
 		t.Error("the controller itself was changed")
 	}
+	idle := Controller{Last: &Failure{Message: "no"}}
+	all := func(_ string, kind object.Kind, _, _ string) bool { return kind.Group == "*" && kind.Plural == "*" }
+	if RedactController(idle, all).Last.Message != "no" || RedactController(idle, func(_ string, kind object.Kind, _, _ string) bool { return kind.Plural != "*" }).Last.Message == "no" {
+		t.Error("the errors of one without kinds are not for those who may list every kind, and for no others")
+	}
 	if anonymous := func(string, object.Kind, string, string) bool { return false }; !CanView(&Controller{}, anonymous) {
 		t.Error("there is nothing to hide of one without kinds")
 	}
