@@ -171,13 +171,13 @@ func samePort(a, b string) bool {
 // logFlags returns the flags of the process of the operator.
 func (f *operatorFlags) logFlags(format string) []string {
 	var all []string
-	for _, each := range []struct {
-		flag string
-		set  bool
-	}{{"--verbose", f.verbose}, {"--debug", f.debug}, {"--quiet", f.quiet}} {
-		if each.set {
-			all = append(all, each.flag)
-		}
+	switch {
+	case f.debug:
+		all = append(all, "--debug")
+	case f.verbose:
+		all = append(all, "--verbose")
+	case f.quiet:
+		all = append(all, "--quiet")
 	}
 	switch format {
 	case "full", "plain", "json":

@@ -43,7 +43,7 @@ func TestFlagsOfOperators(t *testing.T) {
 		{args: []string{"-L", "http://0.0.0.0:8080/healthz"}, got: func(_ operator.Options, m manager.Options) any { return m.HealthAddress + m.HealthPath }, want: "/healthz"},
 		{args: []string{"--liveness=http://:8090/live"}, got: func(_ operator.Options, m manager.Options) any { return m.HealthAddress + m.HealthPath }, want: ":8090/live"},
 		{args: []string{"--verbose", "--log-format=plain"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.LogFlags }, want: "[--verbose --log-format plain]"},
-		{args: []string{"-d"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.LogFlags }, want: "[--debug]"},
+		{args: []string{"-d", "-v"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.LogFlags }, want: "[--debug]"},
 		{args: []string{"-q", "--log-format=text"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.LogFlags }, want: "[--quiet]"},
 	} {
 		if !slices.ContainsFunc(c.args, func(arg string) bool {

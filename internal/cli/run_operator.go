@@ -54,7 +54,7 @@ func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) 
 // signal.
 func (p *program) notOpened(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // The user has ended it.
 	}
 	if errors.Is(err, operator.ErrImport) {
 		p.code = dev.CodeNotImported

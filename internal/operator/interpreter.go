@@ -45,6 +45,7 @@ func missingInterpreter(flag, virtualEnv string, err error) error {
 
 // checkVersion runs the interpreter. The expression is valid in every version of Python.
 func checkVersion(ctx context.Context, path string) error {
+	//nolint:gosec // The user chooses the interpreter.
 	command := exec.CommandContext(ctx, path, "-c", `import sys; print("Python %d.%d.%d" % sys.version_info[:3])`)
 	command.Env = append(os.Environ(), "PYTHONSTARTUP=")
 	var stderr bytes.Buffer

@@ -25,7 +25,7 @@ func TestFindInterpreter(t *testing.T) {
 	four := script("four", "echo Python 4.0.0")
 	other := script("other", "echo Ruby")
 	failing := script("failing", "echo no interpreter here >&2; exit 7")
-	t.Setenv("PATH", filepath.Join(dir, "env/bin"))
+	t.Setenv("PATH", filepath.Join(dir, "env", "bin"))
 	for _, c := range []struct{ flag, virtualEnv, want, err string }{
 		{want: recent},
 		{virtualEnv: filepath.Join(dir, "env"), want: recent},

@@ -99,7 +99,7 @@ func (p *Python) prepare(ctx context.Context, in folder) (interpreter string, en
 	if interpreter, err = findInterpreter(ctx, p.Interpreter, os.Getenv("VIRTUAL_ENV")); err != nil {
 		return "", nil, err
 	}
-	if err = in.extract(p.Package); err != nil {
+	if err := in.extract(p.Package); err != nil {
 		return "", nil, err
 	}
 	if env, err = p.Kubeconfig.env(in.kubeconfig()); err != nil {

@@ -106,7 +106,7 @@ func (s *Selector) matches(k *served.Kind) bool {
 		(s.ShortName == "" || slices.Contains(k.ShortNames, s.ShortName)) &&
 		(s.Category == "" || slices.Contains(k.Categories, s.Category)) &&
 		(s.Name == "" || s.Name == k.Plural || s.Name == k.Singular || s.Name == k.Kind.Kind || slices.Contains(k.ShortNames, s.Name)) &&
-		!(s.Any && isEvent(k))
+		(!s.Any || !isEvent(k))
 }
 
 func watchable(k *served.Kind) bool {

@@ -195,3 +195,18 @@ func TestChildrenDieWithTheirLeader(t *testing.T) {
 	marker.awaitOpen(t)
 	marker.awaitAlone(t)
 }
+
+// After a hopeless exit a process waits for a change.
+func TestHopelessExit(t *testing.T) {
+	s := supervise(t, process.Options{Command: sh("exit 3"), Hopeless: func(code int) bool { return code == 3 }})
+	for range 3 {
+		e := s.next(t)
+		for e.Died == nil {
+			e = s.next(t)
+		}
+		if e.Retry != 0 || e.Died.Error() != "exited with code 3" {
+			t.Errorf("got %+v", e)
+		}
+		s.Restart("file.py changed")
+	}
+}

@@ -1,0 +1,60 @@
+package project_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+)
+
+func TestForOperator(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"ops/rates.py", "ops/lib/more.py", "other.py"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := project.ForOperator([]string{"ops/rates.py", "ops/lib/more.py"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := p.Processes[0].WithPorts(5, nil).WithSetpoint("/bin/it")
+	if got := strings.Join(process.Command, " "); got != "/bin/it run --address=127.0.0.1:5 --python rates.py "+filepath.Join("lib", "more.py") {
+		t.Error(got)
+	}
+	if process.Name != "rates" || filepath.Base(process.Dir) != "ops" || !process.RunsOperator() || process.Written[0] != project.Setpoint {
+		t.Errorf("got %+v", process)
+	}
+	for want, files := range map[string][]string{
+		"missing.py: no such file":        {"missing.py"},
+		"other.py is not in ":             {"ops/rates.py", "other.py"},
+		"write a setpoint.yaml with this": {"ops/rates.py", "other.py"},
+		"ops/missing.py: no such file":    {"other.py", "ops/missing.py"},
+	} {
+		if _, err := project.ForOperator(files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", files, err)
+		}
+	}
+}
+
+func TestOnlySetpointIsReplaced(t *testing.T) {
+	for _, c := range []struct {
+		command  []string
+		operator bool
+		program  string
+	}{
+		{[]string{"setpoint", "run"}, true, "/bin/it"},
+		{[]string{"setpoint", "dev"}, false, "/bin/it"},
+		{[]string{"python3", "run"}, false, "python3"},
+	} {
+		p := project.Process{Command: c.command, Written: c.command}
+		if replaced := p.WithSetpoint("/bin/it"); replaced.Command[0] != c.program || replaced.RunsOperator() != c.operator || p.Command[0] == "/bin/it" {
+			t.Errorf("%q: %q", c.command, replaced.Command)
+		}
+	}
+}
