@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,16 +18,22 @@ func TestEventTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		var mu sync.Mutex
 		var lines []string
 		p := program(Handler{Name: "e", On: []hook.Reason{hook.ReasonEvent}})
 		do := map[string]handlerFunc{"e": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			lines = append(lines, fmt.Sprintf("%s %s", n.Event, n.Name))
-			return nil, nil //nolint:nilnil // Such a handler may return nothing.
+			return &hook.HandlerResponse{}, nil
 		}}
 		expect := func(want ...string) {
 			t.Helper()
 			pass(time.Minute)
-			if slices.Sort(lines); !slices.Equal(lines, want) {
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(lines)
+			if !slices.Equal(lines, want) {
 				t.Errorf("called for %q, want %q", lines, want)
 			}
 			lines = nil

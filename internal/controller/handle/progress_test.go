@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +20,16 @@ import (
 
 // stepHandler takes three steps, one each call, by its progress.
 type stepHandler struct {
+	mu    sync.Mutex
 	lines []string
-	// fails makes it return an error beside the progress, and reset drop it with a patch.
+	// fails makes it return an error beside the progress; patch is what it changes.
 	fails bool
 	patch string
 }
 
 func (h *stepHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.lines = append(h.lines, fmt.Sprintf("%s %s %d", n.Reason, n.Progress, n.Attempt))
 	var done struct{ Steps int }
 	_ = json.Unmarshal(n.Progress, &done)
@@ -45,7 +50,8 @@ func (h *stepHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.H
 
 func (h *stepHandler) expect(t *testing.T, want ...string) {
 	t.Helper()
-	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if !slices.Equal(h.lines, want) {
 		t.Errorf("called %q, want %q", h.lines, want)
 	}
@@ -126,7 +132,9 @@ func TestProgressWithOwnChanges(t *testing.T) {
 			h.expect(t, "Create  0")
 			pass(4 * time.Minute)
 			h.expect(t, fmt.Sprintf(`Create {"steps":1} %d`, attempt(1)), fmt.Sprintf(`Create {"steps":2} %d`, attempt(2)))
+			h.mu.Lock()
 			h.patch = `{"spec":{"seen":null}}`
+			h.mu.Unlock()
 			s.drop(rates, "eur")
 			pass(time.Second)
 			h.expect(t, "Delete  0")
@@ -144,12 +152,15 @@ func TestErrorBesideWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
-		response := &hook.HandlerResponse{
+		var response atomic.Pointer[hook.HandlerResponse]
+		response.Store(&hook.HandlerResponse{
 			Patch: json.RawMessage(`{"spec":{"seen":true}}`), Status: json.RawMessage(`{"phase":"waiting"}`), Message: "waits",
 			Events: []hook.Event{{Type: "Normal", Reason: "Waits", Message: "for the bank"}}, Err: errors.New("the bank is closed"),
-		}
+		})
 		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate}, Retries: 1, Backoff: time.Minute, MaxBackoff: time.Minute})
-		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) { return response, nil }})
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return response.Load(), nil
+		}})
 		defer w.stop()
 		pass(time.Second)
 		o := s.get(rates, "eur")
@@ -172,17 +183,17 @@ func TestErrorBesideWrites(t *testing.T) {
 		if got := w.callsOf("h", ""); len(got) != 2 {
 			t.Errorf("called %v", got)
 		}
-		response = &hook.HandlerResponse{Status: json.RawMessage(`{"phase":"failed"}`), Patch: json.RawMessage(`{"spec":{"seen":null}}`), Err: &hook.TerminalError{Err: errors.New("no such bank")}}
+		response.Store(&hook.HandlerResponse{Status: json.RawMessage(`{"phase":"failed"}`), Patch: json.RawMessage(`{"spec":{"seen":null}}`), Err: &hook.TerminalError{Err: errors.New("no such bank")}})
 		s.edit(rates, "eur", `{"spec":{"n":2}}`)
 		pass(time.Hour)
 		o = s.get(rates, "eur")
 		if e := stateIn(o)["h"]; !e.Failed || field(o, "status", "phase") != "failed" || len(w.callsOf("h", "")) != 3 {
 			t.Errorf("recorded %+v in %s after %v", e, text(o), w.callsOf("h", ""))
 		}
-		response = &hook.HandlerResponse{Err: &hook.RetryAfterError{After: 10 * time.Second, Err: errors.New("soon")}, Message: "soon"}
+		response.Store(&hook.HandlerResponse{Err: &hook.RetryAfterError{After: 10 * time.Second, Err: errors.New("soon")}, Message: "soon"})
 		s.edit(rates, "eur", `{"spec":{"n":3}}`)
 		pass(5 * time.Second)
-		response = &hook.HandlerResponse{}
+		response.Store(&hook.HandlerResponse{})
 		pass(10 * time.Second)
 		if e := stateIn(s.get(rates, "eur"))["h"]; e.Failed || e.Attempts != 0 || len(w.callsOf("h", "")) != 5 {
 			t.Errorf("recorded %+v after %v", e, w.callsOf("h", ""))
@@ -196,9 +207,10 @@ func TestRefusedWriteBesideError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBubbleServer(t)
 		s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
-		refusing := true
+		var refusing atomic.Bool
+		refusing.Store(true)
 		s.reject = func(_, _ string, body map[string]any) int {
-			if refusing && field(body, "spec", "seen") != nil {
+			if refusing.Load() && field(body, "spec", "seen") != nil {
 				return http.StatusUnprocessableEntity
 			}
 			return 0
@@ -212,7 +224,7 @@ func TestRefusedWriteBesideError(t *testing.T) {
 		if got := w.callsOf("h", ""); len(got) != 1 || !strings.Contains(conditionsOf(s.get(rates, "eur")), controller.ReasonWriteFailed) {
 			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))
 		}
-		s.set(func() { refusing = false })
+		refusing.Store(false)
 		pass(10 * time.Minute)
 		if got := w.callsOf("h", ""); len(got) != 1 || field(s.get(rates, "eur"), "spec", "seen") != true || !strings.Contains(conditionsOf(s.get(rates, "eur")), "handler h: closed") {
 			t.Errorf("called %v, stored %s", got, text(s.get(rates, "eur")))
