@@ -160,7 +160,7 @@ func (p *Program) stateDigest(o *object.Object) string {
 	for _, name := range []string{"resourceVersion", "generation", "managedFields"} {
 		delete(metadata, name)
 	}
-	if others := p.withoutOwnFinalizers(o.Finalizers()); len(others) > 0 {
+	if others := p.withoutOwnFinalizers(o); len(others) > 0 {
 		metadata["finalizers"] = others
 	} else {
 		delete(metadata, "finalizers")

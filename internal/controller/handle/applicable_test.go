@@ -166,13 +166,14 @@ func TestMatch(t *testing.T) {
 	})
 }
 
-// A failing Match adds no finalizer, and the handler is not called before it is known whether the
+// A failing Match adds no finalizer and removes none of a former controller, and the handler is not called before it is known whether the
 // object needs one.
 func TestMatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newBubbleServer(t), &conditionalHandler{fails: true}
-		s.create(rates, "eur", `{"spec":{"on":true},"status":{"conditions":[]}}`)
+		s.create(rates, "eur", `{"spec":{"on":true},"status":{"conditions":[]},"metadata":{"finalizers":["old/one"]}}`)
 		p := program(Handler{Name: "d", On: []hook.Reason{onCreate, onDelete}, Conditional: true, Backoff: time.Minute, MaxBackoff: time.Minute}, Handler{Name: "other", On: []hook.Reason{onCreate}})
+		p.ReplacedFinalizers = []string{"old/one"}
 		w := startEnv(s, p, s, map[string]handlerFunc{"d": c.handle})
 		defer w.stop()
 		since := time.Now().Format(time.TimeOnly)
@@ -180,13 +181,13 @@ func TestMatchFails(t *testing.T) {
 		if got := len(w.callsOf("other", "")); got != 1 {
 			t.Errorf("another handler was called %d times", got)
 		}
-		if o := s.get(rates, "eur"); finalizersOf(s) != "[]" || !strings.Contains(conditionsOf(o), "handler d: no idea") {
+		if o := s.get(rates, "eur"); finalizersOf(s) != "[old/one]" || !strings.Contains(conditionsOf(o), "handler d: no idea") {
 			t.Errorf("stored %s", text(o))
 		}
 		c.setFailing(false)
 		w.RetryNow()
 		c.expect(t, "Match eur attempt 1 since "+since, "Create eur")
-		if o := s.get(rates, "eur"); finalizersOf(s) == "[]" || strings.Contains(conditionsOf(o), "no idea") {
+		if o := s.get(rates, "eur"); finalizersOf(s) != "[setpoint.dev/test]" || strings.Contains(conditionsOf(o), "no idea") {
 			t.Errorf("stored %s", text(o))
 		}
 	})

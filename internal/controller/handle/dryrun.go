@@ -129,6 +129,9 @@ func (r *run) dryRun(ctx context.Context, into *DryRunResult, makeCalls bool) er
 		if err := r.matchHandlers(ctx); err != nil {
 			return err
 		}
+		if failed := r.firstError(); failed != nil {
+			return errors.New(failed.message)
+		}
 	}
 	if err := r.dryRunFinalizer(); err != nil {
 		return err
@@ -176,7 +179,7 @@ func (r *run) dryRunFinalizer() error {
 	if !r.addsFinalizer() {
 		return nil
 	}
-	finalizers := append(r.program.withoutOwnFinalizers(r.Stored.Finalizers()), r.program.Finalizer)
+	finalizers := append(r.program.withoutOwnFinalizers(r.Stored), r.program.Finalizer)
 	held, err := r.Stored.With(toJSON(finalizers), "metadata", "finalizers")
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("add the finalizer: %w", err))

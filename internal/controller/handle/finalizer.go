@@ -19,7 +19,7 @@ func (r *run) setFinalizer(ctx context.Context) error {
 	if !r.addsFinalizer() {
 		return nil
 	}
-	finalizers := append(r.program.withoutOwnFinalizers(r.Stored.Finalizers()), r.program.Finalizer)
+	finalizers := append(r.program.withoutOwnFinalizers(r.Stored), r.program.Finalizer)
 	err := r.patchObject(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, true)
 	switch {
 	case err == nil:
@@ -82,11 +82,13 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 func (r *run) remainingFinalizers(applied []*pendingResponse) (names []string, differ bool) {
 	names = r.Stored.Finalizers()
 	before := len(names)
-	if r.removesFinalizer(applied) {
-		names = r.program.withoutOwnFinalizers(names)
-	}
-	if r.program.selects(r.Stored) && !r.Stored.Deleting() {
-		names = r.program.withoutReplacedFinalizers(names)
+	switch {
+	case r.removesFinalizer(applied):
+		names = r.program.withoutOwnFinalizers(r.Stored)
+	case r.program.selects(r.Stored) && !r.Stored.Deleting():
+		if _, known := r.needsFinalizer(); known {
+			names = r.program.withoutReplacedFinalizers(names)
+		}
 	}
 	return names, len(names) != before
 }
@@ -95,13 +97,18 @@ func (r *run) remainingFinalizers(applied []*pendingResponse) (names []string, d
 // object.
 func (p *Program) finalizerRemoval(o *object.Object) map[string]any {
 	metadata := precondition(o, true)
-	metadata["finalizers"] = p.withoutOwnFinalizers(o.Finalizers())
+	metadata["finalizers"] = p.withoutOwnFinalizers(o)
 	return map[string]any{"metadata": metadata}
 }
 
-// withoutOwnFinalizers returns finalizers except that of the program, and those it replaces.
-func (p *Program) withoutOwnFinalizers(names []string) []string {
-	return slices.DeleteFunc(p.withoutReplacedFinalizers(names), func(name string) bool { return name == p.Finalizer })
+// withoutOwnFinalizers returns the finalizers of an object except that of the program and, if it
+// handles the object, those that it replaces.
+func (p *Program) withoutOwnFinalizers(o *object.Object) []string {
+	names := o.Finalizers()
+	if p.selects(o) {
+		names = p.withoutReplacedFinalizers(names)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == p.Finalizer })
 }
 
 // withoutReplacedFinalizers returns finalizers except those of a former controller.

@@ -19,7 +19,7 @@ func (p *Program) checkResponse(n *hook.HandlerRequest, a *hook.HandlerResponse)
 	for _, part := range []struct {
 		path string
 		text json.RawMessage
-	}{{"patch", a.Patch}, {"status", a.Status}} {
+	}{{"patch", a.Patch}, {"status", a.Status}, {"progress", a.Progress}} {
 		if err := isObject(part.text); err != nil {
 			return &hook.MalformedError{Path: part.path, Err: err}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // stepHandler takes three steps, one each call, by its progress.
@@ -30,13 +31,13 @@ type stepHandler struct {
 func (h *stepHandler) handle(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lines = append(h.lines, fmt.Sprintf("%s %s %d", n.Reason, n.Progress, n.Attempt))
+	h.lines = append(h.lines, fmt.Sprintf("%s %s %d", n.Reason, strings.Replace(string(n.Progress), `,"text":"\u003cü\u0026\u003e"`, "", 1), n.Attempt))
 	var done struct{ Steps int }
 	_ = json.Unmarshal(n.Progress, &done)
 	if done.Steps == 2 {
 		return &hook.HandlerResponse{}, nil
 	}
-	r := &hook.HandlerResponse{Progress: fmt.Appendf(nil, `{"steps":%d}`, done.Steps+1)}
+	r := &hook.HandlerResponse{Progress: fmt.Appendf(nil, `{"steps":%d,"text":"<ü&>"}`, done.Steps+1)}
 	if h.patch != "" {
 		r.Patch = json.RawMessage(h.patch)
 	}
@@ -84,13 +85,21 @@ func testProgress(t *testing.T, h *stepHandler) {
 	defer func() { w.stop() }()
 	pass(time.Second)
 	h.expect(t, "Create  0")
-	if e := stateIn(s.get(rates, "eur"))["h"]; e.Progress != `{"steps":1}` || e.Digest != "" {
+	if e := stateIn(s.get(rates, "eur"))["h"]; !strings.HasPrefix(string(e.Progress), `{"steps":1,`) || e.Digest != "" {
 		t.Errorf("recorded %+v", e)
 	}
 	w.stop()
+	writes := len(s.wrote("PATCH"))
 	w = startEnv(s, p, s, do)
 	pass(time.Second)
 	h.expect(t, `Create {"steps":1} 0`)
+	for range 3 {
+		w.Queue.Add(queue.Key{Namespace: "town", Name: "eur"}, queue.Cause{Kind: queue.RequeueAfter})
+		pass(time.Second)
+	}
+	if n := len(s.wrote("PATCH")) - writes; n != 1 {
+		t.Errorf("%d writes of one progress", n)
+	}
 	pass(2 * time.Minute)
 	h.expect(t, fmt.Sprintf(`Create {"steps":2} %d`, attempt))
 	if e := stateIn(s.get(rates, "eur"))["h"]; e.Progress != "" || e.ProgressInput != "" || e.Digest == "" {
