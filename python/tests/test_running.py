@@ -64,6 +64,9 @@ class CommandLine(unittest.TestCase):
 
     def test_mistakes(self) -> None:
         self.assertIn("name the files", self.fails("run"))
+        with contextlib.redirect_stdout(io.StringIO()) as stdout, self.assertRaises(SystemExit):
+            _cli.main(["--version"])
+        self.assertRegex(stdout.getvalue(), r"^kopf \d")
         self.assertIn("no executable file", self.fails("run", "a.py", SETPOINT="/no/such/file"))
         self.assertIn("set $SETPOINT", self.fails("run", "a.py", PATH="/nowhere", SETPOINT=""))
         self.assertIn("there is no peering", self.fails("freeze", "-P", "x", "-t", "60"))
@@ -100,7 +103,7 @@ class Embedding(unittest.TestCase):
         async def run(called: str) -> None:
             ready, stop = asyncio.Event(), asyncio.Event()
             task = asyncio.create_task(
-                kopf.operator(registry=self.registry(calls), ready_flag=ready, stop_flag=stop, namespaces=["a", "b"], memo=7)
+                kopf.operator(registry=self.registry(calls), ready_flag=ready, stop_flag=stop, namespaces=["a", "b"], memo=7, standalone=True)
             )
             await asyncio.wait_for(ready.wait(), 60)
             stop.set()

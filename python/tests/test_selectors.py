@@ -48,3 +48,15 @@ class Selectors(unittest.TestCase):
         for arguments, names, message in cases:
             with self.subTest(arguments=arguments, names=names), self.assertRaisesRegex(TypeError, message):
                 declared(*arguments, **names)
+
+    def test_overlaps(self) -> None:
+        def selector(*arguments: Any, **names: Any) -> Any:
+            return parse_selector(arguments, **names)
+
+        examples = selector("kopf.dev", "v1", "examples")
+        for other in (selector("examples"), selector("kopf.dev", "Example"), selector(kind="Example"), selector(kopf.EVERYTHING)):
+            self.assertTrue(examples.may_overlap(other), other)
+        for other in (selector("others"), selector("other.dev", "examples"), selector("kopf.dev", "v2", "examples")):
+            self.assertFalse(examples.may_overlap(other), other)
+        self.assertTrue(selector("policies").may_overlap(selector(kind="Policy")))
+        self.assertTrue(selector(plural="ingressclasses").may_overlap(selector(kind="IngressClass")))

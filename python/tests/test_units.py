@@ -152,6 +152,21 @@ class Declaration(unittest.TestCase):
         handler = controller["spec"]["handlers"][0]
         self.assertEqual((handler["retries"], handler["retryTimeout"], handler["optional"]), (5, "90s", True))
 
+    def test_controllers_of_one_kind_have_finalizers_of_their_own(self) -> None:
+        with Script("""
+            @kopf.on.startup()
+            def configure(settings, **_):
+                settings.persistence.finalizer = 'example.com/done'
+            @kopf.on.delete('example.com', 'v1', 'examples')
+            def a(**_): ...
+            @kopf.on.delete('examples')
+            def b(**_): ...
+            @kopf.on.delete('others')
+            def c(**_): ...
+        """) as script:
+            finalizers = [c["spec"]["finalizer"] for c in script.declaration()["controllers"]]
+        self.assertEqual(finalizers, ["example.com/done", "example.com/done-2", "example.com/done"])
+
     def test_memos_end_with_their_objects(self) -> None:
         with Script("""
             @kopf.on.create('examples')

@@ -100,9 +100,11 @@ def _arguments(
     clusterwide: bool, namespaces: Iterable[str],
 ) -> list[str]:
     arguments = ["run"]
-    # One process runs one replica: a Lease would only delay its start.
-    arguments += [] if peering and not standalone else ["--standalone"]
-    arguments += ["--peering", peering] if peering and not standalone else []
+    # Without either, Setpoint elects a leader inside of a cluster.
+    if standalone:
+        arguments.append("--standalone")
+    elif peering:
+        arguments += ["--peering", peering]
     arguments += ["--priority", str(priority)] if priority else []
     arguments += ["--liveness", liveness] if liveness else []
     arguments += ["--all-namespaces"] if clusterwide else []

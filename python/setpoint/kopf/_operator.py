@@ -260,14 +260,11 @@ class Operator:
             spec["owns"] = owned
         if any(isinstance(unit.first, IndexHandler) for unit in controller.units):
             spec["index"] = {"webhook": {"url": f"/index/{controller.name}"}}
-        finalizer = self.settings.persistence.finalizer
-        if finalizer != DEFAULT_FINALIZER:
-            spec["finalizer"] = finalizer
-        elif handlers:
-            spec["replacedFinalizers"] = [DEFAULT_FINALIZER]
-        annotation = replaced_annotation(self.settings)
-        if annotation and handlers:
-            spec["replacedAnnotation"] = annotation
+        if handlers:
+            spec.update(self._finalizers(controller))
+            annotation = replaced_annotation(self.settings)
+            if annotation:
+                spec["replacedAnnotation"] = annotation
         return {
             "apiVersion": "setpoint.dev/v1alpha1",
             "kind": "HandlerController",
@@ -275,6 +272,15 @@ class Operator:
             "selectors": [controller.selector.declaration()],
             "spec": spec,
         }
+
+    def _finalizers(self, controller: Controller) -> dict[str, Any]:
+        """Return the finalizer of the settings; a number tells apart controllers that may have objects in common."""
+        finalizer = self.settings.persistence.finalizer
+        if finalizer == DEFAULT_FINALIZER:
+            return {"replacedFinalizers": [DEFAULT_FINALIZER]}
+        earlier = self._controllers[: self._controllers.index(controller)]
+        number = 1 + sum(other.selector.may_overlap(controller.selector) for other in earlier)
+        return {"finalizer": finalizer if number == 1 else f"{finalizer}-{number}"}
 
     def _declare_unit(self, controller: Controller, unit: Unit) -> dict[str, Any]:
         return {

@@ -18,7 +18,9 @@ def add_result(cause: Cause, handler: Handler, result: Any) -> None:
     """Put a handler's result into status.<id>: a mapping is merged, another value replaces."""
     if result is None:
         return
-    status = cause.patch.setdefault("status", {})
+    if not isinstance(cause.patch.get("status"), dict):
+        cause.patch["status"] = {}
+    status = cause.patch["status"]
     if isinstance(result, Mapping):
         known = status.get(handler.id)
         status[handler.id] = {**known, **result} if isinstance(known, Mapping) else dict(result)

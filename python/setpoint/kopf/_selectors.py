@@ -96,9 +96,26 @@ class Selector:
         """The names by which the selector may select one kind."""
         return [n for n in (self.name, self.plural, self.kind, self.singular, self.shortcut) if n]
 
+    def may_overlap(self, other: Selector) -> bool:
+        """Report whether two selectors may select one kind, as far as their texts tell."""
+        for mine, theirs in ((self.group, other.group), (self.version, other.version)):
+            if mine is not None and theirs is not None and mine != theirs:
+                return False
+        broad = any(s.everything or s.category for s in (self, other))
+        return broad or bool({_stem(name) for name in self.names} & {_stem(name) for name in other.names})
+
     def __str__(self) -> str:
         name = next(iter(self.names), None) or self.category or "everything"
         return ".".join(part for part in (name, self.version, self.group) if part)
+
+
+def _stem(name: str) -> str:
+    """Return what the plural, the singular and the kind have in common, in most cases."""
+    stem = name.lower()
+    for plural, singular in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if stem.endswith(plural) and not stem.endswith("ss"):
+            return stem[: -len(plural)] + singular
+    return stem
 
 
 def parse_selector(arguments: tuple[Any, ...], **names: Optional[str]) -> Selector:
