@@ -14,7 +14,7 @@ from setpoint.kopf._durations import duration
 from setpoint.kopf._errors import PermanentError
 from setpoint.kopf._handlers import ResourceHandler
 from setpoint.kopf._registry import DeclarationError
-from setpoint.kopf._request import HandlerRequest
+from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest
 from setpoint.kopf._selection import matches, selectors
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
@@ -88,11 +88,13 @@ def _definitions(unit: Unit) -> list[CallHandler]:
 async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dict[str, Any]:
     """Call the function once."""
     cause = operator.cause(request, {})
-    handler = next((d for d in _definitions(unit) if _is_for(d, request) and matches(d, request.object, cause.kwargs)), None)
+    matching = [d for d in _definitions(unit) if matches(d, request.object, cause.kwargs)]
+    handler = next((d for d in matching if _is_for(d, request)), None)
     if request.reason == "Match":
         return {"applicable": handler is not None}
     if handler is None:
-        return {"applicable": False}
+        # Another decorator of the function handles the object, so that it has now seen this state.
+        return NO_EFFECT if matching else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{handler} would be called; functions of Python have no dry run"}
     call = Call(cause, request)

@@ -147,6 +147,18 @@ class Life(unittest.TestCase):
         daemon.call("Stop")
         self.assertIn(DaemonStoppingReason.OPERATOR_EXITING, daemon.names["reasons"][1])
 
+    def test_a_filter_that_fails(self):
+        daemon = Daemon(self, """
+            @kopf.daemon('examples', when=lambda spec, **_: spec['size'] > 0)
+            async def watch(stopped, **_):
+                await stopped.wait()
+        """)
+        daemon.call("Start")
+        broken = example(spec={})
+        with self.assertLogs("kopf", "ERROR"):
+            self.assertIn("KeyError", daemon.call("Update", broken)["error"]["message"])
+        self.assertEqual({"finished": True}, daemon.call("Stop", broken))
+
     def test_many_threads_at_once(self):
         daemon = Daemon(self, """
             running = set()

@@ -97,6 +97,13 @@ class Events(unittest.TestCase):
         thread.join()
         self.assertEqual(1, len(script.operator.notifications._waiting))
 
+    def test_an_object_without_a_name(self):
+        script = Script("")
+        self.addCleanup(script.close)
+        with self.assertLogs("kopf", "WARNING"):
+            kopf_info({"kind": "Pod"}, reason="Seen")
+        self.assertFalse(script.operator.notifications._waiting)
+
     def test_without_an_operator(self):
         with self.assertRaisesRegex(LookupError, "running operator"):
             kopf_info(example(), reason="Seen")

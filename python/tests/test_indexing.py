@@ -118,6 +118,13 @@ class Indexing(unittest.TestCase):
         self.assertEqual({}, self.content(script))
         self.assertEqual([0, 0], script.names["attempts"])
 
+    def test_a_success_is_no_news(self):
+        script = self.script(self.SIZES)
+        with self.assertLogs("kopf.objects", "INFO") as logs:
+            self.feed(script, example(), first=True)
+            script.call("create", "Create")
+        self.assertEqual(1, len(logs.output))
+
     def test_two_kinds_in_one_index(self):
         script = self.script("""
             @kopf.index('examples')

@@ -109,6 +109,17 @@ class Style(unittest.TestCase):
         self.assertIn("returns None, an object or a list", script.call("fail", "Create")["error"]["message"])
         self.assertIn("status.now", script.call("fail", "Create", example(spec={"size": 2}))["error"]["message"])
 
+    def test_decorators_with_different_filters(self):
+        script = self.script("""
+            @on.create("examples", when=lambda obj: obj["spec"]["size"] > 5)
+            @on.update("examples")
+            def look(call):
+                call.message = call.reason
+        """)
+        self.assertEqual({"sideEffects": False}, script.call("look", "Create"))
+        self.assertEqual({"message": "Create"}, script.call("look", "Create", example(spec={"size": 6})))
+        self.assertEqual({"message": "Update"}, script.call("look", "Update"))
+
     def test_deletions_and_timers(self):
         script = self.script("""
             @on.delete("examples", labels={"app": "web"})

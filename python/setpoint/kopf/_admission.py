@@ -51,8 +51,8 @@ class Reviews:
     def declare(self) -> list[dict[str, Any]]:
         """Return AdmissionControllers with a webhook for each decorator, in their order."""
         handlers = self._operator.registry.handlers(WebhookHandler)
-        if handlers and self._operator.settings.admission.server is not None:
-            logger.debug("settings.admission.server is not used: Setpoint serves the webhooks itself")
+        if handlers and self._operator.settings.admission.server is not None and not self._handlers:
+            logger.info("settings.admission.server is not used: Setpoint serves admission webhooks itself")
         names = unique_names(handler.id for handler in handlers)
         controllers = []
         for start in range(0, len(handlers), MAX_WEBHOOKS):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from setpoint.kopf._bodies import build_object_reference
 from setpoint.kopf._durations import duration
+from setpoint.kopf._filters import FilterError
 from setpoint.kopf._handlers import DaemonHandler
 from setpoint.kopf._invocation import Call, Cause, invoke, is_async
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
@@ -68,7 +69,12 @@ def _stop_times(handler: DaemonHandler) -> tuple[float, float]:
 async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dict[str, Any]:
     """Serve one call about the daemon of one object."""
     cause = operator.cause(request, {})
-    definition = next((d for d in _definitions(unit) if matches(d, request.object, cause.kwargs)), None)
+    try:
+        definition = next((d for d in _definitions(unit) if matches(d, request.object, cause.kwargs)), None)
+    except FilterError:
+        if request.daemon != "Stop":
+            raise
+        definition = None  # It stops, whatever the filter says.
     if request.reason == "Match":
         return {"applicable": definition is not None}
     if request.dry_run:

@@ -18,9 +18,12 @@ from setpoint.kopf._invocation import Cause, current_call
 from setpoint.kopf._objects import walk
 from setpoint.kopf._settings import OperatorSettings, PostingSettings
 
+logger = logging.getLogger("kopf")
+
 # Longer messages are cut in the middle, as the API server limits them.
 MAX_MESSAGE = 1024
 _CUT = "..."
+MAX_REASON = 128
 
 
 def event(objs: Any, *, type: str, reason: str, message: str = "") -> None:
@@ -79,7 +82,10 @@ def _send(objs: Any, type: str, reason: str, message: str, level: Optional[int])
 def _send_one(cause: Optional[Cause], reference: Mapping[str, Any], type: str, reason: str, message: str) -> None:
     if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
         return  # A handler of events would never come to an end.
-    sent = {"type": "Normal" if type == "Normal" else "Warning", "reason": _word(reason), "message": _shortened(message)}
+    sent = {"type": "Normal" if type == "Normal" else "Warning", "reason": _word(reason), "message": _shortened(str(message))}
+    if not (reference.get("apiVersion") and reference.get("kind") and reference.get("name")):
+        logger.warning("event %s is not sent: its object has no apiVersion, kind or name: %s", reason, dict(reference))
+        return
     if cause is not None and cause.events is not None and reference.get("uid") == cause.body.meta.uid:
         cause.events.append(sent)
     else:
@@ -104,11 +110,12 @@ def _mapping(obj: Any) -> Mapping[str, Any]:
 
 def _word(reason: str) -> str:
     """Return a reason as Setpoint and Kubernetes have it: a word in CamelCase."""
+    reason = str(reason)
     if re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", reason):
-        return reason
+        return reason[:MAX_REASON]
     words = re.findall(r"[A-Za-z0-9_]+", reason)
     word = "".join(one[:1].upper() + one[1:] for one in words).lstrip("0123456789_")
-    return word or "Event"
+    return word[:MAX_REASON] or "Event"
 
 
 def _shortened(message: str) -> str:

@@ -11,6 +11,7 @@ from setpoint.kopf._errors import ErrorsMode
 from setpoint.kopf._handlers import IndexHandler
 from setpoint.kopf._index import Index, ObjectKey, discard, put
 from setpoint.kopf._invocation import Call, Cause, invoke
+from setpoint.kopf._logging import TerseObjectLogger
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._request import HandlerRequest, now
 from setpoint.kopf._selection import matches
@@ -90,7 +91,7 @@ class Indexer:
         attempts = failure.attempts if failure else self._first_attempt()
         call = Call(handler, cause.settings, cause)
         work = invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started)
-        outcome = await outcome_of(work, handler, attempts, cause.event_logger)
+        outcome = await outcome_of(work, handler, attempts, TerseObjectLogger(body=cause.body, settings=cause.settings))
         self._forget(handler.id, key)
         if outcome.error is not None:
             discard(self._operator.indices[handler.id], key)

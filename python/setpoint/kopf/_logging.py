@@ -45,6 +45,13 @@ class LocalObjectLogger(ObjectLogger):
         return msg, kwargs
 
 
+class TerseObjectLogger(LocalObjectLogger):
+    """The same for indices, which are called for thousands of objects: INFO counts as DEBUG."""
+
+    def isEnabledFor(self, level: int) -> bool:
+        return super().isEnabledFor(level if level >= logging.WARNING else level - 10)
+
+
 class _TextFormatter(logging.Formatter):
     def __init__(self, form: str, prefix: bool) -> None:
         super().__init__(form)
