@@ -384,6 +384,8 @@ class Takeover(unittest.TestCase):
     def test_an_object_of_which_the_annotation_is_broken_is_new(self) -> None:
         with Script(self.SCRIPT) as script:
             self.assertEqual(script.call("created", "Create", kopf_object("{"))["status"], {"created": "created"})
+            odd = kopf_object('{"metadata": {"labels": 7, "annotations": "x"}, "spec": null}')
+            self.assertEqual(script.call("created", "Create", odd), NO_EFFECT)
 
     def test_a_new_object_has_no_other_calls(self) -> None:
         with Script(self.SCRIPT) as script:

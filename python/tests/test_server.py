@@ -213,6 +213,22 @@ class Process(unittest.TestCase):
             self.assertIn(b'{"status":{"fn":1}}', connection.recv(65536))
         self.assertEqual(process.wait(60), 0)
 
+    def test_a_signal_ends_a_start_that_is_retried(self) -> None:
+        for kind in ("", "async "):
+            process = self.start(f"""
+                import kopf, asyncio
+                @kopf.on.startup(backoff=0.01)
+                {kind}def start(**_):
+                    print('tried', flush=True)
+                    raise ValueError
+            """)
+            with self.subTest(kind):
+                assert process.stdout is not None
+                process.stdout.readline()
+                process.send_signal(signal.SIGTERM)
+                _, stderr = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 0, stderr)
+
     def test_threads_that_are_left_do_not_keep_the_process(self) -> None:
         process = self.start("""
             import kopf, threading, time

@@ -43,10 +43,15 @@ async def serve(
     stop = stop or asyncio.Event()
     _watch_signals(stop)
     _watch_parent(stop)
-    async with _running(application), listening(application, endpoint):
-        logger.debug("serving on %s", endpoint)
-        with Watchdog(asyncio.get_running_loop()):
-            await stop.wait()
+    if not await _started(application, stop):
+        return
+    try:
+        async with listening(application, endpoint):
+            logger.debug("serving on %s", endpoint)
+            with Watchdog(asyncio.get_running_loop()):
+                await stop.wait()
+    finally:
+        await application.stop()
     _warn_of_threads()
 
 
@@ -75,13 +80,18 @@ async def listening(application: Application, endpoint: Endpoint) -> AsyncIterat
                 os.unlink(endpoint.socket)
 
 
-@contextlib.asynccontextmanager
-async def _running(application: Application) -> AsyncIterator[None]:
-    await application.start()
-    try:
-        yield
-    finally:
-        await application.stop()
+async def _started(application: Application, stop: asyncio.Event) -> bool:
+    """Start an application; False if it is stopped before. A startup handler may be retried for long."""
+    starting = asyncio.ensure_future(application.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        return False
+    starting.result()
+    return True
 
 
 async def _drain(connections: set[Connection]) -> None:

@@ -20,7 +20,7 @@ def essence(
     Fields are kept that a handler watches beside. Annotations with the prefixes are records of Kopf.
     """
     kept = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    metadata = _metadata(body.get("metadata") or {}, (*_BOOKKEEPING, *(f"{prefix}/" for prefix in prefixes)))
+    metadata = _metadata(_mapping(body.get("metadata")), (*_BOOKKEEPING, *(f"{prefix}/" for prefix in prefixes)))
     if metadata:
         kept["metadata"] = metadata
     for field in fields:
@@ -32,11 +32,16 @@ def essence(
 def _metadata(metadata: Mapping[str, Any], bookkeeping: tuple[str, ...]) -> dict[str, Any]:
     annotations = {
         key: value
-        for key, value in (metadata.get("annotations") or {}).items()
+        for key, value in _mapping(metadata.get("annotations")).items()
         if key != _LAST_APPLIED and not key.startswith(bookkeeping)
     }
-    kept = {"labels": dict(metadata.get("labels") or {}), "annotations": annotations}
+    kept = {"labels": dict(_mapping(metadata.get("labels"))), "annotations": annotations}
     return {key: value for key, value in kept.items() if value}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a part of an object, also of one that Kopf stored and a user has edited."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _keep(body: Mapping[str, Any], kept: dict[str, Any], field: FieldPath) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._errors import HandlerExit
-from setpoint.kopf._handlers import DaemonHandler, Handler, unwrap
+from setpoint.kopf._handlers import ActivityHandler, DaemonHandler, Handler, unwrap
 from setpoint.kopf._logging import LocalObjectLogger, ObjectLogger
 from setpoint.kopf._patch import Patch
 from setpoint.kopf._request import now
@@ -131,8 +131,8 @@ async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Ca
     try:
         return await fn(**kwargs)
     except asyncio.CancelledError as error:
-        # Only daemons are cancelled by us.
-        if isinstance(call.handler, DaemonHandler):
+        # Only these are cancelled by us.
+        if isinstance(call.handler, (ActivityHandler, DaemonHandler)):
             raise
         raise HandlerExit("the handler was cancelled by itself or by what it awaited") from error
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
