@@ -13,10 +13,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ours is the prefix of Setpoint's own annotations, and lastAppliedAnnotation is kubectl's.
-// Handlers never watch them: two controllers that did would trigger each other forever.
+// annotationPrefix is that of Setpoint's own annotations, kopfAnnotationPrefix that of Kopf's
+// records, and lastAppliedAnnotation is kubectl's. Handlers never watch them: two controllers
+// that did would trigger each other forever.
 const (
 	annotationPrefix      = "setpoint.dev/"
+	kopfAnnotationPrefix  = "kopf.zalando.org/"
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
@@ -85,7 +87,8 @@ func removeBookkeeping(whole map[string]any) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return key == lastAppliedAnnotation || strings.HasPrefix(key, annotationPrefix)
+		return key == lastAppliedAnnotation || strings.HasPrefix(key, annotationPrefix) ||
+			strings.HasPrefix(key, kopfAnnotationPrefix)
 	})
 	for _, name := range []string{"labels", "annotations"} {
 		if members, isObject := metadata[name].(map[string]any); isObject && len(members) == 0 {

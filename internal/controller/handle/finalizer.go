@@ -85,7 +85,7 @@ func (r *run) remainingFinalizers(applied []*pendingResponse) (names []string, d
 	switch {
 	case r.removesFinalizer(applied):
 		names = r.program.withoutOwnFinalizers(r.Stored)
-	case r.program.selects(r.Stored) && !r.Stored.Deleting():
+	case r.program.handlesObject(r.Stored) && !r.Stored.Deleting():
 		if _, known := r.needsFinalizer(); known {
 			names = r.program.withoutReplacedFinalizers(names)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Finalizers of a former controller go with the first write, which adds the own one if it is
@@ -25,6 +26,7 @@ func TestReplacedFinalizers(t *testing.T) {
 		"deleted":                           {onDeletion, true, "[other/one]", 1, 1},
 		"deleted, without a Delete handler": {Handler{Name: "c", On: []hook.Reason{onCreate}}, true, "[other/one]", 0, 1},
 		"not selected":                      {onDeletion.with(func(h *Handler) { h.Name = "unselected" }), false, "[kopf.dev/kopf other/one]", 0, 0},
+		"for other objects":                 {onDeletion.with(func(h *Handler) { h.When = func(_, _ *object.Object) bool { return false } }), false, "[kopf.dev/kopf other/one]", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -39,11 +39,17 @@ func (p *Program) serverSelector() string {
 // selects reports whether an object is handled.
 func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.Matches(o) }
 
+// handlesObject reports whether a handler may be called for an object. The finalizer of a former
+// controller on another object may be that of a controller that still runs.
+func (p *Program) handlesObject(o *object.Object) bool {
+	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.matches(nil, o) })
+}
+
 // hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
 // former controller serves as well: no other can be added any more.
 func (p *Program) hasFinalizer(o *object.Object) bool {
 	return o.HasFinalizer(p.Finalizer) ||
-		o.Deleting() && p.selects(o) && slices.ContainsFunc(p.ReplacedFinalizers, o.HasFinalizer)
+		o.Deleting() && p.handlesObject(o) && slices.ContainsFunc(p.ReplacedFinalizers, o.HasFinalizer)
 }
 
 // usesFinalizer reports whether the program may set its finalizer.
