@@ -155,6 +155,23 @@ class Filters(unittest.TestCase):
             self.assertEqual(script.call("fn", "Update", two, previousState=one), NO_EFFECT)
             self.assertEqual(script.call("fn", "Update", one, previousState=two)["status"], {"fn": [two["spec"], one["spec"]]})
 
+    def test_an_object_that_another_handler_is_for_is_seen(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def all(**_): ...
+            @kopf.on.create('examples', labels={'a': 'b'})
+            def never(**_): raise AssertionError
+            @kopf.on.update('examples', labels={'a': 'b'})
+            def labelled(diff, **_): return len(diff)
+        """) as script:
+            handlers = script.handlers()
+            for name in ("never", "labelled"):
+                self.assertNotIn("labelSelector", handlers[name])
+                self.assertEqual(script.call(name, "Create"), {"sideEffects": False})
+            after = example(metadata={"labels": {"a": "b"}})
+            self.assertEqual(script.call("never", "Update", after, previousState=example()), {"sideEffects": False})
+            self.assertEqual(script.call("labelled", "Update", after, previousState=example())["status"], {"labelled": 1})
+
     def test_before_a_deletion(self) -> None:
         with Script("""
             @kopf.on.delete('examples', when=lambda spec, **_: spec['size'] > 1)

@@ -77,32 +77,25 @@ class Declaration(unittest.TestCase):
             """)
 
     def test_static_filters_are_selectors(self) -> None:
-        with Script("""
-            @kopf.on.create('examples', labels={'a': 'b', 'c': kopf.PRESENT}, annotations={'x/y': 'any text', 'z': kopf.ABSENT})
-            def fn(**_): ...
-            @kopf.on.create('examples', labels={'a': 'b', 'c': lambda value, **_: value != 'x'})
-            def partly(**_): ...
-            @kopf.on.create('examples', labels={'a': 'not a label value'})
-            def never(**_): ...
-            @kopf.on.create('examples', labels={'a': 'b'})
-            @kopf.on.delete('examples', labels={'a': 'c'})
-            def differing(**_): ...
-        """) as script:
-            handlers = script.handlers()
-        self.assertEqual(
-            handlers["fn"]["labelSelector"],
-            {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]},
-        )
-        self.assertEqual(
-            handlers["fn"]["annotationSelector"],
-            {"matchAnnotations": {"x/y": "any text"}, "matchExpressions": [{"key": "z", "operator": "DoesNotExist"}]},
-        )
-        self.assertNotIn("conditional", handlers["fn"])
-        self.assertEqual(handlers["partly"]["labelSelector"], {"matchLabels": {"a": "b"}})
-        self.assertTrue(handlers["partly"]["conditional"])
-        for name in ("never", "differing"):
-            self.assertNotIn("labelSelector", handlers[name])
-            self.assertTrue(handlers[name]["conditional"])
+        cases = {
+            "@kopf.on.create('examples', labels={'a': 'b', 'c': kopf.PRESENT}, annotations={'x/y': 'any text', 'z': kopf.ABSENT})": {
+                "labelSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]},
+                "annotationSelector": {
+                    "matchAnnotations": {"x/y": "any text"},
+                    "matchExpressions": [{"key": "z", "operator": "DoesNotExist"}],
+                },
+            },
+            "@kopf.on.create('examples', labels={'a': 'b', 'c': lambda value, **_: value != 'x'})": {
+                "labelSelector": {"matchLabels": {"a": "b"}}, "conditional": True,
+            },
+            "@kopf.on.create('examples', labels={'a': 'not a label value'})": {"conditional": True},
+            "@kopf.on.create('examples', labels={'a': 'b'})\n@kopf.on.delete('examples', labels={'a': 'c'})": {"conditional": True},
+        }
+        names = ("labelSelector", "annotationSelector", "conditional")
+        for decorators, expected in cases.items():
+            with self.subTest(decorators), Script(f"{decorators}\ndef fn(**_): ...") as script:
+                handler = script.handlers()["fn"]
+                self.assertEqual({name: handler[name] for name in names if name in handler}, expected)
 
     def test_fields(self) -> None:
         with Script("""

@@ -41,7 +41,7 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
     reasons = {reason for d in definitions for reason in _REASONS[d.reason]}
     if any(d.deleted for d in definitions):
         reasons.add("Delete")
-    filters = selectors(unit.definitions)
+    filters = _selectors(unit)
     if reasons & {"Update", "Resume"} and not replaced_annotation(settings):
         # The first call for an object says whether Kopf has handled it.
         reasons.add("Create")
@@ -67,6 +67,15 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
 
 def _definitions(unit: Unit) -> list[ChangingHandler]:
     return [d for d in unit.definitions if isinstance(d, ChangingHandler)]
+
+
+def _selectors(unit: Unit) -> dict[str, Any]:
+    """Return the selectors that all handlers of the objects have; what else this one requires, Python decides."""
+    own, shared = selectors(unit.definitions), selectors([*unit.siblings])
+    declared = {name: own[name] for name in ("labelSelector", "annotationSelector") if name in own and name in shared}
+    if own != declared:
+        declared["conditional"] = True
+    return declared
 
 
 def _fields(definitions: list[ChangingHandler]) -> list[str]:
@@ -98,7 +107,7 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         return NO_EFFECT
     definition = change.definition(_definitions(unit))
     if definition is None:
-        return NO_EFFECT if change.is_seen(_definitions(unit)) else NOT_APPLICABLE
+        return NO_EFFECT if change.is_seen(unit.siblings) else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
     return await _call(change, definition, request)

@@ -25,6 +25,7 @@ from setpoint.kopf._handlers import (
     ChangingHandler,
     DaemonHandler,
     IndexHandler,
+    Reason,
     ResourceHandler,
     TimerHandler,
     WatchingHandler,
@@ -277,7 +278,8 @@ class Operator:
         """Return the finalizer of the settings; a number tells apart controllers that may have objects in common."""
         finalizer = self.settings.persistence.finalizer
         if finalizer == DEFAULT_FINALIZER:
-            return {"replacedFinalizers": [DEFAULT_FINALIZER]}
+            had = any(_had_finalizer(d) for unit in controller.units for d in unit.definitions)
+            return {"replacedFinalizers": [DEFAULT_FINALIZER]} if had else {}
         earlier = self._controllers[: self._controllers.index(controller)]
         number = 1 + sum(other.selector.may_overlap(controller.selector) for other in earlier)
         return {"finalizer": finalizer if number == 1 else f"{finalizer}-{number}"}
@@ -288,6 +290,13 @@ class Operator:
             **KINDS[type(unit.first)].declare(unit, self.settings),
             "webhook": {"url": f"/handlers/{controller.name}/{unit.name}", "timeout": CALL_TIMEOUT},
         }
+
+
+def _had_finalizer(handler: ResourceHandler) -> bool:
+    """Report whether Kopf set its finalizer for a handler. On other objects, it is another operator's."""
+    if isinstance(handler, ChangingHandler):
+        return handler.reason is Reason.DELETE and not handler.optional
+    return isinstance(handler, (DaemonHandler, TimerHandler))
 
 
 def _check_kinds(controller: Controller, settings: OperatorSettings) -> None:

@@ -27,6 +27,9 @@ class Unit:
 
     name: str
     definitions: list[ResourceHandler]
+    # The decorators of all handlers of changes of the same objects, of any function. An object for which
+    # one of them is, is handled: what the others see first later is an update, and no creation.
+    siblings: list[ChangingHandler] = field(default_factory=list)
 
     @property
     def first(self) -> ResourceHandler:
@@ -67,6 +70,9 @@ def _units(handlers: list[ResourceHandler]) -> list[Unit]:
     names: set[str] = set()
     units = {id(members): Unit(_unit_name(members[0], names), members) for members in ordered}
     result = [units[id(members)] for members in groups.values()]
+    siblings = [handler for handler in handlers if isinstance(handler, ChangingHandler)]
+    for unit in result:
+        unit.siblings = siblings
     if len(result) > MAX_HANDLERS:
         raise DeclarationError(
             f"{handlers[0].selector}: {len(result)} handlers of one kind; at most {MAX_HANDLERS} are supported"
