@@ -52,6 +52,15 @@ class Events(unittest.TestCase):
             [{"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": "ns", "uid": "u", "event": event}], lines
         )
 
+    def test_many_events(self):
+        events, lines = self.call("""
+            @kopf.on.create('examples')
+            def fn(body, **_):
+                for i in range(120):
+                    kopf.info(body, reason="Seen", message=str(i))
+        """)
+        self.assertEqual((50, 70), (len(events), len(lines)))
+
     def test_events_of_a_handler_that_fails(self):
         events, _ = self.call("""
             @kopf.on.create('examples')

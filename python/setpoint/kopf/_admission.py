@@ -26,6 +26,8 @@ logger = logging.getLogger("kopf")
 
 # What an AdmissionController may have.
 MAX_WEBHOOKS = 32
+# What a response may have.
+MAX_WARNINGS = 100
 # The most that the API server waits, as Kopf has it.
 TIMEOUT = 30
 
@@ -76,7 +78,7 @@ class Reviews:
         call = Call(handler, cause.settings, cause)
         attempts = Attempts(errors=ErrorsMode.PERMANENT)
         outcome = await outcome_of(invoke(call, cause.kwargs()), handler, attempts, cause.event_logger)
-        warnings = [str(line) for line in cause.extra["warnings"]]
+        warnings = [str(line) for line in cause.extra["warnings"]][:MAX_WARNINGS]
         response: dict[str, Any] = {"warnings": warnings} if warnings else {}
         if cause.events:
             response["events"] = cause.events

@@ -24,6 +24,8 @@ logger = logging.getLogger("kopf")
 MAX_MESSAGE = 1024
 _CUT = "..."
 MAX_REASON = 128
+# A response has at most 100; some are those of sub-handlers that failed. More are sent at once.
+MAX_EVENTS = 50
 
 
 def event(objs: Any, *, type: str, reason: str, message: str = "") -> None:
@@ -86,10 +88,15 @@ def _send_one(cause: Optional[Cause], reference: Mapping[str, Any], type: str, r
     if not (reference.get("apiVersion") and reference.get("kind") and reference.get("name")):
         logger.warning("event %s is not sent: its object has no apiVersion, kind or name: %s", reason, dict(reference))
         return
-    if cause is not None and cause.events is not None and reference.get("uid") == cause.body.meta.uid:
+    if cause is not None and _has_room(cause) and reference.get("uid") == cause.body.meta.uid:
+        assert cause.events is not None
         cause.events.append(sent)
     else:
         _newest_sink().notifications.send({**reference, "event": sent})
+
+
+def _has_room(cause: Cause) -> bool:
+    return cause.events is not None and len(cause.events) < MAX_EVENTS
 
 
 def _is_posted(posting: PostingSettings, level: Optional[int]) -> bool:
