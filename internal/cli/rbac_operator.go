@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -16,16 +15,15 @@ import (
 // operatorManifests prints what an operator needs that runs with a ServiceAccount of its own:
 // the rights of its controllers, and those of Setpoint's work for them.
 func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
-	options, err := r.operatorOptions(args)
-	if err != nil {
+	if err := r.checkOperator(args); err != nil {
 		return usageError{err}
 	}
 	cluster, err := r.cluster.find()
 	if err != nil {
 		return err
 	}
-	options.Config, options.Log = cluster.Config, slog.New(slog.DiscardHandler)
-	op, err := operator.Describe(ctx, options)
+	r.operator.name = r.name
+	op, err := r.operator.describe(ctx, cluster, r.cluster, args, r.stderr)
 	if err != nil {
 		return err
 	}
@@ -51,25 +49,15 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 // operatorCaveat is what the manifests may lack.
 const operatorCaveat = "# What the files request by clients of their own is not included: add it with --extra-rules.\n"
 
-// operatorOptions checks the flags.
-func (r *rbacRun) operatorOptions(args []string) (o operator.Options, err error) {
+// checkOperator checks the flags.
+func (r *rbacRun) checkOperator(args []string) error {
 	switch {
 	case r.everything || r.showUsed || len(r.files) > 0:
-		return o, errors.New("--python and --operator exclude -A, -f and --used")
+		return errors.New("--python and --operator exclude -A, -f and --used")
 	case r.formatSet && r.format.Value != asYAML:
-		return o, errors.New("--python and --operator print YAML only")
-	case r.operator.url != "" && len(args)+len(r.operator.python)+len(r.operator.modules) > 0:
-		return o, errors.New("--operator excludes files and modules")
+		return errors.New("--python and --operator print YAML only")
 	}
-	if o.URL = r.operator.url; o.URL != "" {
-		return o, operator.CheckURL(o.URL)
-	}
-	r.operator.name = r.name
-	source, err := r.operator.source(args)
-	source.Kubeconfig = operator.Kubeconfig{File: r.cluster.kubeconfig, Context: r.cluster.context}
-	source.Stderr = r.stderr
-	o.Python = &source
-	return o, err
+	return r.operator.checkDescribed(args)
 }
 
 // programOptions returns the options of `setpoint run` of the operator in a cluster.

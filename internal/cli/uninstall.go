@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
-	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // installNamespace is the namespace of the chart and the manifests.
@@ -86,7 +84,7 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 		Version:   readVersion().Version, Log: flags.NewLog(p.stderr, flags.Brief, "info"),
 	}
 	if f.operator.given() {
-		if err := f.describe(c, &options, files, p.stderr); err != nil {
+		if err := f.describe(c, cluster, &options, files, p.stderr); err != nil {
 			return err
 		}
 	}
@@ -109,27 +107,15 @@ func (f *uninstallFlags) check(c *cobra.Command, files []string) error {
 		return errors.New("--name requires --python, --module or --operator")
 	case operator && (f.selector != "" || f.crds):
 		return errors.New("--selector and --crds are for the controllers of the cluster, not for an operator")
-	case f.operator.url != "" && len(files)+len(f.operator.python)+len(f.operator.modules) > 0:
-		return errors.New("--operator excludes files and modules")
+	case operator:
+		return f.operator.checkDescribed(files)
 	}
 	return checkSelector(f.selector)
 }
 
 // describe sets the options of `setpoint run` of an operator, without running it.
-func (f *uninstallFlags) describe(c *cobra.Command, options *manager.Options, files []string, stderr io.Writer) error {
-	o := operator.Options{Config: options.Config, Log: slog.New(slog.DiscardHandler), URL: f.operator.url}
-	if o.URL == "" {
-		source, err := f.operator.source(files)
-		if err != nil {
-			return usageError{err}
-		}
-		source.Kubeconfig = operator.Kubeconfig{File: f.cluster.kubeconfig, Context: f.cluster.context}
-		source.Stderr = stderr
-		o.Python = &source
-	} else if err := operator.CheckURL(o.URL); err != nil {
-		return usageError{err}
-	}
-	op, err := operator.Describe(c.Context(), o)
+func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options *manager.Options, files []string, stderr io.Writer) error {
+	op, err := f.operator.describe(c.Context(), in, f.cluster, files, stderr)
 	if err != nil {
 		return err
 	}
