@@ -89,7 +89,7 @@ func (r *run) awaitsMatch(h *handlerMemory) bool {
 // matchHandlers is the step that finds out which conditional handlers are applicable.
 func (r *run) matchHandlers(ctx context.Context) error {
 	for _, h := range r.memory.handlers {
-		if r.lacksMatch(h) && (r.retriesCalls() || !h.matchAttempt.next.After(r.tools.Now())) {
+		if now := r.tools.Now(); r.lacksMatch(h) && (r.retriesCalls() || !r.matchTime(h, now).After(now)) {
 			r.matchHandler(ctx, h)
 		}
 		if ctx.Err() != nil {
@@ -104,10 +104,20 @@ func (r *run) nextMatch(now time.Time) time.Time {
 	var next time.Time
 	for _, h := range r.memory.handlers {
 		if r.lacksMatch(h) {
-			next = earliest(next, latest(now, h.matchAttempt.next))
+			next = earliest(next, r.matchTime(h, now))
 		}
 	}
 	return next
+}
+
+// matchTime returns when hook.ReasonMatch may be called: not in a backoff, and not while the object
+// is throttled.
+func (r *run) matchTime(h *handlerMemory, now time.Time) time.Time {
+	at := latest(now, h.matchAttempt.next)
+	if r.memory.throttle.blocks(now) && !r.isDryRun {
+		at = latest(at, r.memory.throttle.until)
+	}
+	return at
 }
 
 // matchHandler calls a handler with hook.ReasonMatch. A failed call leaves the finalizer as it is.
@@ -116,6 +126,7 @@ func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
 	n := r.newRequest(h.Handler, r.Stored)
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.isDryRun, r.program.ownedGroups(r.owned)
 	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
+	r.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
 	response, err := r.invoke(ctx, r.Record, n, h.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:

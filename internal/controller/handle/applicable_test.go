@@ -193,6 +193,28 @@ func TestMatchFails(t *testing.T) {
 	})
 }
 
+// An object that changes all the time does not call the process for each state.
+func TestMatchIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newBubbleServer(t), &conditionalHandler{}
+		s.create(rates, "eur", `{"spec":{"on":false}}`)
+		w := startEnv(s, program(Handler{Name: "d", On: []hook.Reason{onDelete}, Conditional: true}), s, map[string]handlerFunc{"d": c.handle})
+		defer w.stop()
+		for n := range 1000 {
+			s.edit(rates, "eur", fmt.Sprintf(`{"status":{"n":%d}}`, n))
+			pass(20 * time.Millisecond)
+		}
+		if n := len(c.taken()); n < 50 || n > 400 {
+			t.Errorf("%d calls for 1000 states in 20 s", n)
+		}
+		s.edit(rates, "eur", `{"spec":{"on":true}}`)
+		pass(2 * time.Minute)
+		if got := finalizersOf(s); got != "[setpoint.dev/test]" {
+			t.Errorf("finalizers %s", got)
+		}
+	})
+}
+
 // An object in deletion needs no Match: the response to Delete releases it.
 func TestDeleteNotApplicable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

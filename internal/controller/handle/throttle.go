@@ -85,7 +85,7 @@ func (r *run) throttled() bool {
 // isChange reports whether a call is the first one for a change.
 func (c *call) isChange() bool {
 	switch c.reason {
-	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent:
+	case hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDrift, hook.ReasonRelated, hook.ReasonEvent, hook.ReasonMatch:
 		return !c.repeated
 	}
 	return false
