@@ -22,8 +22,9 @@ type backend struct {
 	tried     chan struct{}
 	stream    *Membership
 	endStream context.CancelFunc
-	// connections counts the connections of the stream.
+	// connections counts the connections of the stream; isOpen means that one is open.
 	connections uint64
+	isOpen      bool
 	// err is why there is no connection, failing since when, and logged what was logged about it.
 	err     error
 	failing time.Time
@@ -90,7 +91,7 @@ func (p *backend) endTry() {
 
 // connected reports whether the member may call the process. A process without a stream is
 // taken as connected.
-func (p *backend) connected(m *Membership) bool { return m.Open == nil || p.connections > 0 }
+func (p *backend) connected(m *Membership) bool { return m.Open == nil || p.isOpen }
 
 // Stop ends what Start began. The stream goes on as long as another member runs.
 func (m *Membership) Stop() {

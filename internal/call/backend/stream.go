@@ -107,6 +107,7 @@ func (p *backend) readStream(ctx context.Context, m *Membership) error {
 	}
 	defer body.Close()
 	p.connect()
+	defer p.disconnect()
 	watchdog := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 	err = p.readLines(ctx, bufio.NewReaderSize(body, maxLine), watchdog)
@@ -120,7 +121,7 @@ func (p *backend) readStream(ctx context.Context, m *Membership) error {
 func (p *backend) connect() {
 	p.mu.Lock()
 	p.connections++
-	p.err = nil
+	p.isOpen, p.err = true, nil
 	running := p.running()
 	p.mu.Unlock()
 	for _, m := range running {
@@ -129,6 +130,12 @@ func (p *backend) connect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endTry()
+}
+
+func (p *backend) disconnect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isOpen = false
 }
 
 func (p *backend) running() []*Membership {
