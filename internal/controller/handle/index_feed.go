@@ -35,6 +35,8 @@ type indexFeed struct {
 	// changes are of the list.
 	first bool
 	left  int
+	// known are the latest states that were sent or are about to be, by UID.
+	known map[string]*object.Object
 	// changes are the latest states that are not sent yet, by UID, and order are their UIDs.
 	changes map[string]indexChange
 	order   []string
@@ -56,7 +58,7 @@ func newIndexFeed(c *Controller) *indexFeed {
 func (f *indexFeed) begin(ctx context.Context) {
 	f.mu.Lock()
 	f.listing, f.started, f.first = false, false, false
-	f.changes, f.order, f.views = map[string]indexChange{}, nil, nil
+	f.known, f.changes, f.order, f.views = nil, map[string]indexChange{}, nil, nil
 	f.mu.Unlock()
 	var views []*cache.View
 	for _, selection := range f.controller.program.Selections() {
@@ -156,27 +158,51 @@ func (f *indexFeed) restart() {
 	wake(f.wake)
 }
 
-// changed adds a change.
+// changed adds a change. The controller passes each event on before it queues the object, and the
+// feed's own watches deliver the same event again.
 func (f *indexFeed) changed(e cache.Event) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.started {
 		return // The list will have it.
 	}
-	selects := f.controller.program.selects
-	if e.Old != nil && selects(e.Old) && (e.New == nil || e.New.UID() != e.Old.UID() || !selects(e.New)) {
-		f.add(e.Old, true)
+	selected := e.New != nil && f.controller.program.selects(e.New)
+	if e.Old != nil && (!selected || e.Old.UID() != e.New.UID()) {
+		f.remove(e.Old)
 	}
-	if e.New != nil && selects(e.New) && (e.Old == nil || !selects(e.Old) || e.Old.UID() != e.New.UID() || differs(e.Old, e.New)) {
-		f.add(e.New, false)
+	if selected {
+		f.put(e.New)
 	}
 	wake(f.wake)
+}
+
+// put adds an object that is new or differs. It is called with the lock held.
+func (f *indexFeed) put(o *object.Object) {
+	former := f.known[o.UID()]
+	if former != nil && o.Version() <= former.Version() {
+		return
+	}
+	f.known[o.UID()] = o
+	if former == nil || differs(former, o) {
+		f.add(o, false)
+	}
+}
+
+// remove adds the end of an object. It is called with the lock held.
+func (f *indexFeed) remove(o *object.Object) {
+	if f.known[o.UID()] != nil {
+		delete(f.known, o.UID())
+		f.add(o, true)
+	}
 }
 
 // add is called with the lock held. It replaces an earlier change of the object.
 func (f *indexFeed) add(o *object.Object, gone bool) {
 	uid, change := o.UID(), indexChange{controller.KeyOf(o), o, gone}
-	if _, known := f.changes[uid]; !known {
+	if _, pending := f.changes[uid]; !pending {
 		f.order = append(f.order, uid)
 		f.controller.gate.close(change.key)
 	}
@@ -218,10 +244,11 @@ func (f *indexFeed) next() (*hook.IndexRequest, []indexChange) {
 func (f *indexFeed) startList() {
 	f.listing, f.first, f.started = false, true, true
 	f.drop()
+	f.known = map[string]*object.Object{}
 	for _, view := range f.views {
 		for o := range view.All() {
 			if f.controller.program.selects(o) {
-				f.add(o, false)
+				f.put(o)
 			}
 		}
 	}

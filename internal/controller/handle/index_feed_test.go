@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -78,10 +80,51 @@ func TestIndexComesFirst(t *testing.T) {
 		if got := x.callsOf("looks", ""); len(got) != objects {
 			t.Errorf("%d calls", len(got))
 		}
-		s.edit(rates, "r7", `{"spec":{"n":2}}`)
+		for i := range 300 {
+			s.edit(rates, fmt.Sprint("r", i), `{"spec":{"n":2}}`)
+		}
 		pass(time.Second)
 		if got := x.callsOf("looks", "r7"); len(got) < 2 || p.indexed("r7") != "2" {
 			t.Errorf("calls %v, index %s", got, p.indexed("r7"))
+		}
+		x.stop()
+	})
+}
+
+// A change is on its way to the index before a worker can see the object in the queue. The feed's own
+// watches may deliver it later.
+func TestChangesCloseTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newBubbleServer(t), newFakeProcess()
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		made := p.indexProgram(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}})
+		blocked := make(chan struct{})
+		made.Backend.Index = func(ctx context.Context, q *hook.IndexRequest) error {
+			if !q.First {
+				<-blocked
+			}
+			return p.feed(ctx, q)
+		}
+		x := startEnv(s, made, s, nil)
+		pass(time.Second)
+		old := x.Objects()[0]
+		changed := decodeObject(old.JSON())
+		changed["spec"], changed["metadata"].(map[string]any)["resourceVersion"] = map[string]any{"n": 2}, "999"
+		now, err := object.Encode(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := controller.KeyOf(old)
+		for range 2 { // As two watches deliver it.
+			x.objectChanged(cache.Event{Old: old, New: now})
+		}
+		if x.gate.isOpen(key) {
+			t.Error("calls before the change is in the index")
+		}
+		close(blocked)
+		p.expectRequests(t, "the change", "first 1 -0 complete", "1 -0 complete")
+		if !x.gate.isOpen(key) {
+			t.Error("no calls after that")
 		}
 		x.stop()
 	})
@@ -216,7 +259,10 @@ func TestIndexRestarts(t *testing.T) {
 		pass(time.Minute)
 		p.start()
 		pass(time.Minute)
-		p.expectRequests(t, "a new process", "first 500 -0", "500 -0", "99 -0 complete")
+		got := p.takeRequests()
+		if list := []string{"first 500 -0", "500 -0", "99 -0 complete"}; len(got) < 3 || !slices.Equal(got[len(got)-3:], list) {
+			t.Errorf("a new process: %q", got)
+		}
 		if p.indexed("r1") != "2" || p.indexed("r2") != "" || p.indexed("r3") != "1" {
 			t.Error("the index of the new process is not complete")
 		}

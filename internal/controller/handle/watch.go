@@ -47,6 +47,7 @@ func (p *Program) NamespacesOf(resource object.Resource) []string {
 
 // objectChanged queues an object that another client created, changed or deleted.
 func (c *Controller) objectChanged(e cache.Event) {
+	c.feed.changed(e) // Before a worker can call a handler for it.
 	if cause := c.CauseOf(e, isEdit); cause != queue.Unspecified {
 		if e.Old != nil && e.New != nil && e.Old.UID() != e.New.UID() {
 			// A list shows another object of the same name: the former was deleted meanwhile.
