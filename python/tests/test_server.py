@@ -104,7 +104,7 @@ class Blocking(unittest.TestCase):
             task = asyncio.current_task()
             assert task is not None
             task.set_name("Handler 'blocker'")
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while not logs.output and time.monotonic() < deadline:
                 time.sleep(0.01)
 

@@ -2,12 +2,19 @@
 
 import unittest
 from typing import Any
+from unittest import mock
 
 from setpoint.kopf import _subhandlers
 from tests.harness import Script, example
 
 
 class Subhandlers(unittest.TestCase):
+    def setUp(self) -> None:
+        # On a slow machine, all parts are called at once too.
+        patch = mock.patch.object(_subhandlers, "STORE_AFTER", 3600.0)
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def test_parts_are_called_in_their_order(self) -> None:
         with Script("""
             calls = []
@@ -136,17 +143,13 @@ class Subhandlers(unittest.TestCase):
         self.assertEqual(response["status"], {"parent/size": [1, 2]})
 
     def test_long_parts_are_stored_one_by_one(self) -> None:
-        former, _subhandlers.STORE_AFTER = _subhandlers.STORE_AFTER, 0.0
-        try:
-            with Script("""
-                @kopf.on.create('examples')
-                def parent(**_):
-                    for item in 'ab':
-                        kopf.register(lambda **_: 1, id=item)
-            """) as script:
-                self.check_one_by_one(script)
-        finally:
-            _subhandlers.STORE_AFTER = former
+        with mock.patch.object(_subhandlers, "STORE_AFTER", 0.0), Script("""
+            @kopf.on.create('examples')
+            def parent(**_):
+                for item in 'ab':
+                    kopf.register(lambda **_: 1, id=item)
+        """) as script:
+            self.check_one_by_one(script)
 
     def check_one_by_one(self, script: Script) -> None:
         progress: Any = None

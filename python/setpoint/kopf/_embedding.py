@@ -80,7 +80,8 @@ async def operator(
         try:
             async with listening(served, endpoint):
                 with Watchdog(asyncio.get_running_loop()):
-                    await _run_child([binary, *arguments, "--operator", f"unix://{endpoint.socket}"], served, stop_flag, ready_flag)
+                    command = [binary, *arguments, "--operator", f"unix://{endpoint.socket}"]
+                    await _run_child(command, served, stop_flag, ready_flag)
         finally:
             await served.stop()
 

@@ -124,7 +124,8 @@ def _failed(error: Exception, handler: Handler, attempts: Attempts, delay: float
 def _limit(error: Exception, handler: Handler, attempts: Attempts, delay: float) -> Optional[PermanentError]:
     runtime = (now() - attempts.started).total_seconds() if attempts.started else 0.0
     if handler.timeout is not None and runtime + delay >= handler.timeout:
-        return HandlerTimeoutError(f"{handler} failed, and its timeout of {handler.timeout:g} s leaves no retry: {describe(error)}")
+        reason = f"its timeout of {handler.timeout:g} s leaves no retry"
+        return HandlerTimeoutError(f"{handler} failed, and {reason}: {describe(error)}")
     if handler.retries is not None and attempts.count + 1 >= handler.retries:
         return HandlerRetriesError(f"{handler} failed, and its {handler.retries} attempts are used: {describe(error)}")
     return None

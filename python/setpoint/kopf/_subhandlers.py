@@ -68,7 +68,8 @@ class Progress:
 
     def stored(self) -> dict[str, Any]:
         """Return the progress as Setpoint stores it; ids that need too much room become digests."""
-        value = {"cycles": self.cycles, "started": (self.started or now()).isoformat(), "done": self.done, "pending": self.pending}
+        started = (self.started or now()).isoformat()
+        value = {"cycles": self.cycles, "started": started, "done": self.done, "pending": self.pending}
         if len(encode(value)) > MAX_PROGRESS:
             value["done"] = [_digest(id) for id in self.done]
         return value
@@ -77,7 +78,9 @@ class Progress:
 class Children:
     """The parts of one handler, in one call."""
 
-    def __init__(self, parent: ChangingHandler, change: Change, progress: Progress, deadline: Optional[float] = None) -> None:
+    def __init__(
+        self, parent: ChangingHandler, change: Change, progress: Progress, deadline: Optional[float] = None
+    ) -> None:
         self.parent = parent
         self.progress = progress
         self.failures: list[str] = []
