@@ -53,6 +53,15 @@ class Activities(unittest.TestCase):
                 _memo.LINGER = former
             self.assertEqual(script.call("fn", "Create")["status"], {"fn": 1})
 
+    def test_no_memo_is_kept_that_no_function_reads(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(**_): ...
+        """) as script:
+            name = script.declaration()["controllers"][0]["metadata"]["name"]
+            script.call("fn", "Create", controller={"metadata": {"name": name}})
+            self.assertEqual(script.operator.memos._by_uid, {})
+
     def test_startup_is_retried(self) -> None:
         with Script("""
             calls = []

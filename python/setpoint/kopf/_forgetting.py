@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
-from setpoint.kopf._arguments import reads
+from setpoint.kopf._arguments import calls, reads
 from setpoint.kopf._handlers import ResourceHandler
 from setpoint.kopf._request import HandlerRequest
 from setpoint.kopf._selectors import Selector
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from setpoint.kopf._operator import Operator
 
 _MEMO = frozenset({"memo"})
+# What our own decorators have for it.
+_MEMORY = frozenset({"memory"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class ForgettingHandler(ResourceHandler):
 def forgetting_unit(selector: Selector, handlers: Iterable[ResourceHandler]) -> Optional[Unit]:
     """Return the handler that drops memos; None if no function of the script reads them."""
     functions = [fn for h in handlers for fn in (h.fn, h.when) if fn is not None]
-    if not any(reads(fn, _MEMO) for fn in functions):
+    if not any(reads(fn, _MEMO) or calls(fn, _MEMORY) for fn in functions):
         return None
     return Unit("forget-memo", [ForgettingHandler(id="forget-memo", fn=print, selector=selector)])
 

@@ -17,6 +17,7 @@ from setpoint.kopf._activities import ActivityError, run_activity
 from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._daemons import Daemons, NotRunning
+from setpoint.kopf._dicts import resolve
 from setpoint.kopf._events import Sink
 from setpoint.kopf._filters import FilterError
 from setpoint.kopf._forgetting import ForgettingHandler, forgetting_unit
@@ -100,6 +101,8 @@ class Operator:
         self._indexer = Indexer(self)
         self._reviews = Reviews(self)
         self._controllers: list[Controller] = []
+        # The controllers of which no function reads the memo: none is kept for their objects.
+        self._without_memos: set[str] = set()
         self._units: dict[str, Unit] = {}
         self._probes: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
@@ -171,13 +174,16 @@ class Operator:
         if any(isinstance(handler, ChangingHandler) for handler in handlers):
             controller.units.append(takeover_unit(controller.selector))
         forgetting = forgetting_unit(controller.selector, handlers)
-        if forgetting is not None:
+        if forgetting is None:
+            self._without_memos.add(controller.name)
+        else:
             controller.units.append(forgetting)
 
     # --- calls
 
     def cause(self, request: HandlerRequest, extra: Mapping[str, Any], *, forgotten: bool = False) -> Cause:
         """Return why handlers are called, for one request. A memo that is forgotten is for this call only."""
+        forgotten = forgotten or resolve(request.controller, "metadata.name", None) in self._without_memos
         return Cause(
             body=Body(request.object),
             resource=resource_of(request),
