@@ -14,9 +14,13 @@ import (
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	golang := goVariables(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                filepath.Join("testdata", "scripts"),
-		Setup:              setup,
+		Dir: filepath.Join("testdata", "scripts"),
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, golang...)
+			return setup(env)
+		},
 		Cmds:               commands(),
 		Condition:          condition,
 		RequireUniqueNames: true,
