@@ -97,6 +97,32 @@ func TestNotApplicable(t *testing.T) {
 	})
 }
 
+// A handler that is not applicable with one reason may be with the next.
+func TestNotApplicableWithOneReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "h", On: []hook.Reason{onUpdate, onResume}, Conditional: true})
+		do := map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{NotApplicable: n.Reason == onUpdate}, nil
+		}}
+		w := startEnv(s, p, s, do)
+		pass(time.Second)
+		w.stop()
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		w = startEnv(s, p, s, do)
+		defer w.stop()
+		pass(time.Minute)
+		var reasons []hook.Reason
+		for _, c := range w.callsOf("h", "") {
+			reasons = append(reasons, c.reason)
+		}
+		if !slices.Equal(reasons, []hook.Reason{onUpdate, onResume}) {
+			t.Errorf("called for %v", reasons)
+		}
+	})
+}
+
 // A timer that is not applicable rests until the object changes.
 func TestTimerNotApplicable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
