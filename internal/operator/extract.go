@@ -10,12 +10,22 @@ import (
 // folder is a private temporary folder: the Python package, the socket, and a kubeconfig.
 type folder string
 
-func newFolder() (folder, error) {
-	path, err := os.MkdirTemp("", "setpoint-operator-") // 0700.
-	if err != nil {
-		return "", fmt.Errorf("create a temporary folder for the operator: %w; it must be writable: set TMPDIR, or mount an emptyDir at /tmp", err)
+// folderPrefix begins the name of a folder.
+const folderPrefix = "setpoint-operator-"
+
+// newFolder returns a new folder and the function that removes it.
+func newFolder() (f folder, remove func(), err error) {
+	removeStale()
+	path, err := os.MkdirTemp("", folderPrefix) // 0700.
+	if err == nil {
+		f = folder(path)
+		remove, err = f.hold()
 	}
-	return folder(path), nil
+	if err != nil {
+		f.remove()
+		return "", nil, fmt.Errorf("create a temporary folder for the operator: %w; it must be writable: set TMPDIR, or mount an emptyDir at /tmp", err)
+	}
+	return f, remove, nil
 }
 
 func (f folder) python() string     { return filepath.Join(string(f), "python") }

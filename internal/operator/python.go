@@ -121,11 +121,11 @@ runpy.run_module("setpoint", run_name="__main__", alter_sys=True)`
 
 // Declare imports the files and returns their declaration. It starts no handlers.
 func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
-	in, err := newFolder()
+	in, remove, err := newFolder()
 	if err != nil {
 		return nil, err
 	}
-	defer in.remove()
+	defer remove()
 	interpreter, env, err := p.prepare(ctx, in)
 	if err != nil {
 		return nil, err
@@ -141,8 +141,9 @@ func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
 
 // pythonProcess is a running process.
 type pythonProcess struct {
-	folder folder
-	reaper *process.Reaper
+	folder       folder
+	removeFolder func()
+	reaper       *process.Reaper
 	// alive is open while the process runs: the process ends when it is closed, however
 	// Setpoint ends.
 	alive *os.File
@@ -153,15 +154,17 @@ type pythonProcess struct {
 
 // start starts the process.
 func (p *Python) start(ctx context.Context) (*pythonProcess, error) {
-	in, err := newFolder()
+	in, remove, err := newFolder()
 	if err != nil {
 		return nil, err
 	}
 	run, err := p.startIn(ctx, in)
 	if err != nil {
-		in.remove()
+		remove()
+		return nil, err
 	}
-	return run, err
+	run.removeFolder = remove
+	return run, nil
 }
 
 func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error) {
@@ -199,7 +202,7 @@ func (r *pythonProcess) close() {
 	<-r.ended
 	_ = r.alive.Close()
 	r.reaper.Close()
-	r.folder.remove()
+	r.removeFolder()
 }
 
 // ExitError is the end of the process of an operator.
