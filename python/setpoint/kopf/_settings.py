@@ -107,7 +107,8 @@ class ExecutionSettings:
 
     default_backoff: float = 60
     executor: concurrent.futures.Executor = field(
-        default_factory=lambda: concurrent.futures.ThreadPoolExecutor(thread_name_prefix="handler")
+        # As many as Setpoint makes calls of one controller at once; handlers mostly wait for others.
+        default_factory=lambda: concurrent.futures.ThreadPoolExecutor(32, thread_name_prefix="handler")
     )
     _max_workers: Optional[int] = None
 
