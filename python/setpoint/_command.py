@@ -81,9 +81,10 @@ def run(options: argparse.Namespace) -> int:
             print(encode(operator.declaration()).decode())
             return 0
         asyncio.run(serve(operator, _endpoint(options)))
-    except LoadError as error:
+    except (LoadError, _registry.DeclarationError) as error:
+        # Only another state of the files helps.
         return _fail(str(error), EXIT_IMPORT)
-    except (_registry.DeclarationError, _operator.StartError, OSError, ValueError) as error:
+    except (_operator.StartError, OSError, ValueError) as error:
         return _fail(str(error))
     return _end()
 

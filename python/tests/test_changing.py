@@ -307,6 +307,25 @@ class Results(unittest.TestCase):
         """) as script:
             self.assertEqual(script.call("fn", "Create"), {"status": {"fn": {"a": 1, "b": 2}}})
 
+    def test_labels_must_be_strings(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(patch, **_): patch.meta.labels['a'] = 5
+        """) as script:
+            self.assertRegex(script.call("fn", "Create")["error"]["message"], r"patch\.metadata\.labels\.a: must be a string or None, is 5")
+
+    def test_a_copy_of_the_process_ends_with_its_handler(self) -> None:
+        with Script("""
+            import os, sys
+            @kopf.on.create('examples')
+            def fn(**_):
+                child = os.fork()
+                if child == 0:
+                    sys.exit(7)
+                return os.waitpid(child, 0)[1] >> 8
+        """) as script:
+            self.assertEqual(script.call("fn", "Create")["status"], {"fn": 7})
+
     def test_what_has_no_json_form_is_named(self) -> None:
         cases = [
             ("{'at': [datetime.datetime(2026, 1, 2)]}", r"status\.fn\.at\[0\]: datetime\.datetime\(.*\) is datetime"),

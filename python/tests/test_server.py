@@ -33,6 +33,7 @@ class Encoding(unittest.TestCase):
             ({"a": [{"b": object()}]}, r"a\[0\]\.b: .* is object"),
             (float("inf"), "value: inf is not a finite number"),
             ({"a": {None, 1}}, "a: .* is set"),
+            ({"a": "\ud800"}, "a: .* is not valid Unicode"),
         ):
             with self.subTest(message), self.assertRaisesRegex(NotJSON, message):
                 encode(value)
@@ -255,10 +256,13 @@ class Process(unittest.TestCase):
 
     def test_start_errors(self) -> None:
         self.fails(
-            "import kopf\n@kopf.on.create('x')\ndef fn(**_): ...\n@kopf.on.create('x')\ndef fn(**_): ...", 1,
+            "import kopf\n@kopf.on.create('x')\ndef fn(**_): ...\n@kopf.on.create('x')\ndef fn(**_): ...", 3,
             "two handlers have the id 'fn'", "operator.py:2", "operator.py:4",
         )
         self.fails("import kopf\n@kopf.on.startup()\ndef fn(**_): raise kopf.PermanentError('no database')", 1, "no database")
+
+    def test_functions_that_cannot_take_all_arguments(self) -> None:
+        self.fails("import kopf\n@kopf.on.create('x')\ndef fn(spec): ...", 3, "operator.py\", line", "fn must accept all arguments", "add **_")
 
     def test_relative_imports_and_files_beside(self) -> None:
         for name, text in (("package/__init__.py", ""), ("package/names.py", "KIND = 'examples'"), ("beside.py", "X = 1")):

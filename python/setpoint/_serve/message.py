@@ -39,7 +39,8 @@ class NotJSON(ValueError):
 def encode(value: Any) -> bytes:
     """Encode a value as compact JSON; NotJSON names the first field that has no JSON form."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_plain).encode()
+        # A surrogate, which is no character, fails to be encoded.
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotJSON(_first_fault(value, "", ()) or str(error)) from None
 
@@ -80,7 +81,7 @@ def _first_fault(value: Any, path: str, parents: tuple[int, ...]) -> Optional[st
         faults = (_first_fault(item, f"{path}[{i}]", inside) for i, item in enumerate(value))
         return next((fault for fault in faults if fault), None)
     try:
-        json.dumps(value, allow_nan=False)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return f"{path or 'value'}: {_shorten(repr(value))} is {_kind(value)}, which has no JSON form"
     return None
@@ -91,6 +92,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "not valid Unicode"
     return "not a finite number" if isinstance(value, float) else type(value).__name__
 
 

@@ -7,6 +7,8 @@ import contextvars
 import datetime
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional
@@ -128,6 +130,7 @@ async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Ca
     if task is not None:
         # The watchdog names the task that blocks the loop.
         task.set_name(f"{call.handler} ({call.handler.where})")
+    process = os.getpid()
     try:
         return await fn(**kwargs)
     except asyncio.CancelledError as error:
@@ -136,18 +139,31 @@ async def _run_async(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Ca
             raise
         raise HandlerExit("the handler was cancelled by itself or by what it awaited") from error
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        _end_if_forked(process, error)
         raise _exit(error) from None
+    finally:
+        _end_if_forked(process, sys.exc_info()[1])
 
 
 def _run_sync(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> tuple[Any, Optional[Exception]]:
+    process = os.getpid()
     try:
-        return fn(**kwargs), None
-    except StopIteration as error:
-        return None, RuntimeError(f"the handler raised {error!r}")
-    except Exception as error:
-        return None, error
+        result = fn(**kwargs)
     except BaseException as error:
-        return None, _exit(error)
+        _end_if_forked(process, error)
+        if isinstance(error, StopIteration):
+            return None, RuntimeError(f"the handler raised {error!r}")
+        return None, error if isinstance(error, Exception) else _exit(error)
+    _end_if_forked(process)
+    return result, None
+
+
+def _end_if_forked(process: int, error: Optional[BaseException] = None) -> None:
+    """End a copy of the process that a handler has forked: after the handler, it would serve calls too."""
+    if os.getpid() == process:
+        return
+    code = error.code if isinstance(error, SystemExit) else error
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _exit(error: BaseException) -> HandlerExit:

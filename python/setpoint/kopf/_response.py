@@ -70,9 +70,12 @@ def _check_metadata(patch: Mapping[str, Any]) -> None:
     for name in ("apiVersion", "kind"):
         if name in patch:
             raise NotWritable(f"patch.{name}: it identifies the object")
-    for name in patch.get("metadata") or {}:
+    for name, entries in (patch.get("metadata") or {}).items():
         if name not in ("labels", "annotations"):
             raise NotWritable(f"patch.metadata.{name}: only labels and annotations can be patched; use a client for it")
+        for key, value in (entries or {}).items():
+            if not isinstance(value, (str, type(None))):
+                raise NotWritable(f"patch.metadata.{name}.{key}: must be a string or None, is {value!r}")
 
 
 def failure(message: str, delay: Optional[float]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Collection
 from typing import Any, Optional, TypeVar, Union
@@ -329,6 +330,7 @@ def _checked(fn: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a handler without those that are not set; refuse what does not fit together."""
     if not callable(fn):
         raise TypeError(f"a handler must be a function, is {fn!r}; is the decorator called without parentheses?")
+    _check_parameters(fn)
     options = dict(arguments)
     for name in ("labels", "annotations"):
         check_meta_filter(name, options.get(name))
@@ -340,6 +342,17 @@ def _checked(fn: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     _check_numbers(options)
     # An option that is not set has the default of the handler's class.
     return {name: value for name, value in options.items() if value is not None or name == "id"}
+
+
+def _check_parameters(fn: Any) -> None:
+    """Refuse a function that cannot take all arguments: each of its calls would fail."""
+    try:
+        parameters = inspect.signature(fn, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        name = getattr(fn, "__qualname__", repr(fn))
+        raise TypeError(f"{name} must accept all arguments of a handler: add **_ to its parameters")
 
 
 def _check_values(options: dict[str, Any]) -> None:
