@@ -6,6 +6,7 @@ The function of the parent is called again until all parts are done. What is don
 
 from __future__ import annotations
 
+import base64
 import datetime
 import hashlib
 import time
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 STORE_AFTER = 2.0
 # Setpoint stores at most 8 KiB.
 MAX_PROGRESS = 8000
+# The length of a digest of an id.
+_DIGEST = 8
 
 
 class Progress:
@@ -36,11 +39,18 @@ class Progress:
         self.cycles: int = stored.get("cycles", 0)
         self.started = parse_time(stored.get("started"))
         self.done: list[str] = list(stored.get("done", []))
+        digests = stored.get("digests", "")
+        self._digests = {digests[i : i + _DIGEST] for i in range(0, len(digests), _DIGEST)}
         self.pending: dict[str, dict[str, Any]] = {key: dict(value) for key, value in stored.get("pending", {}).items()}
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is progress to store."""
+        return bool(self.done or self._digests or self.pending)
 
     def is_done(self, id: str) -> bool:
         """Report whether a part is done."""
-        return id in self.done or _digest(id) in self.done
+        return id in self.done or _digest(id) in self._digests
 
     def attempts(self, id: str, backoff: float) -> Attempts:
         """Return how often a part has failed."""
@@ -67,11 +77,18 @@ class Progress:
         }
 
     def stored(self) -> dict[str, Any]:
-        """Return the progress as Setpoint stores it; ids that need too much room become digests."""
+        """Return the progress as Setpoint stores it, which has room for about a thousand parts.
+
+        Ids that need too much room become digests. After that, the counts of retries go: they matter less
+        than that no part is called again that is done.
+        """
         started = (self.started or now()).isoformat()
         value = {"cycles": self.cycles, "started": started, "done": self.done, "pending": self.pending}
+        if self._digests or len(encode(value)) > MAX_PROGRESS:
+            self._digests.update(map(_digest, self.done))
+            value.update(done=[], digests="".join(sorted(self._digests)))
         if len(encode(value)) > MAX_PROGRESS:
-            value["done"] = [_digest(id) for id in self.done]
+            value["pending"] = {}
         return value
 
 
@@ -129,7 +146,7 @@ class Children:
     def complete(self, response: dict[str, Any]) -> dict[str, Any]:
         """Add the progress to a response after which the parent is called again."""
         repeated = "retryAfterSeconds" in response
-        if repeated and (self.progress.done or self.progress.pending):
+        if repeated and self.progress.begun:
             if "error" not in response:
                 self.progress.cycles += 1
             response["progress"] = self.progress.stored()
@@ -208,4 +225,4 @@ def _parts(parent: ChangingHandler, fns: Any) -> Collection[ChangingHandler]:
 
 
 def _digest(id: str) -> str:
-    return hashlib.blake2b(id.encode(), digest_size=6).hexdigest()
+    return base64.urlsafe_b64encode(hashlib.blake2b(id.encode(), digest_size=6).digest()).decode()
