@@ -106,7 +106,8 @@ func (r *uninstaller) clearFinalizes(ctx context.Context, path string, o *object
 	return ignoreNotFound(err)
 }
 
-// releaseProgram removes the finalizers of a Go program.
+// releaseProgram removes the finalizers of a Go program or an operator, and the records of one
+// that has replaced another controller.
 func (r *uninstaller) releaseProgram(ctx context.Context) error {
 	var failures []error
 	for _, own := range r.options.GoControllers {
@@ -122,6 +123,9 @@ func (r *uninstaller) releaseProgram(ctx context.Context) error {
 			if err := r.release(ctx, resource, finalizer); err != nil {
 				failures = append(failures, err)
 			}
+		}
+		for i := range compiled.Handlers {
+			failures = append(failures, r.handBack(ctx, &compiled.Handlers[i]))
 		}
 		if compiled.Release != nil {
 			compiled.Release()
