@@ -120,7 +120,7 @@ class Call(_Writes):
     @property
     def changes(self) -> list[dict[str, Any]]:
         """How the object differs from previous: path, from and to of each field."""
-        return list(self._request.changes)
+        return [dict(change) for change in self._request.changes]
 
     @property
     def attempt(self) -> int:
@@ -209,7 +209,8 @@ class Review(_About):
     @property
     def subresource(self) -> Optional[str]:
         """The subresource, such as status; None for the object itself."""
-        return self._cause.extra["subresource"]
+        subresource: Optional[str] = self._cause.extra["subresource"]
+        return subresource
 
     @property
     def user(self) -> Mapping[str, Any]:

@@ -135,10 +135,14 @@ def _add(
             fn=_adapted(fn, about),
             selector=parse_selector((kind,)),
             labels=labels,
-            when=None if when is None else lambda **kwargs: when(kwargs["body"]),
+            when=None if when is None else _on_body(when),
             **options,
         )
     )
+
+
+def _on_body(when: When) -> Callable[..., Any]:
+    return lambda **kwargs: when(kwargs["body"])
 
 
 @functools.lru_cache(maxsize=None)

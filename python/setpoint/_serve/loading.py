@@ -19,11 +19,11 @@ class LoadError(Exception):
 def load(files: Sequence[str], modules: Sequence[str]) -> None:
     """Import files, then modules, in their order."""
     for i, path in enumerate(files):
-        _import(path, lambda i=i, path=path: _load_file(i, path))  # type: ignore[misc]
+        _import(path, lambda i=i, path=path: _load_file(i, path))
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in modules:
-        _import(f"module {name}", lambda name=name: importlib.import_module(name))  # type: ignore[misc]
+        _import(f"module {name}", lambda name=name: importlib.import_module(name))
 
 
 def _load_file(number: int, path: str) -> None:

@@ -70,7 +70,7 @@ from setpoint.kopf._stopped import AsyncDaemonStopped as AsyncDaemonStopperCheck
 from setpoint.kopf._stopped import DaemonStopped, DaemonStoppingReason
 from setpoint.kopf._stopped import SyncDaemonStopped as SyncDaemonStopperChecker
 from setpoint.kopf._subhandlers import execute
-from setpoint.kopf._version import __commit_id__, __version__, __version_tuple__
+from setpoint.kopf._version import __commit_id__ as __commit_id__, __version__ as __version__, __version_tuple__ as __version_tuple__
 from setpoint.kopf._webhooks import (
     Headers,
     Operation,

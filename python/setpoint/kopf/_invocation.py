@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import datetime
-import functools
 import inspect
 import os
 import sys
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
     from setpoint.kopf._subhandlers import Children
 
 
+def _no_events() -> Optional[list[dict[str, str]]]:
+    return []
+
+
 @dataclass
 class Cause:
     """Why handlers of an object are called: the object, and what happened to it."""
@@ -39,7 +42,7 @@ class Cause:
     # The arguments that only some kinds of handlers have, such as reason, old, new and diff.
     extra: Mapping[str, Any] = field(default_factory=dict)
     # The events of the object that go with the response; None sends them at once.
-    events: Optional[list[dict[str, str]]] = field(default_factory=list)
+    events: Optional[list[dict[str, str]]] = field(default_factory=_no_events)
 
     def __post_init__(self) -> None:
         self.logger = ObjectLogger(body=self.body, settings=self.settings)
@@ -110,7 +113,10 @@ async def run(fn: Callable[..., Any], kwargs: Mapping[str, Any], call: Call) -> 
     if is_async(fn):
         return await _run_async(fn, kwargs, call)
     context = contextvars.copy_context()
-    work = functools.partial(context.run, _run_sync, fn, kwargs)
+
+    def work() -> tuple[Any, Optional[Exception]]:
+        return context.run(_run_sync, fn, kwargs)
+
     # The outcome is a value: some exceptions, such as StopIteration, cannot pass through a future.
     result, error = await asyncio.get_running_loop().run_in_executor(call.settings.execution.executor, work)
     if error is not None:

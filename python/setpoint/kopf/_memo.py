@@ -71,7 +71,7 @@ class Memos:
             if now - used < LINGER:
                 break
             for kept in (self._leaving, self._by_uid, self._seen):
-                kept.pop(uid, None)  # type: ignore[attr-defined]
+                kept.pop(uid, None)
 
 
 def _uid(body: Mapping[str, Any]) -> str:

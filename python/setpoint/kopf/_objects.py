@@ -97,7 +97,8 @@ class _DictMetadata(Metadata):
 
     @property
     def labels(self) -> Dict[str, Optional[str]]:
-        return self._default("labels", {})
+        labels: Dict[str, Optional[str]] = self._default("labels", {})
+        return labels
 
     @property
     def owners(self) -> List[Optional[str]]:
@@ -150,7 +151,8 @@ class _ModelMetadata(Metadata):
     def labels(self) -> Dict[str, Optional[str]]:
         if self._meta.labels is None:
             self._meta.labels = {}
-        return self._meta.labels
+        labels: Dict[str, Optional[str]] = self._meta.labels
+        return labels
 
     @property
     def owners(self) -> List[Optional[str]]:

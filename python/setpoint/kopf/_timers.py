@@ -37,7 +37,7 @@ def _schedule(timer: Any) -> dict[str, Any]:
     if timer.interval is None and timer.idle:
         return {"reasons": ["Create", "Update"], "debounce": duration(timer.idle)}
     delay = timer.initial_delay
-    schedule = {
+    schedule: dict[str, Any] = {
         "every": _ONCE if timer.interval is None else duration(max(timer.interval, _SHORTEST)),
         # Of a function, the first call decides.
         "initialDelay": "0s" if not delay or callable(delay) else duration(delay),

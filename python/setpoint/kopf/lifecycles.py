@@ -42,7 +42,9 @@ _default: Optional[LifeCycleFn] = None
 
 def get_default_lifecycle() -> LifeCycleFn:
     """Return the lifecycle of set_default_lifecycle."""
-    return _default if _default is not None else asap
+    if _default is not None:
+        return _default
+    return asap
 
 
 def set_default_lifecycle(lifecycle: Optional[LifeCycleFn]) -> None:
