@@ -36,6 +36,7 @@ func served() []object.Resource {
 		{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
 		{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true},
 		{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},
+		{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, Status: true},
 		{Group: "apps", Version: "v1beta1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},
 		{Group: "example.org", Version: "v1", Plural: "shops", Kind: "Shop", Namespaced: true, Status: true, Custom: true},
 		{Group: "example.org", Version: "v1", Plural: "kiosks", Kind: "Kiosk", Namespaced: true, Custom: true},
