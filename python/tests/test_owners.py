@@ -108,7 +108,7 @@ class DictionariesTest(unittest.TestCase):
 
     def test_outside_of_a_handler(self):
         for call in [kopf.adopt, kopf.label, kopf.append_owner_reference, kopf.remove_owner_reference]:
-            with self.subTest(call.__name__), self.assertRaisesRegex(LookupError, "outside of a handler"):
+            with self.subTest(call.__name__), self.assertRaisesRegex(LookupError, "no handler is running"):
                 call({})
 
 

@@ -49,7 +49,9 @@ class TerseObjectLogger(LocalObjectLogger):
     """The same for indices, which are called for thousands of objects: INFO counts as DEBUG."""
 
     def isEnabledFor(self, level: int) -> bool:
-        return super().isEnabledFor(level if level >= logging.WARNING else level - 10)
+        if level < logging.WARNING:
+            level -= logging.INFO - logging.DEBUG
+        return super().isEnabledFor(level)
 
 
 class _TextFormatter(logging.Formatter):

@@ -87,7 +87,7 @@ def harmonize_naming(
     if isinstance(name, _Unset):
         name = _metadata(_owner(None)).get("name")
     if name is None:
-        raise LookupError("Name must be set explicitly: couldn't find it automatically.")
+        raise LookupError("the name of the owner is unknown: give it as name=")
     for obj in walk(objs):
         metadata = metadata_of(obj)
         if not forced and (metadata.name is not None or metadata.generate_name is not None):
@@ -131,7 +131,7 @@ def adopt(
 def _owner(owner: Optional[Mapping[str, Any]]) -> Mapping[str, Any]:
     owner = current_body() if owner is None else owner
     if owner is None:
-        raise LookupError("Owner must be set explicitly, since running outside of a handler.")
+        raise LookupError("no handler is running, whose object would be the owner: give one as owner=")
     return owner
 
 

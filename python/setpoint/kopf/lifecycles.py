@@ -23,7 +23,7 @@ def one_by_one(handlers: Sequence[Handler], **_: Any) -> Sequence[Handler]:
 
 def randomized(handlers: Sequence[Handler], **_: Any) -> Sequence[Handler]:
     """Return a random handler."""
-    return [random.choice(handlers)] if handlers else []
+    return random.sample(handlers, min(1, len(handlers)))
 
 
 def shuffled(handlers: Sequence[Handler], **_: Any) -> Sequence[Handler]:
