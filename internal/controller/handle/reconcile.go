@@ -1,7 +1,6 @@
 package handle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -122,7 +121,10 @@ func (r *run) retriesWrites() bool { return r.retriesCalls() || r.causes.Has(que
 func (r *run) recordFirstSeen() {
 	for _, h := range r.pending.firstSeen {
 		e := h.entry()
-		e.Digest = cmp.Or(e.Digest, h.watched)
+		if e.Digest == "" {
+			// Later writes of this run may change the object before it is observed again.
+			e.Digest, h.handled = h.watched, r.Stored
+		}
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = r.ownedDigest
 		}

@@ -278,6 +278,21 @@ func TestPreviousStateHasOwnWrites(t *testing.T) {
 	st.expectCalls(t, `h update eur spec.comment:"nice"->"bad"`)
 }
 
+// What another handler writes at the creation is an update from the state before it.
+func TestPreviousStateBeforeAnotherHandler(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("create", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"comment":"nice"}}`)}, nil
+	})
+	p := program(
+		Handler{Name: "create", On: []hook.Reason{hook.ReasonCreate}, Do: e},
+		Handler{Name: "update", On: []hook.Reason{hook.ReasonUpdate}, KeepPreviousState: true, Do: e},
+	)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.start(t, s, p)
+	st.expectCalls(t, "create create eur", `update update eur spec.comment:->"nice"`)
+}
+
 // A rejected revision is reported once and delays nothing; an unreachable server is retried,
 // without another call of the handler.
 func TestPreviousStateNotStored(t *testing.T) {
