@@ -589,3 +589,41 @@ func TestInitialDelay(t *testing.T) {
 		})
 	}
 }
+
+// The delay of an error replaces the interval of a timer that counts from the end of its calls; a
+// backoff ends with the interval.
+func TestDelayOfTimerError(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler Handler
+		err     error
+		want    []time.Duration
+	}{
+		"requested": {Handler{FromFirstSeen: true}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{0, 30 * time.Second, 60 * time.Second}},
+		"backoff":   {Handler{FromFirstSeen: true, Backoff: time.Minute}, errLost, []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"scheduled": {Handler{}, &hook.RetryAfterError{After: 30 * time.Second, Err: errLost}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newBubbleServer(t)
+				begun := time.Now()
+				s.create(rates, "eur", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"}}`)
+				h := c.handler
+				h.Name, h.Every = "t", 10*time.Second
+				w := startEnv(s, program(h), s, map[string]handlerFunc{"t": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+					return nil, c.err
+				}})
+				defer w.stop()
+				pass(61 * time.Second)
+				made := w.callsOf("t", "")
+				if len(made) < len(c.want) {
+					t.Fatalf("%d calls", len(made))
+				}
+				for i, want := range c.want {
+					if at := made[i].at.Sub(begun).Round(10 * time.Millisecond); at != want {
+						t.Errorf("call %d came after %s, want %s", i, at, want)
+					}
+				}
+			})
+		})
+	}
+}

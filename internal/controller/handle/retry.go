@@ -28,7 +28,7 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
 	a.count++
 	delay := h.delay(err, a.count)
-	a.next = now.Add(h.capAtNextTime(c, now, delay))
+	a.next = now.Add(h.capAtNextTime(c, now, delay, err))
 	if hook.IsTerminal(err) || h.exhausted(*a) {
 		r.giveUp(c, digest, err)
 		return
@@ -49,9 +49,11 @@ func handlerFailureReason(err error) string {
 	return ReasonHandlerFailed
 }
 
-// capAtNextTime limits the delay of a timer to its next scheduled time.
-func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration) time.Duration {
-	if c.reason != hook.ReasonTimer {
+// capAtNextTime limits the delay of a timer to its next scheduled time. A timer with an initial
+// delay has no times of its own, so a delay that its error requests replaces the interval.
+func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration, err error) time.Duration {
+	requested, _ := hook.RetryDelay(err)
+	if c.reason != hook.ReasonTimer || h.FromFirstSeen && requested > 0 {
 		return delay
 	}
 	next := h.nextTime(c.object, now)
