@@ -242,6 +242,19 @@ class Errors(unittest.TestCase):
         self.assertEqual(self.respond("raise ValueError('odd')", ", errors=kopf.ErrorsMode.PERMANENT"), final)
         self.assertEqual(self.respond("raise ValueError('odd')", ", errors=kopf.ErrorsMode.IGNORED"), {})
 
+    def test_refusals_of_the_api_server_without_headers(self) -> None:
+        cases = [
+            (422, "Invalid", """ '{"kind": "Status", "message": "spec is immutable"}' """, "ApiException: 422 Invalid: spec is immutable"),
+            (502, "Bad Gateway", "b'no upstream'", "ApiException: 502 Bad Gateway: no upstream"),
+            (404, "", "''", "ApiException: 404"),
+            (0, "connection lost", "None", "ApiException: (0) headers: {'Date': 'now'}"),
+        ]
+        for status, reason, body, expected in cases:
+            with self.subTest(expected):
+                attributes = f"{{'status': {status}, 'reason': {reason!r}, 'body': {body.strip()}}}"
+                raised = f"raise type('ApiException', (Exception,), {attributes})(\"({status}) headers: {{'Date': 'now'}}\")"
+                self.assertEqual(self.respond(raised)["error"]["message"], expected)
+
     def test_limits(self) -> None:
         self.assertIn("retryAfterSeconds", self.respond("raise ValueError", ", retries=3", attempt=1))
         last = self.respond("raise ValueError('odd')", ", retries=3", attempt=2)["error"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import os
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -86,7 +87,24 @@ def describe(error: BaseException) -> str:
     """Return the text of an error; that of unexpected ones has the class."""
     if isinstance(error, (TemporaryError, PermanentError)):
         return str(error) if error.args and error.args[0] is not None else type(error).__name__
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    text = _refusal(error) or str(error)
+    return f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def _refusal(error: BaseException) -> str:
+    """Return what an API server refused, if a client's error quotes its response.
+
+    The error itself has the headers of the response too, which differ each time: equal events
+    would not be counted as such.
+    """
+    status, body = getattr(error, "status", None), getattr(error, "body", None)
+    if not isinstance(status, int) or not isinstance(body, (str, bytes)):
+        return ""
+    try:
+        message = json.loads(body)["message"]
+    except (ValueError, TypeError, KeyError):
+        message = body.decode(errors="replace") if isinstance(body, bytes) else body
+    return ": ".join(str(part) for part in (f"{status} {getattr(error, 'reason', None) or ''}".strip(), message) if part)
 
 
 def trace_of(error: BaseException) -> tuple[type[BaseException], BaseException, Optional[TracebackType]]:
