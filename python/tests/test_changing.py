@@ -357,7 +357,7 @@ class Results(unittest.TestCase):
                 def fn(**_): return {text}
             """) as script:
                 response = script.call("fn", "Create")
-                self.assertRegex(response["error"]["message"], "Handler 'fn'.*" + message)
+                self.assertRegex(response["error"]["message"], message)
                 self.assertEqual(response["retryAfterSeconds"], 60)
 
     def test_a_patch_that_sets_nothing_is_none(self) -> None:
@@ -375,7 +375,8 @@ class Results(unittest.TestCase):
                 @kopf.on.create('examples')
                 def fn(patch, **_): {change}
             """) as script:
-                self.assertIn(f"Handler 'fn': its patch or result cannot be written: {field}", script.call("fn", "Create")["error"]["message"])
+                message = script.call("fn", "Create")["error"]["message"]
+                self.assertTrue(message.startswith(f"its patch or result cannot be written: {field}"), message)
 
     def test_a_function_of_the_patch_that_fails_is_an_error(self) -> None:
         with Script("""

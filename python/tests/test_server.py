@@ -247,12 +247,16 @@ class Process(unittest.TestCase):
         self.fails("import kopf\n@kopf.on.create('x'\ndef fn(): ...", 3, "operator.py", "SyntaxError")
         self.fails("import kopf\n\ndef broken():\n    return 1 / 0\n\nbroken()", 3, "operator.py\", line 4", "ZeroDivisionError")
         self.fails("import sys\nsys.exit(7)", 3, "sys.exit(7)")
-        self.fails("import no_such_module", 3, "No module named 'no_such_module'")
+        self.fails("import no_such_module", 3, "No module named 'no_such_module'", f"The interpreter is {sys.executable}")
         self.fails("import kopf\n@kopf.on.create('x', labels={'a': None})\ndef fn(**_): ...", 3, "operator.py\", line", "labels= a")
 
     def test_import_errors_do_not_show_our_own_lines(self) -> None:
         process = self.start("1 / 0")
         self.assertNotIn("loading.py", process.communicate(timeout=60)[1])
+
+    def test_names_of_kopf_that_are_missing_are_no_matter_of_the_interpreter(self) -> None:
+        process = self.start("import kopf.structs")
+        self.assertNotIn("The interpreter", process.communicate(timeout=60)[1])
 
     def test_start_errors(self) -> None:
         self.fails(

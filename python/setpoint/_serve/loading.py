@@ -80,7 +80,14 @@ def _import(what: str, action: object) -> None:
         raise LoadError(f"cannot import {what}: it calls sys.exit({error.code!r}) when it is imported") from None
     except Exception as error:
         trace = "".join(traceback.format_exception(type(error), error, _authors_part(error.__traceback__)))
-        raise LoadError(f"cannot import {what}:\n{trace.rstrip()}") from None
+        raise LoadError(f"cannot import {what}:\n{trace.rstrip()}{_missing(error)}") from None
+
+
+def _missing(error: Exception) -> str:
+    """Return where a missing module is looked for, which is seldom the author's shell."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", "kopf", "setpoint"):
+        return ""
+    return f"\nThe interpreter is {sys.executable}; that of an activated virtual environment comes before python3 of the PATH."
 
 
 def _authors_part(trace: Optional[TracebackType]) -> Optional[TracebackType]:

@@ -50,12 +50,12 @@ def writes(cause: Cause, handler: Handler) -> dict[str, Any]:
         encode(merged)
         _check_metadata(merged)
     except (NotJSON, NotWritable) as fault:
-        message = f"{handler}: its patch or result cannot be written: {fault}"
-        cause.logger.error(message)
+        message = f"its patch or result cannot be written: {fault}"
+        cause.logger.error(f"{handler}: {message}")
         return failure(message, cause.settings.execution.default_backoff)
     except Exception as error:
-        message = f"{handler}: a function of patch.fns failed: {type(error).__name__}: {error}"
-        cause.logger.exception(message)
+        message = f"a function of patch.fns failed: {type(error).__name__}: {error}"
+        cause.logger.exception(f"{handler}: {message}")
         return failure(message, cause.settings.execution.default_backoff)
     status = merged.pop("status", None)
     return {name: value for name, value in (("patch", merged), ("status", status)) if value}
