@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import os
+import signal
 import sys
 import textwrap
 import threading
@@ -129,6 +130,22 @@ class Embedding(unittest.TestCase):
             stop.set()
             thread.join(60)
         self.assertEqual(calls, ["startup {}", "cleanup"])
+
+    def test_signals(self) -> None:
+        calls: list[str] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            ready = threading.Event()
+
+            def send(number: int = number, ready: threading.Event = ready) -> None:
+                ready.wait(60)
+                os.kill(os.getpid(), number)
+
+            with self.subTest(number), self.binary():
+                thread = threading.Thread(target=send)
+                thread.start()
+                kopf.run(registry=self.registry(calls), ready_flag=ready)
+                thread.join(60)
+                self.assertEqual(calls.pop(), "cleanup")
 
     def test_tasks_are_cancelled(self) -> None:
         calls: list[str] = []

@@ -10,9 +10,10 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import signal
 import tempfile
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Optional, Union
 
 from setpoint._serve.server import Endpoint, listening
@@ -65,7 +66,7 @@ async def operator(
         raise TypeError(f"{given[0]}= is not supported: it is a part of Kopf's own engine")
     served = Operator(
         registry if registry is not None else get_default_registry(),
-        name=identity or os.environ.get("SETPOINT_OPERATOR") or "operator",
+        name=identity or os.environ.get("SETPOINT_OPERATOR", "operator"),
         settings=settings,
         memo=memo,
         namespaces=tuple(namespaces) + ((namespace,) if namespace else ()),
@@ -79,9 +80,9 @@ async def operator(
         await served.start()
         try:
             async with listening(served, endpoint):
-                with Watchdog(asyncio.get_running_loop()):
+                with Watchdog(asyncio.get_running_loop()), _signals() as signalled:
                     command = [binary, *arguments, "--operator", f"unix://{endpoint.socket}"]
-                    await _run_child(command, served, stop_flag, ready_flag)
+                    await _run_child(command, served, [signalled, stop_flag], ready_flag)
         finally:
             await served.stop()
 
@@ -114,13 +115,32 @@ def _arguments(
     return arguments
 
 
-async def _run_child(command: list[str], served: Operator, stop_flag: Optional[Flag], ready_flag: Optional[Flag]) -> None:
-    child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+@contextlib.contextmanager
+def _signals() -> Iterator[asyncio.Event]:
+    """Yield an event that Ctrl-C and SIGTERM set, in the main thread, where Python handles signals."""
+    signalled = asyncio.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield signalled
+        return
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, signalled.set)
+    try:
+        yield signalled
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def _run_child(
+    command: list[str], served: Operator, stop_flags: Iterable[Optional[Flag]], ready_flag: Optional[Flag]
+) -> None:
+    # In a session of its own: a terminal sends Ctrl-C to all processes of one, and Setpoint aborts at a second signal.
+    child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)
     loop = asyncio.get_running_loop()
     ended = loop.create_task(child.wait())
     tasks: list[asyncio.Task[Any]] = [ended]
-    if stop_flag is not None:
-        tasks.append(loop.create_task(_wait(stop_flag)))
+    tasks += [loop.create_task(_wait(flag)) for flag in stop_flags if flag is not None]
     ready = loop.create_task(_raise_when_ready(served, ready_flag))
     try:
         await _first(tasks, cancel=False)
