@@ -290,7 +290,7 @@ func TestPreviousStateBeforeAnotherHandler(t *testing.T) {
 	)
 	s.create(rates, "eur", `{"spec":{"n":1}}`)
 	st := e.start(t, s, p)
-	st.expectCalls(t, "create create eur", `update update eur spec.comment:->"nice"`)
+	st.expectCalls(t, "create create eur", `update update eur spec.comment:->"nice"`) //nolint:dupword // The handler has the name of its reason.
 }
 
 // A rejected revision is reported once and delays nothing; an unreachable server is retried,
