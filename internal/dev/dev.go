@@ -93,7 +93,7 @@ type Options struct {
 	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 
-	// FreePort finds a port for a process; process.FreePort if nil.
+	// FreePort finds a port for a process; one of process.FreePorts if nil.
 	FreePort func() (int, error)
 
 	// Program is the name this program was called by, Executable its path.
@@ -148,7 +148,7 @@ func open(o Options) (*session, error) {
 		s.NewManager = func(o manager.Options) (Manager, error) { return manager.New(o) }
 	}
 	if s.FreePort == nil {
-		s.FreePort = process.FreePort
+		s.FreePort = process.FreePorts()
 	}
 	reaper, err := process.NewReaper()
 	s.reaper = reaper

@@ -2,6 +2,8 @@ package process
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -50,12 +52,26 @@ func isReady(ctx context.Context, port int, path string) bool {
 	return response.StatusCode < http.StatusBadRequest
 }
 
-// FreePort finds a free port. Another program may take it before it is used.
-func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// The ports of FreePorts are below those that operating systems choose for programs that listen on
+// any port, so no program takes one by chance before it is used.
+const (
+	firstPort = 20000
+	portCount = 12000
+)
+
+// FreePorts returns a function that finds free ports on loopback, each time another one. It must not
+// be called concurrently.
+func FreePorts() func() (int, error) {
+	next := rand.IntN(portCount)
+	return func() (int, error) {
+		for range portCount {
+			port := firstPort + next%portCount
+			next++
+			listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+			if err == nil {
+				return port, listener.Close()
+			}
+		}
+		return 0, fmt.Errorf("no port from %d to %d is free", firstPort, firstPort+portCount-1)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -148,7 +148,7 @@ func TestRestartSkipsBackoff(t *testing.T) {
 }
 
 func TestReadyWhenListening(t *testing.T) {
-	port, err := process.FreePort()
+	port, err := process.FreePorts()()
 	if err != nil {
 		t.Fatal(err)
 	}
