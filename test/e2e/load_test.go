@@ -78,7 +78,7 @@ const maxInterrupted = 2
 func (l *load) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && l.ending && l.interrupted < maxInterrupted && strings.Contains(err.Error(), "write: broken pipe") {
+	if err != nil && l.ending && l.interrupted < maxInterrupted && metEndOfConnection(err) {
 		l.interrupted++
 		return
 	}
@@ -87,6 +87,12 @@ func (l *load) note(err error) {
 		return
 	}
 	l.created++
+}
+
+// metEndOfConnection says whether a connection closed while a review was written to it, or
+// right after.
+func metEndOfConnection(err error) bool {
+	return strings.Contains(err.Error(), "write: broken pipe") || strings.Contains(err.Error(), `: EOF"`)
 }
 
 // done is how many pods were created.
