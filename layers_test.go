@@ -14,7 +14,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // layers lists the packages of the repository, lowest layer first. A package may import
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
-	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "python"},
+	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "internal/script", "python"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/credential", "internal/related"},
 	{"internal/record"},
