@@ -28,6 +28,8 @@ type operatorFlags struct {
 	priority        int
 	// healthPath is the path of --liveness.
 	healthPath string
+	// stopOnEOF stops when standard input ends.
+	stopOnEOF bool
 }
 
 // operatorNote is a warning about a flag.
@@ -42,6 +44,7 @@ func (f *operatorFlags) register(c *cobra.Command) {
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "with an operator: --log-level=debug, also for its own logs")
 	set.BoolVarP(&f.debug, "debug", "d", false, "with an operator: --verbose, and logs of Python libraries")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "with an operator: --log-level=warn, also for its own logs")
+	set.BoolVar(&f.stopOnEOF, "stop-on-stdin-eof", false, "with --operator: stop when standard input ends, such as a pipe from the program that started Setpoint, however that ends")
 	set.BoolVar(&f.standalone, "standalone", false, "with an operator: --leader-elect=false")
 	set.StringVarP(&f.peering, "peering", "P", "", "with an operator: elect a leader by the Lease of this `name`")
 	set.IntVarP(&f.priority, "priority", "p", 0, "with an operator: no effect; a Lease has no priorities")
@@ -62,7 +65,7 @@ func (f *operatorFlags) given() bool { return len(f.python)+len(f.modules) > 0 |
 // operatorOnly are the flags that need an operator; notForOperators are those of controllers of
 // the cluster.
 var (
-	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev"}
+	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev", "stop-on-stdin-eof"}
 	notForOperators = []string{"selector", "crds", "apply-strategy", "field-manager", "deletion-guard", "default-service-account"}
 )
 
@@ -121,6 +124,8 @@ func (f *operatorFlags) check(run *runFlags) error {
 		return errors.New("--operator excludes --python and --module")
 	case f.url != "" && f.interpreter+f.name != "":
 		return errors.New("--operator excludes --python-interpreter and --name")
+	case f.stopOnEOF && f.url == "":
+		return errors.New("--stop-on-stdin-eof requires --operator")
 	case f.name != "" && len(validation.IsDNS1123Label(f.name)) > 0:
 		return fmt.Errorf("--name %q: %s", f.name, validation.IsDNS1123Label(f.name)[0])
 	case f.everywhere && len(run.Namespaces) > 0:

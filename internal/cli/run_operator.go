@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -33,6 +35,9 @@ func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) 
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	if f.operator.stopOnEOF {
+		ctx = untilEOF(ctx, p.stdin, options.Log)
+	}
 	go tuneGC(ctx)
 	began := time.Now()
 	op, err := operator.Open(ctx, options)
@@ -48,6 +53,17 @@ func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) 
 		options.Log.Info("ready", "operator", op.Name(), "took", time.Since(began).Round(time.Millisecond).String())
 	})
 	return op.Run(ctx, h.Run)
+}
+
+// untilEOF returns a context that ends with the input.
+func untilEOF(ctx context.Context, input io.Reader, log *slog.Logger) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, input) // An error ends it too.
+		log.Info("standard input ended; stopping")
+		cancel()
+	}()
+	return ctx
 }
 
 // notOpened returns the error of an operator that did not declare its controllers; nil after a

@@ -135,8 +135,10 @@ def _signals() -> Iterator[asyncio.Event]:
 async def _run_child(
     command: list[str], served: Operator, stop_flags: Iterable[Optional[Flag]], ready_flag: Optional[Flag]
 ) -> None:
-    # In a session of its own: a terminal sends Ctrl-C to all processes of one, and Setpoint aborts at a second signal.
-    child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)
+    # In a session of its own: a terminal sends Ctrl-C to all processes of one, and this process stops Setpoint. The
+    # pipe ends with this process, also if it is killed.
+    command.append("--stop-on-stdin-eof")
+    child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, start_new_session=True)
     loop = asyncio.get_running_loop()
     ended = loop.create_task(child.wait())
     tasks: list[asyncio.Task[Any]] = [ended]
