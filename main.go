@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
@@ -22,8 +23,8 @@ const (
 )
 
 // Main parses the command line, runs the app until SIGINT or SIGTERM, and exits: with 0
-// after a signal, 1 after an error, 2 after wrong usage. A second signal exits
-// immediately. It collects garbage more often while there is much of it, unless $GOGC or
+// after a signal, 1 after an error, 2 after wrong usage. Another signal, a
+// second later or more, exits immediately. It collects garbage more often while there is much of it, unless $GOGC or
 // $GOMEMLIMIT is set.
 //
 // The flags are those of `setpoint run`, and those of Flags. The command rbac prints the
@@ -108,8 +109,9 @@ func (a *App) runCommand(args []string, stdout io.Writer) (command, error) {
 		}
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		// A second signal exits the process.
-		context.AfterFunc(ctx, stop)
+		// A second signal exits the process, but not one at once: `timeout` sends one to the process and
+		// one to its group.
+		context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 		o.Ready = func() { o.Log.Info("ready") }
 		return a.Run(ctx, o)
 	}, nil

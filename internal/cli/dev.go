@@ -55,7 +55,7 @@ its objects are reconciled at once.
 
 COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
 of this program. Then everything stops, and the exit code is that of the command.
-Ctrl-C stops everything; a second Ctrl-C aborts.`,
+Ctrl-C stops everything; another one, a second later or more, aborts.`,
 		Example: `  setpoint dev                                        # an empty cluster
   setpoint dev examples/immortalcontainer             # with an example
   setpoint dev operator.py                            # with an operator in Python

@@ -31,8 +31,8 @@ The kubeconfig is that of --kubeconfig, else $KUBECONFIG, else the in-cluster co
 Several replicas elect a leader. The others stand by with warm caches; one of them takes
 over within 5 seconds after a clean stop of the leader, and within 15 after a crash.
 
-The first signal stops gracefully, a second one aborts. The flags of Metacontroller are
-accepted too.`,
+The first signal stops gracefully, another one a second later or more aborts. The flags
+of Metacontroller are accepted too.`,
 		Example: `  setpoint run                                    # inside a cluster
   setpoint run --kubeconfig dev.yaml --context staging
   setpoint run --selector team=web                # the controllers of one team

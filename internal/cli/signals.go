@@ -5,13 +5,40 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// sameSignal is how long further signals count as the first one: `timeout`, shells and supervisors send
+// one to a process and one to its group.
+const sameSignal = time.Second
 
 // catchSignals returns a channel of termination signals, and a function to stop it.
 func catchSignals() (<-chan os.Signal, func()) {
+	caught := make(chan os.Signal, 2)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	return signals, func() { signal.Stop(signals) }
+	go passDistinct(caught, signals)
+	return signals, func() {
+		signal.Stop(caught)
+		close(caught) // Stop guarantees that none is sent any more.
+	}
+}
+
+// passDistinct passes signals on, but not those that count as the first.
+func passDistinct(caught <-chan os.Signal, signals chan<- os.Signal) {
+	var first time.Time
+	for each := range caught {
+		if !first.IsZero() && time.Since(first) < sameSignal {
+			continue
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		select {
+		case signals <- each:
+		default: // Two are enough to abort.
+		}
+	}
 }
 
 // untilSignal returns a context that ends at the first signal. The second one exits.

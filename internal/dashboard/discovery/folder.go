@@ -32,6 +32,8 @@ type ProcessEntry struct {
 	// Address is a loopback address with a port; requests there send Token.
 	Address string `json:"address"`
 	Token   string `json:"token"`
+	// Locked means that the process holds a lock on the file. Programs of older releases do not.
+	Locked bool `json:"locked,omitempty"`
 }
 
 // uniqueNames names each process. The oldest process keeps its name; the PID is added to others
@@ -56,8 +58,9 @@ const entrySuffix = ".json"
 const maxEntryBytes = 16 << 10
 
 // Publish writes the entry of a process, which only this user may read. Calling withdraw
-// removes it.
+// removes it. The entry of a process that is killed is not listed any more.
 func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
+	e.Locked = true
 	text, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -66,14 +69,19 @@ func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish process entry: %w", err)
 	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Close())
-	// A rename is atomic, so no partial file is read.
+	if err = lock(file); err == nil {
+		_, err = file.Write(text)
+	}
+	// A rename is atomic, so no partial file is read, and none without its lock.
 	if err = cmp.Or(err, os.Rename(file.Name(), file.Name()+entrySuffix)); err != nil {
+		_ = file.Close()
 		_ = os.Remove(file.Name())
 		return nil, fmt.Errorf("publish process entry: %w", err)
 	}
-	return func() { _ = os.Remove(file.Name() + entrySuffix) }, nil
+	return func() {
+		_ = os.Remove(file.Name() + entrySuffix)
+		_ = file.Close()
+	}, nil
 }
 
 // FolderSources returns a function that lists the processes in a folder, sorted by name. It
@@ -97,12 +105,7 @@ func (s *folderSources) list(context.Context) []model.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	present := map[ProcessEntry]model.Source{}
-	alive, dead := splitByLiveness(readEntries(s.folder))
-	for _, e := range dead {
-		if present[e] = s.current[e]; present[e] == nil {
-			present[e] = newCrashedProcess(e.Name)
-		}
-	}
+	alive := readEntries(s.folder)
 	called := uniqueNames(alive)
 	for _, e := range alive {
 		if present[e] = s.current[e]; present[e] == nil || present[e].Name() != called[e] {
@@ -122,25 +125,7 @@ func (s *folderSources) list(context.Context) []model.Source {
 	return found
 }
 
-// splitByLiveness returns the entries of running processes, and the names of crashed ones
-// without a successor.
-func splitByLiveness(all []ProcessEntry) (alive, dead []ProcessEntry) {
-	for _, e := range all {
-		if isRunning(e.PID) {
-			alive = append(alive, e)
-		}
-	}
-	for _, e := range all {
-		name := ProcessEntry{Name: e.Name}
-		again := slices.ContainsFunc(alive, func(other ProcessEntry) bool { return other.Name == e.Name })
-		if e.PID > 0 && !again && !slices.Contains(dead, name) {
-			dead = append(dead, name)
-		}
-	}
-	return alive, dead
-}
-
-// readEntries reads all valid entries. Other files are ignored.
+// readEntries reads the entries of running processes. Other files are ignored.
 func readEntries(folder string) []ProcessEntry {
 	files, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*"+entrySuffix)) // The pattern is valid.
 	var all []ProcessEntry
@@ -158,6 +143,10 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
+// errEnded means that the process of an entry has ended.
+var errEnded = errors.New("the process has ended")
+
+// readEntry reads an entry, and removes that of a process which was killed.
 func readEntry(path string, into *ProcessEntry) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -171,7 +160,17 @@ func readEntry(path string, into *ProcessEntry) error {
 	if about, err := file.Stat(); err == nil {
 		into.written = about.ModTime()
 	}
-	return json.Unmarshal(text, into)
+	if err := json.Unmarshal(text, into); err != nil {
+		return err
+	}
+	switch {
+	case !into.Locked && !isRunning(into.PID):
+		return errEnded
+	case into.Locked && !isLocked(file):
+		_ = os.Remove(path)
+		return errEnded
+	}
+	return nil
 }
 
 // isLoopback reports whether an address is local. The token is never sent elsewhere.
@@ -179,6 +178,16 @@ func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// lock locks a file until it is closed. The kernel removes the lock however the process ends; a
+// PID would not do, because another process may get it.
+func lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// isLocked reports whether another open file holds the lock. It takes a shared one for a moment,
+// which others that look do not notice.
+func isLocked(file *os.File) bool {
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // isRunning reports whether a process exists.

@@ -38,6 +38,14 @@ func publish(t *testing.T, folder string, e discovery.ProcessEntry) (withdraw fu
 	return withdraw
 }
 
+// write writes an entry without a lock.
+func write(t *testing.T, folder, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, name+".json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func names(sources []model.Source) string {
 	var all []string
 	for _, s := range sources {
@@ -62,13 +70,11 @@ func TestFolderSources(t *testing.T) {
 	pid := os.Getpid()
 	withdraw := publish(t, folder, discovery.ProcessEntry{Name: "teams", PID: pid, Address: "127.0.0.1:1"})
 	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: pid, Address: "[::1]:2"})
-	publish(t, folder, discovery.ProcessEntry{Name: "setpoint", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
-	publish(t, folder, discovery.ProcessEntry{Name: "nobody", Address: "127.0.0.1:3"})
+	write(t, folder, "old", fmt.Sprintf(`{"name":"older","pid":%d,"address":"127.0.0.1:3"}`, gone.Process.Pid))
+	write(t, folder, "none", `{"name":"none","address":"127.0.0.1:3"}`)
 	publish(t, folder, discovery.ProcessEntry{Name: "abroad", PID: pid, Address: "192.0.2.1:80"})
 	publish(t, folder, discovery.ProcessEntry{Name: "by name", PID: pid, Address: "example.com:80"})
-	if err := os.WriteFile(filepath.Join(folder, "x.json"), []byte("no JSON"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, folder, "x", "no JSON")
 	first := find(t.Context())
 	if names(first) != "setpoint teams" {
 		t.Errorf("found %q, want the two that live on this machine, by name", names(first))
@@ -82,31 +88,22 @@ func TestFolderSources(t *testing.T) {
 	}
 }
 
-// Fault U6: a crashed program vanished from the overview. It stays until a process with its
-// name starts.
-func TestCrashedProcess(t *testing.T) {
+// A process that was killed is not listed, also if another process has its PID.
+func TestKilledProcess(t *testing.T) {
 	folder := t.TempDir()
-	gone := exec.CommandContext(t.Context(), "true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	write(t, folder, "1", fmt.Sprintf(`{"name":"guitar","pid":%d,"address":"127.0.0.1:3","locked":true}`, os.Getpid()))
 	find := discovery.FolderSources(folder)
-	for range 2 {
-		publish(t, folder, discovery.ProcessEntry{Name: "guitar", PID: gone.Process.Pid, Address: "127.0.0.1:3"})
+	if found := find(t.Context()); len(found) != 0 {
+		t.Errorf("found %q", names(found))
 	}
-	found := find(t.Context())
-	if names(found) != "guitar" {
-		t.Fatalf("found %q", names(found))
-	}
-	if _, err := found[0].Controllers(t.Context()); err == nil || !strings.Contains(err.Error(), "crashed") {
-		t.Errorf("it says %v", err)
-	}
-	if again := find(t.Context()); again[0] != found[0] {
-		t.Error("another Source for the same process")
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 	publish(t, folder, discovery.ProcessEntry{Name: "guitar", PID: os.Getpid(), Address: "127.0.0.1:4"})
-	if again := find(t.Context()); len(again) != 1 || again[0] == found[0] {
-		t.Errorf("once it is back: %q", names(again))
+	for range 2 {
+		if found := find(t.Context()); names(found) != "guitar" {
+			t.Errorf("found %q", names(found))
+		}
 	}
 }
 
