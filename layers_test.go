@@ -15,6 +15,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "internal/script", "python"},
+	{"internal/call"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/credential", "internal/related"},
 	{"internal/record"},

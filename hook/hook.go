@@ -3,7 +3,7 @@
 //
 // The package defines the requests and responses of hooks, customizers, handlers and
 // admitters, the errors callers distinguish, and the JSON wire form (versions v1 and
-// v2). Package internal/call/webhook implements the transport; the loops apply
+// v2). Package internal/call calls hooks outside of the process; the loops apply
 // responses. This package imports no other package of the project.
 package hook
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -19,8 +19,8 @@ type hookFlags struct {
 
 func (f *hookFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "maximum `bytes` of a hook response")
-	set.IntVar(&f.values, "hook-response-max-values", webhook.DefaultMaxValues, "maximum JSON values in a hook response: objects, lists and scalars at all depths")
-	set.IntVar(&f.quoted, "hook-error-max-size", webhook.DefaultMaxErrorBytes, "maximum `bytes` of an error response in logs, events and conditions; 0 omits it")
+	set.IntVar(&f.values, "hook-response-max-values", call.DefaultMaxValues, "maximum JSON values in a hook response: objects, lists and scalars at all depths")
+	set.IntVar(&f.quoted, "hook-error-max-size", call.DefaultMaxErrorBytes, "maximum `bytes` of an error response in logs, events and conditions; 0 omits it")
 }
 
 func (f *hookFlags) check() error {
@@ -42,7 +42,7 @@ func (f *hookFlags) check() error {
 const maxQuoted = 1000
 
 // limits returns the limits, which check has validated.
-func (f *hookFlags) limits() webhook.Limits {
+func (f *hookFlags) limits() call.Limits {
 	size, _ := manager.ParseBytes(f.size)
-	return webhook.Limits{MaxResponseBytes: int64(size), MaxValues: f.values, MaxErrorBytes: cmp.Or(f.quoted, -1)}
+	return call.Limits{MaxResponseBytes: int64(size), MaxValues: f.values, MaxErrorBytes: cmp.Or(f.quoted, -1)}
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -11,15 +11,15 @@ import (
 func TestHookFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want webhook.Limits
+		want call.Limits
 		err  string
 	}{
-		{nil, webhook.Limits{MaxResponseBytes: 32 << 20, MaxValues: 500_000, MaxErrorBytes: 200}, ""},
-		{[]string{"--hook-response-max-size=1Mi", "--hook-response-max-values=10", "--hook-error-max-size=0"}, webhook.Limits{MaxResponseBytes: 1 << 20, MaxValues: 10, MaxErrorBytes: -1}, ""},
-		{[]string{"--hook-response-max-size=lots"}, webhook.Limits{}, `--hook-response-max-size must be a quantity of bytes such as 32Mi, not "lots"`},
-		{[]string{"--hook-response-max-size=0"}, webhook.Limits{}, "--hook-response-max-size must be greater than zero"},
-		{[]string{"--hook-response-max-values=0"}, webhook.Limits{}, "--hook-response-max-values must be greater than zero, not 0"},
-		{[]string{"--hook-error-max-size=-1"}, webhook.Limits{}, "--hook-error-max-size must be from 0 to 1000, not -1"},
+		{nil, call.Limits{MaxResponseBytes: 32 << 20, MaxValues: 500_000, MaxErrorBytes: 200}, ""},
+		{[]string{"--hook-response-max-size=1Mi", "--hook-response-max-values=10", "--hook-error-max-size=0"}, call.Limits{MaxResponseBytes: 1 << 20, MaxValues: 10, MaxErrorBytes: -1}, ""},
+		{[]string{"--hook-response-max-size=lots"}, call.Limits{}, `--hook-response-max-size must be a quantity of bytes such as 32Mi, not "lots"`},
+		{[]string{"--hook-response-max-size=0"}, call.Limits{}, "--hook-response-max-size must be greater than zero"},
+		{[]string{"--hook-response-max-values=0"}, call.Limits{}, "--hook-response-max-values must be greater than zero, not 0"},
+		{[]string{"--hook-error-max-size=-1"}, call.Limits{}, "--hook-error-max-size must be from 0 to 1000, not -1"},
 	} {
 		f := parsed(t, c.args...)
 		if err := f.check(); err != nil || c.err != "" {

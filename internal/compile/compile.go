@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
@@ -82,7 +83,12 @@ type Environment struct {
 	// UserAgent is sent to webhooks.
 	UserAgent string
 	// Limits limit the responses of webhooks.
-	Limits webhook.Limits
+	Limits call.Limits
+	// Inline compiles the code of inline hooks; its errors are a *call.SourceError for those in the
+	// code. Exec opens a program; its errors are those of the command. Nil means that this process
+	// does not run such hooks.
+	Inline func(ctx context.Context, script call.Script) (call.Program, error)
+	Exec   func(command call.Command) (call.Transport, error)
 	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
 	// Workers is the maximum of concurrent reconciles of a controller.
@@ -111,7 +117,7 @@ type Environment struct {
 	// be retried; may be nil.
 	CredentialsRenewed func(controller string)
 	// ObserveCall receives each webhook call of a controller with its host and port; may be nil.
-	ObserveCall func(controller, address string, exchange webhook.CallResult)
+	ObserveCall func(controller, address string, exchange call.Result)
 }
 
 // Status says whether the status schema of a kind has conditions, and the records of handlers.

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/credential"
@@ -68,7 +69,7 @@ func (c *connection) open(h *hookConfig) (*webhook.Webhook, error) {
 	config.UserAgent, config.Dial, config.Routed = c.env.UserAgent, c.env.Dial, c.env.Routed
 	if c.env.ObserveCall != nil {
 		address := addressOf(h.URL)
-		config.Observe = func(e webhook.CallResult) { c.env.ObserveCall(c.name, address, e) }
+		config.Observe = func(e call.Result) { c.env.ObserveCall(c.name, address, e) }
 	}
 	if c.account.PerNamespace() && h.credentials.HasReferences() {
 		return nil, invalid("%s: refers to a Secret or ConfigMap, which needs spec.serviceAccountNamespace: "+

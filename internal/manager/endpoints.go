@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -44,7 +45,7 @@ func (e *endpoints) setUp(address string) {
 }
 
 // recordCall records whether a call connected. A timeout after connecting changes nothing.
-func (e *endpoints) recordCall(controller, address string, call webhook.CallResult) {
+func (e *endpoints) recordCall(controller, address string, call call.Result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch at := (endpoint{controller, address}); {

@@ -13,6 +13,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
@@ -65,7 +66,7 @@ func TestUnconnectedCalls(t *testing.T) {
 	e := newEndpoints()
 	w, err := webhook.New(webhook.Config{
 		URL: "http://" + address + "/sync", Wire: hook.Wire{Version: hook.V2},
-		Observe: func(x webhook.CallResult) { e.recordCall("shop", address, x) },
+		Observe: func(x call.Result) { e.recordCall("shop", address, x) },
 	})
 	if err != nil {
 		t.Fatal(err)

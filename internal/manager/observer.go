@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -51,10 +51,10 @@ func (o observer) Handled(program, handler string, reason hook.Reason, took time
 
 // called counts a webhook call. Calls of handlers and reviews are counted by their names
 // instead.
-func (m *Manager) called(program, address string, e webhook.CallResult) {
+func (m *Manager) called(program, address string, e call.Result) {
 	m.endpoints.recordCall(program, address, e)
 	m.metrics.ObserveHookCall(program, e)
-	if e.HookType != webhook.Handle && e.HookType != webhook.Admit {
+	if e.HookType != call.Handle && e.HookType != call.Admit {
 		m.history.AddHookCall(program, string(e.HookType), strconv.Itoa(e.Code), e.Duration)
 	}
 }

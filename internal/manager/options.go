@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -66,7 +66,7 @@ type Options struct {
 	// Workers is the maximum concurrent reconciles of a controller; 32 if zero.
 	Workers int
 	// HookLimits limit the responses of hooks; the zero value has defaults.
-	HookLimits webhook.Limits
+	HookLimits call.Limits
 	// Resync is the longest interval between reconciles of an object, for all controllers;
 	// zero leaves it to each controller.
 	Resync time.Duration

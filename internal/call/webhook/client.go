@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
@@ -110,10 +111,10 @@ func (l *reloadingClient) closeIdle() { l.active.Load().transport.CloseIdleConne
 //
 // It does not retry handler requests: the hook may have acted before it failed, and
 // handlers have their own retries.
-func (l *client) roundTrip(ctx context.Context, req *http.Request, kind HookType) (*http.Response, error) {
+func (l *client) roundTrip(ctx context.Context, req *http.Request, kind call.HookType) (*http.Response, error) {
 	var trace connTrace
 	resp, err := roundtrip.Do(l.transport, req.WithContext(httptrace.WithClientTrace(ctx, trace.clientTrace())))
-	if err == nil || kind == Handle || !trace.isStale() || ctx.Err() != nil {
+	if err == nil || kind == call.Handle || !trace.isStale() || ctx.Err() != nil {
 		return resp, err
 	}
 	l.transport.CloseIdleConnections()

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -109,8 +110,8 @@ func TestWrongCertificates(t *testing.T) {
 
 func TestNoCallWithoutCredentials(t *testing.T) {
 	held := credentialStore{err: errors.New("Secret ops/hook-token not found")}
-	var trace webhook.CallResult
-	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Credentials: held.current, Observe: func(e webhook.CallResult) { trace = e }})
+	var trace call.Result
+	w := open(t, webhook.Config{URL: "http://hook.nowhere/sync", Credentials: held.current, Observe: func(e call.Result) { trace = e }})
 	if got, want := callError(t, w, "http://hook.nowhere/sync"), "credentials: Secret ops/hook-token not found"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"container/list"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -47,7 +49,7 @@ type responseCache struct {
 
 // cacheKey identifies the parent of a request.
 type cacheKey struct {
-	hookType HookType
+	hookType call.HookType
 	object.Ref
 }
 
@@ -156,12 +158,16 @@ func (r *cachedResponse) confirmedBy(code int) bool {
 	return r != nil && (code == http.StatusNotModified || code == http.StatusPreconditionFailed)
 }
 
-// cacheKey returns the key of the request's parent, nil if that is not an object. The
-// key includes the API group, since two groups may share a kind.
-func (q request) cacheKey() *cacheKey {
-	parent, err := object.Parse(q.parent)
+// keyOf returns the key of the request's parent; nil if the response must not be cached.
+// Each event of a handler and each review needs a response of its own. The key includes
+// the API group, since two groups may share a kind.
+func (r *responseCache) keyOf(req *call.Request) *cacheKey {
+	if r == nil || !slices.Contains([]call.HookType{call.Sync, call.Finalize, call.Customize}, req.HookType) {
+		return nil
+	}
+	parent, err := object.Parse(req.Object)
 	if err != nil {
 		return nil
 	}
-	return &cacheKey{hookType: q.hookType, Ref: parent.Ref().Identity()}
+	return &cacheKey{hookType: req.HookType, Ref: parent.Ref().Identity()}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -65,8 +66,8 @@ func TestCachedResponseIsReused(t *testing.T) {
 	for _, code := range []int{http.StatusNotModified, http.StatusPreconditionFailed} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			h := &etagServer{code: code, body: taggedResponse}
-			var last webhook.CallResult
-			w := h.open(t, webhook.Config{Observe: func(e webhook.CallResult) { last = e }})
+			var last call.Result
+			w := h.open(t, webhook.Config{Observe: func(e call.Result) { last = e }})
 			for range 3 {
 				resp, err := w.Call(t.Context(), requestFor("a.example/v1", "home", "tom"))
 				if err != nil {

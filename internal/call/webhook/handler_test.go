@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -22,9 +23,9 @@ func TestHandlerError(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":{"message":"no such currency","permanent":true}}`))
 	}))
 	t.Cleanup(server.Close)
-	var trace []webhook.CallResult
+	var trace []call.Result
 	h := open(t, webhook.Config{
-		URL: server.URL, ETag: webhook.ETag{Enabled: true}, Observe: func(e webhook.CallResult) { trace = append(trace, e) },
+		URL: server.URL, ETag: webhook.ETag{Enabled: true}, Observe: func(e call.Result) { trace = append(trace, e) },
 	})
 	for range 2 {
 		resp, err := h.Handle(t.Context(), &hook.HandlerRequest{Reason: hook.ReasonCreate, Object: []byte(`{"kind":"A","metadata":{"name":"a"}}`)})
@@ -33,7 +34,7 @@ func TestHandlerError(t *testing.T) {
 		}
 	}
 	for i, e := range trace {
-		if e.HookType != webhook.Handle || e.Err != nil || e.Code != http.StatusOK || called[i] != "" {
+		if e.HookType != call.Handle || e.Err != nil || e.Code != http.StatusOK || called[i] != "" {
 			t.Errorf("exchange %d: %+v, If-None-Match %q", i, e, called[i])
 		}
 	}

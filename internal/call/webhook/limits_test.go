@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/heaptest"
 )
 
 // valuesServer returns a response that repeats a value up to nearly the size limit.
 func valuesServer(before, value, after string) http.HandlerFunc {
-	body := []byte(before + strings.Repeat(value+",", (webhook.DefaultMaxResponseBytes-len(before)-len(after))/(len(value)+1)-1) + value + after)
+	body := []byte(before + strings.Repeat(value+",", (call.DefaultMaxResponseBytes-len(before)-len(after))/(len(value)+1)-1) + value + after)
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
 }
 
@@ -87,7 +88,7 @@ func TestQuotedBody(t *testing.T) {
 		11: "returned 500 Internal Server Error: no database…",
 		-1: "returned 500 Internal Server Error",
 	} {
-		w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxErrorBytes: quoted}})
+		w := open(t, webhook.Config{URL: server.URL, Limits: call.Limits{MaxErrorBytes: quoted}})
 		if _, err := w.Call(t.Context(), request()); !strings.HasSuffix(fmt.Sprint(err), want) || err == nil {
 			t.Errorf("%d bytes: %v", quoted, err)
 		}

@@ -7,34 +7,28 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
 )
 
 // Index sends objects to the index of a process. The response has no content that counts.
 func (w *Webhook) Index(ctx context.Context, q *hook.IndexRequest) error {
-	return w.do(ctx, request{
-		hookType: Index,
-		body:     q.AppendJSON(nil),
-		decode:   func([]byte) error { return nil },
-	})
+	return w.Do(ctx, call.Request{HookType: call.Index, Body: q.AppendJSON(nil)}, func([]byte) error { return nil })
 }
 
 // Notifications opens the stream of notifications, which ends with ctx. The timeout applies
 // until the response begins.
 func (w *Webhook) Notifications(ctx context.Context) (io.ReadCloser, error) {
-	ex, start := CallResult{HookType: Notifications}, time.Now()
-	body, err := w.openStream(ctx, &ex)
+	result, start := call.Result{HookType: call.Notifications}, time.Now()
+	body, err := w.openStream(ctx, &result)
 	if err != nil {
 		err = &Error{Method: http.MethodGet, URL: w.redactedURL, Err: err}
 	}
-	if w.observe != nil {
-		ex.Duration, ex.Err = time.Since(start), err
-		w.observe(ex)
-	}
+	w.Report(result, start, err)
 	return body, err
 }
 
-func (w *Webhook) openStream(called context.Context, ex *CallResult) (io.ReadCloser, error) {
+func (w *Webhook) openStream(called context.Context, result *call.Result) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(called)
 	timeout := time.AfterFunc(w.timeout, cancel)
 	current, err := w.client.current(ctx)
@@ -55,13 +49,13 @@ func (w *Webhook) openStream(called context.Context, ex *CallResult) (io.ReadClo
 	case resp.StatusCode != http.StatusOK:
 		defer cancel()
 		defer resp.Body.Close()
-		ex.Code = resp.StatusCode
-		return nil, w.statusError(resp, ex)
+		result.Code = resp.StatusCode
+		return nil, statusError(resp, w.Limits(), result)
 	case late:
 		_ = resp.Body.Close()
 		return nil, &hook.UnreachableError{Err: w.timeoutError(ctx.Err())}
 	}
-	ex.Code = resp.StatusCode
+	result.Code = resp.StatusCode
 	return &streamBody{resp.Body, cancel}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -67,8 +68,8 @@ func TestNotifications(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	var observed []webhook.CallResult
-	w := open(t, webhook.Config{URL: server.URL, Timeout: 300 * time.Millisecond, Observe: func(c webhook.CallResult) { observed = append(observed, c) }})
+	var observed []call.Result
+	w := open(t, webhook.Config{URL: server.URL, Timeout: 300 * time.Millisecond, Observe: func(c call.Result) { observed = append(observed, c) }})
 	body, err := w.Notifications(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func TestNotifications(t *testing.T) {
 		t.Errorf("got %q after the end", lines.Text())
 	}
 	body.Close()
-	if len(observed) != 1 || observed[0].HookType != webhook.Notifications || observed[0].Code != http.StatusOK {
+	if len(observed) != 1 || observed[0].HookType != call.Notifications || observed[0].Code != http.StatusOK {
 		t.Errorf("observed %+v", observed)
 	}
 }

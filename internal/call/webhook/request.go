@@ -3,77 +3,57 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 
-	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// request is one call.
-type request struct {
-	hookType HookType
-	body     []byte
-	// parent is the parent object; nil if responses must not be cached.
-	parent json.RawMessage
-	// key is the cache key; nil without caching.
-	key *cacheKey
-	// decode decodes a response body and may retain it.
-	decode func(body []byte) error
-}
-
-// exchange sends the request and decodes the response.
-func (w *Webhook) exchange(ctx context.Context, q request, ex *CallResult) error {
+// Exchange implements call.Transport.
+func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 
 	current, err := w.client.current(limited)
 	if err != nil {
-		return w.credentialsError(ctx, err)
+		return call.Response{}, w.credentialsError(ctx, err)
 	}
-	if w.cache != nil && q.parent != nil {
-		q.key = q.cacheKey()
-	}
-	last := w.cache.get(q.key)
-	resp, err := current.roundTrip(limited, w.newRequest(q.body, last.withIfNoneMatch(current.header)), q.hookType)
+	key := w.cache.keyOf(req)
+	last := w.cache.get(key)
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, last.withIfNoneMatch(current.header)), req.HookType)
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
-		ex.Code = interim.Code
-		return &StatusError{Code: interim.Code}
+		result.Code = interim.Code
+		return call.Response{}, &StatusError{Code: interim.Code}
 	}
 	if err != nil {
-		return w.callError(ctx, limited, err)
+		return call.Response{}, w.callError(ctx, limited, err)
 	}
 	defer resp.Body.Close()
 
-	ex.Code = resp.StatusCode
+	result.Code = resp.StatusCode
 	switch {
 	case resp.StatusCode == http.StatusOK:
-		data, err := w.read(resp)
-		ex.BytesIn = len(data)
+		data, err := read(resp, req.Limits)
+		result.BytesIn = len(data)
 		if err != nil {
-			return w.callError(ctx, limited, err)
+			return call.Response{}, w.callError(ctx, limited, err)
 		}
-		return w.decode(q, resp.Header.Get("ETag"), data)
+		return w.cacheable(key, resp.Header.Get("ETag"), data), nil
 	case last.confirmedBy(resp.StatusCode):
-		drain(resp, ex)
-		return q.decode(bytes.Clone(last.body))
+		drain(resp, result)
+		return call.Response{Body: bytes.Clone(last.body)}, nil
 	}
-	return w.statusError(resp, ex)
+	return call.Response{}, statusError(resp, req.Limits, result)
 }
 
-// decode decodes a response and caches a copy.
-func (w *Webhook) decode(q request, etag string, data []byte) error {
-	if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
-		return &hook.MalformedError{Err: err}
+// cacheable returns a response that is cached once it is valid.
+func (w *Webhook) cacheable(key *cacheKey, etag string, body []byte) call.Response {
+	if key == nil {
+		return call.Response{Body: body}
 	}
-	if err := q.decode(data); err != nil {
-		return err
-	}
-	w.cache.put(q.key, etag, data)
-	return nil
+	return call.Response{Body: body, Valid: func() { w.cache.put(key, etag, body) }}
 }
 
 // credentialsError wraps err unless the caller's context ended.

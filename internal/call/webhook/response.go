@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/call"
 )
 
 const (
@@ -29,63 +29,52 @@ const (
 
 // read returns the body, or the part received before an error. It stops at too many
 // values.
-func (w *Webhook) read(resp *http.Response) ([]byte, error) {
+func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &hook.MalformedError{Err: fmt.Errorf("unexpected Content-Encoding %q", encoding)}
 	}
-	if resp.ContentLength > w.limits.MaxResponseBytes {
-		return nil, w.tooLarge()
+	if resp.ContentLength > limits.MaxResponseBytes {
+		return nil, limits.TooLarge()
 	}
-	data := make([]byte, 0, w.bufferSize(resp.ContentLength))
+	data := make([]byte, 0, bufferSize(resp.ContentLength, limits))
 	for {
 		n, err := resp.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		switch {
-		case int64(len(data)) > w.limits.MaxResponseBytes:
-			return data, w.tooLarge()
+		case int64(len(data)) > limits.MaxResponseBytes:
+			return data, limits.TooLarge()
 		case err == io.EOF:
 			return data, nil
 		case err != nil:
 			return data, &truncatedError{bytesRead: len(data), err: err}
 		case len(data) == cap(data):
 			// Check before growing the buffer.
-			if err := object.LimitValues(data, w.limits.MaxValues); err != nil {
-				return data, &hook.MalformedError{Err: err}
+			if err := limits.CheckValues(data); err != nil {
+				return data, err
 			}
-			data = w.grow(data)
+			data = grow(data, limits)
 		}
 	}
 }
 
 // bufferSize returns one byte more than announced, so that the same read meets the end.
-func (w *Webhook) bufferSize(contentLength int64) int64 {
+func bufferSize(contentLength int64, limits call.Limits) int64 {
 	if contentLength < 0 {
-		return min(initialBufferSize, w.limits.MaxResponseBytes+1)
+		return min(initialBufferSize, limits.MaxResponseBytes+1)
 	}
 	return min(contentLength, maxPreallocated) + 1
 }
 
 // grow doubles the buffer up to one byte above the limit.
-func (w *Webhook) grow(data []byte) []byte {
-	larger := make([]byte, len(data), min(2*int64(len(data)), w.limits.MaxResponseBytes+1))
+func grow(data []byte, limits call.Limits) []byte {
+	larger := make([]byte, len(data), min(2*int64(len(data)), limits.MaxResponseBytes+1))
 	copy(larger, data)
 	return larger
 }
 
-func (w *Webhook) tooLarge() error {
-	return &hook.MalformedError{Err: fmt.Errorf("larger than %s", formatBytes(w.limits.MaxResponseBytes))}
-}
-
-func formatBytes(bytes int64) string {
-	if bytes >= 1<<20 && bytes%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}
-
 // statusError returns the error for a status other than 200.
-func (w *Webhook) statusError(resp *http.Response, ex *CallResult) error {
-	err := &StatusError{Code: resp.StatusCode, Body: quote(string(drain(resp, ex)), w.limits.MaxErrorBytes)}
+func statusError(resp *http.Response, limits call.Limits, result *call.Result) error {
+	err := &StatusError{Code: resp.StatusCode, Body: quote(string(drain(resp, result)), limits.MaxErrorBytes)}
 	if resp.StatusCode/100 == 3 {
 		err.Location = quote(resp.Header.Get("Location"), maxLocation)
 	}
@@ -104,9 +93,9 @@ func (w *Webhook) statusError(resp *http.Response, ex *CallResult) error {
 }
 
 // drain reads a limited part of an error response so that the connection can be reused.
-func drain(resp *http.Response, ex *CallResult) []byte {
+func drain(resp *http.Response, result *call.Result) []byte {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxDrained))
-	ex.BytesIn = len(head)
+	result.BytesIn = len(head)
 	return head
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -140,8 +141,8 @@ func TestMaxResponseBytes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(padded(c.size, c.announced))
 			t.Cleanup(server.Close)
-			var trace webhook.CallResult
-			w := open(t, webhook.Config{URL: server.URL, Limits: webhook.Limits{MaxResponseBytes: limit}, Observe: func(e webhook.CallResult) { trace = e }})
+			var trace call.Result
+			w := open(t, webhook.Config{URL: server.URL, Limits: call.Limits{MaxResponseBytes: limit}, Observe: func(e call.Result) { trace = e }})
 			_, err := w.Call(t.Context(), request())
 			if got := strings.TrimPrefix(fmt.Sprint(err), "POST "+server.URL+": "); got != c.want {
 				t.Errorf("got error %s, want %s", got, c.want)
@@ -168,8 +169,8 @@ func padded(size int, contentLength bool) http.HandlerFunc {
 }
 
 func TestObserve(t *testing.T) {
-	var trace []webhook.CallResult
-	observe := func(e webhook.CallResult) { trace = append(trace, e) }
+	var trace []call.Result
+	observe := func(e call.Result) { trace = append(trace, e) }
 	good, bad := serveResponse(t, 200, nil, `{"children":[]}`), serveResponse(t, 500, nil, "oh")
 	for _, server := range []*httptest.Server{good, bad} {
 		w := open(t, webhook.Config{URL: server.URL, Observe: observe})
@@ -196,7 +197,7 @@ func TestObserveHookTypes(t *testing.T) {
 	w := open(t, webhook.Config{
 		URL:  "http://hook.nowhere/",
 		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe },
-		Observe: func(e webhook.CallResult) {
+		Observe: func(e call.Result) {
 			trace = append(trace, fmt.Sprint(e.HookType, " ", e.Code, " ", e.Err != nil))
 		},
 	})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 )
 
@@ -179,7 +180,7 @@ func TestTimeout(t *testing.T) {
 // caller.
 func TestSwitchingProtocols(t *testing.T) {
 	const want = "POST http://hook.default/sync: returned 101 Switching Protocols"
-	for name, call := range map[string]func(context.Context, *webhook.Webhook) error{
+	for name, do := range map[string]func(context.Context, *webhook.Webhook) error{
 		"sync": func(ctx context.Context, w *webhook.Webhook) error {
 			_, err := w.Call(ctx, request())
 			return err
@@ -202,13 +203,13 @@ func TestSwitchingProtocols(t *testing.T) {
 				hungUp := make(chan struct{})
 				keeping := respondAndWait("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
 				code := 0
-				observe := func(e webhook.CallResult) { code = e.Code }
+				observe := func(e call.Result) { code = e.Code }
 				w := openPipe(t, webhook.Config{Observe: observe}, func(nth int, conn net.Conn) {
 					defer close(hungUp)
 					keeping(nth, conn)
 				})
 				start := time.Now()
-				if err := call(t.Context(), w); err == nil || err.Error() != want {
+				if err := do(t.Context(), w); err == nil || err.Error() != want {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}
 				<-hungUp

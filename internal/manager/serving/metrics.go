@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -100,7 +100,7 @@ func (m *Metrics) ObserveReview(o admission.ReviewRecord) {
 }
 
 // ObserveHookCall counts a call of a hook over HTTP.
-func (m *Metrics) ObserveHookCall(program string, e webhook.CallResult) {
+func (m *Metrics) ObserveHookCall(program string, e call.Result) {
 	m.hookCalls.WithLabelValues(program, string(e.HookType), strconv.Itoa(e.Code)).Inc()
 	m.hookTime.WithLabelValues(program, string(e.HookType)).Observe(e.Duration.Seconds())
 }

@@ -1,0 +1,61 @@
+package call
+
+import (
+	"fmt"
+	"time"
+)
+
+// Script is the code of inline hooks of one controller. Hooks with the same code share one.
+type Script struct {
+	// Controller is the controller's name in logs, such as
+	// "compositecontroller.setpoint.dev/tenants".
+	Controller string
+	// Language is JavaScript or Starlark, as in a spec.
+	Language string
+	// Entry is the file with the functions, such as "sync.js".
+	Entry string
+	// Sources are all files by name, with that of Entry.
+	Sources map[string]string
+}
+
+// Program is a compiled Script.
+type Program interface {
+	// Functions are the names of the functions that can be called.
+	Functions() []string
+	// Function returns what calls one of them with a time limit. Closing it does nothing.
+	Function(name string, timeout time.Duration) Transport
+	// Close ends what the program runs, also calls.
+	Close()
+}
+
+// SourceError is why a Script does not compile, and where. Line and Column are 0 if they
+// are unknown.
+type SourceError struct {
+	File         string
+	Line, Column int
+	Message      string
+}
+
+func (e *SourceError) Error() string { return e.place() + e.Message }
+
+// place returns text such as "sync.js:12:5: ", as far as it is known.
+func (e *SourceError) place() string {
+	switch {
+	case e.File == "":
+		return ""
+	case e.Line == 0:
+		return e.File + ": "
+	case e.Column == 0:
+		return fmt.Sprintf("%s:%d: ", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+}
+
+// Command is the program of an exec hook.
+type Command struct {
+	// Controller is the controller's name in logs.
+	Controller string
+	// Args are the program and its arguments.
+	Args    []string
+	Timeout time.Duration
+}
