@@ -69,7 +69,7 @@ type AdmissionControllerSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.reinvocationPolicy) || self.reinvocationPolicy == 'Never' || self.type == 'Mutate'",message="reinvocationPolicy requires type Mutate"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Mutate' || self.rules.all(r, !('DELETE' in r.operations) && !('CONNECT' in r.operations))",message="type Mutate does not support DELETE and CONNECT, which store no object: use type Validate"
-// +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="admission webhooks do not support etag: a response belongs to one change"
+// +kubebuilder:validation:XValidation:rule="!has(self.webhook) || !has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="admission webhooks do not support etag: a response belongs to one change"
 type AdmissionWebhook struct {
 	// name identifies the webhook in metrics, in messages to users, and in requests to the hook.
 	// +required
@@ -119,7 +119,7 @@ type AdmissionWebhook struct {
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// timeoutSeconds is how long a review may take. Default 5.
+	// timeoutSeconds is how long a review may take. A shorter timeout of the hook applies first. Default 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
@@ -132,9 +132,8 @@ type AdmissionWebhook struct {
 	// +kubebuilder:default=Never
 	ReinvocationPolicy ReinvocationPolicy `json:"reinvocationPolicy,omitempty"`
 
-	// webhook is called over HTTP. The shorter of its timeout and timeoutSeconds applies.
-	// +required
-	Webhook *Webhook `json:"webhook,omitempty"`
+	// HookCall is the hook. The shorter of its timeout and timeoutSeconds applies.
+	HookCall `json:",inline"`
 }
 
 // AdmissionType is what the response of an admission webhook may do.

@@ -224,7 +224,7 @@ const (
 	PermissionDelete PermissionVerb = "delete"
 )
 
-// Handler is a webhook, and when to call it.
+// Handler is a function, and when to call it.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule) || has(self.daemon)",message="one of reasons, every, schedule and daemon is required"
 // +kubebuilder:validation:XValidation:rule="!has(self.daemon) || !((has(self.reasons) && size(self.reasons) > 0) || has(self.every) || has(self.schedule))",message="daemon excludes reasons, every and schedule: use one handler for each"
@@ -236,7 +236,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.fields) || has(self.idle) || (has(self.reasons) && 'Update' in self.reasons)",message="fields requires the reason Update, or idle"
 // +kubebuilder:validation:XValidation:rule="!has(self.previousState) || self.previousState != 'ControllerRevision' || (has(self.reasons) && 'Update' in self.reasons)",message="previousState ControllerRevision requires the reason Update"
 // +kubebuilder:validation:XValidation:rule="!has(self.optional) || !self.optional || (has(self.reasons) && 'Delete' in self.reasons)",message="optional requires the reason Delete"
-// +kubebuilder:validation:XValidation:rule="!has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="handlers do not support etag: a response belongs to one request"
+// +kubebuilder:validation:XValidation:rule="!has(self.webhook) || !has(self.webhook.etag) || !has(self.webhook.etag.enabled) || !self.webhook.etag.enabled",message="handlers do not support etag: a response belongs to one request"
+// +kubebuilder:validation:XValidation:rule="!has(self.daemon) || has(self.webhook)",message="daemon requires webhook: inline and exec hooks run nothing between calls"
 type Handler struct {
 	// name identifies the handler. Objects record under this name what the handler has handled: a renamed
 	// handler handles all objects again.
@@ -256,7 +257,7 @@ type Handler struct {
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 
-	// conditional lets the webhook decide too whether the handler handles an object as it is: its response
+	// conditional lets the function decide too whether the handler handles an object as it is: its response
 	// may be {"applicable": false}. If a deletion would wait for the handler, Setpoint calls it with the
 	// reason Match after each change of an object, and adds the finalizer only if it is applicable.
 	// +optional
@@ -348,14 +349,12 @@ type Handler struct {
 	Optional bool `json:"optional,omitempty"`
 
 	// daemon, instead of reasons, is for something that the process of the handler runs for each object, such
-	// as a watch of another system. Setpoint calls the webhook to start it, when the object changes, and to
+	// as a watch of another system. It requires webhook, which Setpoint calls to start it, when the object changes, and to
 	// stop it.
 	// +optional
 	Daemon *HandlerDaemon `json:"daemon,omitempty"`
 
-	// webhook is called over HTTP. Its timeout limits one call.
-	// +required
-	Webhook *Webhook `json:"webhook,omitempty"`
+	HookCall `json:",inline"`
 }
 
 // HandlerDaemon is something that runs for each object in the process of the handler.

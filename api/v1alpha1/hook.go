@@ -32,9 +32,7 @@ type Hook struct {
 	// +kubebuilder:default=v2
 	Version HookVersion `json:"version,omitempty"`
 
-	// webhook is called over HTTP.
-	// +required
-	Webhook *Webhook `json:"webhook,omitempty"`
+	HookCall `json:",inline"`
 }
 
 // HookVersion is a version of requests and responses.
@@ -168,5 +166,5 @@ const (
 	DefaultDecoding = DecodingStrict
 )
 
-// DefaultTimeout is the default of Webhook.Timeout.
+// DefaultTimeout is the default of the timeout of a call.
 const DefaultTimeout = 10 * time.Second

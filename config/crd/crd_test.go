@@ -165,6 +165,8 @@ func TestDefaultsMatchTheirConstants(t *testing.T) {
 		"hook version":         {ours.at("hooks", "sync", "version"), string(v1alpha1.DefaultHookVersion)},
 		"decoding":             {ours.at("hooks", "sync", "webhook", "decoding"), string(v1alpha1.DefaultDecoding)},
 		"timeout":              {ours.at("hooks", "sync", "webhook", "timeout"), v1alpha1.DefaultTimeout.String()},
+		"timeout of inline":    {ours.at("hooks", "sync", "inline", "timeout"), v1alpha1.DefaultTimeout.String()},
+		"timeout of exec":      {ours.at("hooks", "sync", "exec", "timeout"), v1alpha1.DefaultTimeout.String()},
 		"protocol":             {ours.at("hooks", "sync", "webhook", "service", "protocol"), string(v1alpha1.DefaultProtocol)},
 		"backoff":              {backoff.at("initial"), v1alpha1.DefaultBackoffInitial.String()},
 		"longest backoff":      {backoff.at("max"), v1alpha1.DefaultBackoffMax.String()},
