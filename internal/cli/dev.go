@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
@@ -32,7 +34,7 @@ type devFlags struct {
 func (p *program) devCommand() *cobra.Command {
 	f := &devFlags{logLevel: flags.OneOf("warn", "debug", "info", "error")}
 	c := &cobra.Command{
-		Use:   "dev [DIR…] [FILE.py…] [-- COMMAND…]",
+		Use:   "dev [DIR…] [FILE…] [-- COMMAND…]",
 		Short: "Boot a cluster and develop a controller in it",
 		Long: `Boot a real Kubernetes control plane on this machine, run the controllers in it, and
 reload the files of each DIR as its setpoint.yaml says:
@@ -47,7 +49,8 @@ A process can use the port of another one as {port:NAME}. "ready: /path" waits u
 that path responds. Programs are compiled first; no timeout includes that. See
 docs/setpoint-yaml.md for all fields.
 
-FILE.py is an operator in Python, such as a Kopf script: 'setpoint run --python' runs it
+FILE.yaml has manifests, such as a CRD, a controller with inline hooks and an example, in
+any order. It needs no setpoint.yaml. FILE.py is an operator in Python, such as a Kopf script: 'setpoint run --python' runs it
 in the folder of the first file, again after each change of a Python file there.
 
 When a manifest changes it is applied again. When a hook changes it is restarted, and
@@ -58,6 +61,7 @@ of this program. Then everything stops, and the exit code is that of the command
 Ctrl-C stops everything; another one, a second later or more, aborts.`,
 		Example: `  setpoint dev                                        # an empty cluster
   setpoint dev examples/immortalcontainer             # with an example
+  setpoint dev tenant.yaml                            # with a file of manifests
   setpoint dev operator.py                            # with an operator in Python
   setpoint dev --data-dir ./cluster                   # kept between runs
   setpoint dev examples/immortalcontainer -- make test`,
@@ -87,16 +91,16 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint run` with an existing cluster",
 		}
 	}
-	dirs, files := splitPythonFiles(dirs)
+	dirs, manifests, operator := splitFiles(dirs)
 	o := dev.Options{
-		Dirs: dirs, Operator: files, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
+		Dirs: dirs, Manifests: manifests, Operator: operator, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
-		if len(dirs) > 0 {
-			fmt.Fprintf(p.stderr, "warning: --cluster-only: %s is neither applied nor run\n", clean(strings.Join(dirs, ", ")))
+		if unused := slices.Concat(dirs, manifests, operator); len(unused) > 0 {
+			fmt.Fprintf(p.stderr, "warning: --cluster-only: %s is neither applied nor run\n", clean(strings.Join(unused, ", ")))
 		}
-		o.NewManager, o.DashboardAddress, o.Dirs = dev.NewIdleManager, "", nil
+		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, nil
 	}
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {
@@ -110,16 +114,19 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	return err
 }
 
-// splitPythonFiles splits the arguments into folders and Python files.
-func splitPythonFiles(args []string) (dirs, files []string) {
+// splitFiles splits the arguments into folders, manifest files and Python files.
+func splitFiles(args []string) (dirs, manifests, operator []string) {
 	for _, arg := range args {
-		if filepath.Ext(arg) == ".py" {
-			files = append(files, arg)
-			continue
+		switch {
+		case filepath.Ext(arg) == ".py":
+			operator = append(operator, arg)
+		case manifest.HasExtension(arg):
+			manifests = append(manifests, arg)
+		default:
+			dirs = append(dirs, arg)
 		}
-		dirs = append(dirs, arg)
 	}
-	return dirs, files
+	return dirs, manifests, operator
 }
 
 // connect sets the standard streams of a session. Stdout belongs to COMMAND, if there is

@@ -72,7 +72,7 @@ const stdinArg = "-"
 
 // isFile reports whether an argument is a file or folder, not a controller.
 func isFile(arg string) bool {
-	if arg == stdinArg || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
+	if arg == stdinArg || manifest.HasExtension(arg) {
 		return true
 	}
 	_, err := os.Stat(arg)

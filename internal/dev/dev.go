@@ -70,6 +70,8 @@ type Manager interface {
 type Options struct {
 	// Dirs are folders with a setpoint.yaml.
 	Dirs []string
+	// Manifests are manifest files to apply that need no setpoint.yaml.
+	Manifests []string
 	// Operator are the Python files of an operator to run.
 	Operator []string
 	// Command runs once everything is ready; the session ends with it.
@@ -133,13 +135,17 @@ func Run(ctx context.Context, o Options) (int, error) {
 func open(o Options) (*session, error) {
 	s := &session{Options: o, began: time.Now()}
 	var problems []error
-	for _, dir := range o.Dirs {
-		p, err := project.Load(dir)
+	add := func(p *project.Project, err error) {
 		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
 	}
+	for _, dir := range o.Dirs {
+		add(project.Load(dir))
+	}
+	if len(o.Manifests) > 0 {
+		add(project.ForManifests(o.Manifests))
+	}
 	if len(o.Operator) > 0 {
-		p, err := project.ForOperator(o.Operator)
-		s.projects, problems = append(s.projects, &workspace{Project: p}), append(problems, err)
+		add(project.ForOperator(o.Operator))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

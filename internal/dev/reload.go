@@ -22,13 +22,13 @@ func (s *session) applyAll(ctx context.Context) error {
 		if len(w.Apply) == 0 {
 			continue
 		}
-		phase := s.Reporter.Phase("apply " + filepath.Dir(w.File))
+		phase := s.Reporter.Phase("apply " + w.Name())
 		changes, err := w.manifests.Sync(ctx)
 		w.applied = changes.Applied
 		if err != nil {
 			phase.Fail()
 			problems = append(problems, err)
-			s.unapplied = append(s.unapplied, filepath.Dir(w.File))
+			s.unapplied = append(s.unapplied, w.Name())
 			continue
 		}
 		phase.Done(fmt.Sprintf("%d objects", len(changes.Applied)))
@@ -43,7 +43,7 @@ func (s *session) applyAll(ctx context.Context) error {
 
 // watchFiles reloads manifests and processes when files change.
 func (s *session) watchFiles(ctx context.Context) error {
-	watcher, err := watch.New(s.watched()...)
+	watcher, err := watch.New(s.watched())
 	if err != nil {
 		return err
 	}
@@ -53,13 +53,17 @@ func (s *session) watchFiles(ctx context.Context) error {
 	return nil
 }
 
-// watched returns the folders to watch.
-func (s *session) watched() []string {
-	var dirs []string
+// watched returns the folders to watch. Around manifest files that were named one by one, such as
+// in a home folder, there may be anything: these folders are watched without their subfolders.
+func (s *session) watched() (dirs, flat []string) {
 	for _, w := range s.projects {
-		dirs = append(dirs, w.Dir)
+		of := &flat
+		if w.HasFile() {
+			of = &dirs
+			dirs = append(dirs, w.Dir)
+		}
 		for _, path := range w.Apply {
-			dirs = append(dirs, filepath.Dir(path))
+			*of = append(*of, filepath.Dir(path))
 		}
 	}
 	for _, l := range s.locals {
@@ -68,8 +72,11 @@ func (s *session) watched() []string {
 			dirs = append(dirs, filepath.Dir(path))
 		}
 	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
+	for _, all := range []*[]string{&dirs, &flat} {
+		slices.Sort(*all)
+		*all = slices.Compact(*all)
+	}
+	return dirs, flat
 }
 
 // reload handles a burst of changed files. Processes are restarted first, because they

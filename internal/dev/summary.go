@@ -128,7 +128,10 @@ func (s *session) editSuggestion() []string {
 	case 0:
 		return nil
 	case 1:
-		return []string{"edit a file in " + filepath.Dir(s.projects[0].File) + " and save it"}
+		if !s.projects[0].HasFile() {
+			return []string{"edit " + s.projects[0].File + " and save it"}
+		}
+		return []string{"edit a file in " + s.projects[0].Name() + " and save it"}
 	}
-	return []string{fmt.Sprintf("edit a file in one of the %d folders and save it", len(s.projects))}
+	return []string{fmt.Sprintf("edit a file of one of the %d projects and save it", len(s.projects))}
 }

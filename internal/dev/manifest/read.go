@@ -97,8 +97,12 @@ func manifestsIn(dir string) []string {
 
 // IsManifest reports whether a file in a folder is a manifest.
 func IsManifest(file string) bool {
-	name := filepath.Base(file)
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !slices.Contains(reservedFiles, name)
+	return HasExtension(file) && !slices.Contains(reservedFiles, filepath.Base(file))
+}
+
+// HasExtension reports whether the name of a file has an extension of manifests.
+func HasExtension(file string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
 }
 
 // shorten returns a path relative to the working directory if that is shorter.
@@ -128,7 +132,9 @@ func parse(file string, data []byte) ([]Document, error) {
 // decode reads one document; a List is replaced by its items.
 func decode(at Document, text []byte) ([]Document, error) {
 	var content map[string]any
-	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+	// The lines before it are blank, so that errors have lines of the file.
+	blank := bytes.Repeat([]byte("\n"), at.Line-1)
+	if err := yaml.UnmarshalStrict(append(blank, text...), &content); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if len(content) == 0 {

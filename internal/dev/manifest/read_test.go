@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"not YAML":   {"a: b\n---\na: [", "a.yaml: document 2 (line 3): error converting YAML to JSON"},
+		"not YAML":   {"a: b\n---\nc: d\na: [", "a.yaml: document 2 (line 3): error converting YAML to JSON: yaml: line 4:"},
 		"twice":      {"a: b\na: c", `a.yaml: document 1 (line 1): error converting YAML to JSON: yaml: unmarshal errors:`},
 		"a list":     {"[1]", "a.yaml: document 1 (line 1): error unmarshaling JSON"},
 		"no kind":    {"apiVersion: v1\nmetadata: {name: a}", "a.yaml: document 1 (line 1): kind: required"},

@@ -158,6 +158,26 @@ func TestLoadWithoutFile(t *testing.T) {
 	}
 }
 
+func TestForManifests(t *testing.T) {
+	dir := write(t, "apply: []")
+	t.Chdir(dir)
+	if err := os.WriteFile("a.yaml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := project.ForManifests([]string{"a.yaml"})
+	if err != nil || p.Name() != "a.yaml" || p.HasFile() || len(p.Apply) != 1 || !filepath.IsAbs(p.Apply[0]) || p.Dir != filepath.Dir(p.Apply[0]) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for name, want := range map[string]string{
+		"b.yaml":        "b.yaml: no such file",
+		"setpoint.yaml": "setpoint.yaml is no manifest; use its folder, .",
+	} {
+		if _, err := project.ForManifests([]string{"a.yaml", name}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestServiceMatches(t *testing.T) {
 	anyPort := project.Service{Name: "hook", Namespace: "web"}
 	onePort := project.Service{Name: "hook", Namespace: "web", Port: 8443}

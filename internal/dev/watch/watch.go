@@ -27,19 +27,32 @@ var ignored = map[string]bool{"node_modules": true, "__pycache__": true, "vendor
 // Watcher watches folders recursively.
 type Watcher struct {
 	events *fsnotify.Watcher
+	// flat are folders that are watched without their subfolders.
+	flat map[string]bool
 }
 
-// New starts watching the folders, except hidden ones and build results.
-func New(dirs ...string) (*Watcher, error) {
+// New starts watching the folders, except hidden ones and build results. Of those in flat it
+// watches the files directly in them.
+func New(dirs, flat []string) (*Watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
-	w := &Watcher{events: events}
+	w := &Watcher{events: events, flat: map[string]bool{}}
 	for _, dir := range dirs {
 		if err := w.add(dir); err != nil {
 			_ = events.Close()
 			return nil, err
+		}
+	}
+	for _, dir := range flat {
+		if slices.Contains(events.WatchList(), dir) {
+			continue
+		}
+		w.flat[dir] = true
+		if err := events.Add(dir); err != nil {
+			_ = events.Close()
+			return nil, fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}
 	return w, nil
@@ -102,6 +115,9 @@ func (w *Watcher) isRelevant(event fsnotify.Event) bool {
 	info, err := os.Stat(event.Name)
 	if err != nil || !info.IsDir() {
 		return true
+	}
+	if w.flat[filepath.Dir(event.Name)] {
+		return false
 	}
 	if event.Has(fsnotify.Create) {
 		_ = w.add(event.Name) // If it is gone again, that is another event.

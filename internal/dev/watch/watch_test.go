@@ -23,7 +23,7 @@ func watchFolder(t *testing.T, folders ...string) *testFolder {
 	for _, folder := range folders {
 		w.mkdir(t, folder)
 	}
-	watcher, err := watch.New(w.dir)
+	watcher, err := watch.New([]string{w.dir}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,23 @@ func TestNewFoldersAreWatched(t *testing.T) {
 	w.await(t, "new/a.py")
 }
 
+// Of folders with files that were named one by one, subfolders are not watched.
+func TestFlatFolder(t *testing.T) {
+	dir := t.TempDir()
+	w := &testFolder{dir: dir, bursts: make(chan []string, 100)}
+	w.mkdir(t, "sub")
+	watcher, err := watch.New([]string{filepath.Join(dir, "sub")}, []string{dir, filepath.Join(dir, "sub")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go watcher.Run(t.Context(), func(paths []string) { w.bursts <- paths })
+	w.mkdir(t, "new")
+	w.write(t, "new/a.yaml")
+	w.write(t, "b.yaml")
+	w.write(t, "sub/c.yaml")
+	w.await(t, "b.yaml", "sub/c.yaml")
+}
+
 func TestBuildOutputIsIgnored(t *testing.T) {
 	w := watchFolder(t, "__pycache__", ".git", "node_modules/x")
 	for _, file := range []string{
@@ -113,7 +130,7 @@ func TestBuildOutputIsIgnored(t *testing.T) {
 }
 
 func TestMissingFolder(t *testing.T) {
-	watcher, err := watch.New(filepath.Join(t.TempDir(), "gone"))
+	watcher, err := watch.New([]string{filepath.Join(t.TempDir(), "gone")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
