@@ -22,7 +22,8 @@ var errStepCompleted = errors.New("setpoint: a step is complete; return the erro
 const afterStep = time.Millisecond
 
 // Step runs fn unless an earlier call of the handler has completed the step of this name for the
-// same reason and the same watched fields. Use it where work must not be repeated because later
+// same change. If the object is edited before all steps are complete, they go on with the newest
+// object, and an update with the edit follows. Use it where work must not be repeated because later
 // work fails:
 //
 //	if err := c.Step("create database", func() error { … }); err != nil {

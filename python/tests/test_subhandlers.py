@@ -71,6 +71,43 @@ class Subhandlers(unittest.TestCase):
         self.assertEqual(list(second["progress"]["pending"]), ["parent/parent.<locals>.part"])
         self.assertEqual(second["progress"]["pending"]["parent/parent.<locals>.part"]["retries"], 1)
 
+    def test_an_edit_brings_a_part_forward(self) -> None:
+        with Script("""
+            calls = []
+            @kopf.on.create('examples')
+            def parent(patch, **_):
+                patch.spec['seen'] = True
+                @kopf.subhandler(retries=2)
+                def part(retry, spec, **_):
+                    calls.append((retry, spec['field']))
+                    if spec['field'] != 'right': raise kopf.TemporaryError('wrong', delay=600)
+        """) as script:
+            spec, progress = {"field": "wrong"}, None
+            for field, seen in (("wrong", False), ("wrong", True), ("other", True), ("right", True)):
+                spec = {"field": field, **({"seen": True} if seen else {})}
+                response = script.call("parent", "Create", object=example(spec=spec), progress=progress, attempt=1)
+                progress = response.get("progress")
+                if field == "other":
+                    self.assertGreater(response["retryAfterSeconds"], 590)
+            calls = script.names["calls"]
+        # What the handler itself patches is no edit, and the calls of edits use up no retry.
+        self.assertEqual(calls, [(0, "wrong"), (1, "other"), (1, "right")])
+        self.assertIsNone(progress)
+
+    def test_attempts_are_those_of_all_calls(self) -> None:
+        with Script("""
+            calls = []
+            @kopf.on.create('examples')
+            def parent(retry, started, **_):
+                calls.append((retry, started.isoformat()))
+                @kopf.subhandler()
+                def part(**_): raise kopf.TemporaryError('later', delay=0)
+        """) as script:
+            first = script.call("parent", "Create", attempt=2, firstAttempt="2026-01-02T03:04:05Z")
+            script.call("parent", "Create", progress=first["progress"], attempt=3, firstAttempt="2026-01-02T03:05:05Z")
+            calls = script.names["calls"]
+        self.assertEqual(calls, [(2, "2026-01-02T03:04:05+00:00"), (3, "2026-01-02T03:04:05+00:00")])
+
     def test_a_part_that_gave_up_is_done_and_reported(self) -> None:
         with Script("""
             @kopf.on.create('examples')

@@ -33,6 +33,13 @@ func (r *run) decline(c call) {
 		return // Each event is called for anyway.
 	}
 	h, state := c.handler, r.state()
+	if handled, outdated := h.basisOf(c); outdated && c.reason == hook.ReasonUpdate {
+		// Its steps until now have seen a state that is to be compared with.
+		e := h.entry()
+		r.settle(c, &e, handled, false)
+		h.pendingEntry, h.digestBefore, h.failed = &e, "", nil
+		return
+	}
 	if h.state != state {
 		h.state, h.declined = state, nil
 	}

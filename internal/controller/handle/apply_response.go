@@ -78,6 +78,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
+	o.call.handler.progress = o.progressBefore
 	r.giveUp(o.call, o.call.digest, fmt.Errorf("handler %s: %w", o.call.handler.Name, err))
 }
 

@@ -58,7 +58,7 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 func (p *Program) hasHandled(recorded handledState, o *object.Object) bool {
 	for i, watched := range p.watchedDigests(o) {
 		e := recorded[p.Handlers[i].Name]
-		if e.InProgress != "" || e.Digest != "" && e.Digest != watched {
+		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched {
 			return false
 		}
 	}

@@ -98,6 +98,8 @@ type progress struct {
 	// pendingEntry is the entry that is not stored yet.
 	pendingEntry *entry
 	digestBefore string
+	// progressObject is the object of the basis of the progress; nil if unknown.
+	progressObject *object.Object
 	// afterResponse is the object of the pending entry, if the response changes watched
 	// fields.
 	afterResponse *object.Object
@@ -106,13 +108,17 @@ type progress struct {
 // attempt counts the failures of one operation.
 type attempt struct {
 	reason hook.Reason
-	// digest identifies the input: another digest starts another attempt. It is that after the
+	// digest identifies the latest input: another one is called for at once. It is that after the
 	// response, and digestBefore that of the call, until the response is written.
 	digest, digestBefore string
-	// count is the number of failures.
+	// count is the number of failures, since the time of the first. A call before due, which an
+	// edit brings forward, is no retry: if it fails, it does not count.
 	count int
 	since time.Time
-	next  time.Time
+	due   time.Time
+	// next is the time of the next call, and delays the number of failures of this input.
+	next   time.Time
+	delays int
 	// requeued means that the handler did not fail but requested another call: at next, or
 	// when the digest of the whole object differs from that after the run.
 	requeued     bool
@@ -132,7 +138,7 @@ func (p *Program) newHandlers(recorded handledState) []*handlerMemory {
 			m.applicability = &applicability{}
 		}
 		if e.Attempts > 0 {
-			m.attempt.count, m.attempt.since = e.Attempts, time.Unix(e.Since, 0)
+			m.attempt.count, m.attempt.delays, m.attempt.since = e.Attempts, e.Attempts, time.Unix(e.Since, 0)
 		}
 		if e.InProgress != "" {
 			m.watched, m.watchedSince = e.InProgress, time.Unix(e.InProgressSince, 0)

@@ -148,7 +148,8 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 	for i, stored := range r.watchedDigestsOf(r.Stored) {
 		h := r.memory.handlers[i]
 		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
-		recorded := h.entry().Digest
+		e := h.entry()
+		recorded := e.latestDigest()
 		if !changed || recorded == stored {
 			continue
 		}

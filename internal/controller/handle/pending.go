@@ -101,9 +101,9 @@ func (r *run) addCall(a *pendingCalls, c call) {
 		a.next = earliest(a.next, settled)
 		return
 	}
-	if former := &h.attempt; former.matches(c) {
+	if former := &h.attempt; former.isFor(c) {
 		c.attempt, c.firstAttempt = former.count, former.since
-		skipsBackoff := r.skipsBackoff(former) || h.relatedUnseen
+		skipsBackoff := r.skipsBackoff(former) || !former.hasInput(c) || h.relatedUnseen
 		c.repeated = !skipsBackoff
 		if former.next.After(now) && !skipsBackoff {
 			a.next = earliest(a.next, former.next)
@@ -125,10 +125,16 @@ func (r *run) skipsBackoff(former *attempt) bool {
 	return changed || r.retriesCalls()
 }
 
-// matches reports whether an attempt was for the same call. An attempt that only the record
-// has always matches.
-func (a *attempt) matches(c call) bool {
-	return a.reason == c.reason && (a.digest == c.digest || a.digestBefore == c.digest) || a.reason == "" && a.count > 0
+// isFor reports whether a call continues an attempt. An attempt that only the record has is for any
+// call.
+func (a *attempt) isFor(c call) bool { return a.reason == c.reason || a.isRestored() }
+
+// isRestored reports whether an attempt is that of the record.
+func (a *attempt) isRestored() bool { return a.reason == "" && a.count > 0 }
+
+// hasInput reports whether a call is for the input of the latest call of an attempt.
+func (a *attempt) hasInput(c call) bool {
+	return a.reason == c.reason && (a.digest == c.digest || a.digestBefore == c.digest) || a.isRestored()
 }
 
 // changeReasons are the reasons that depend on an entry. If several apply, the handler is
@@ -174,29 +180,35 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 	anew := e.Failed && (changed || h.relatedChanged || r.retriesCalls())
 	switch reason {
 	case hook.ReasonCreate:
-		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate)
+		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate) || e.hasProgress(reason)
 	case hook.ReasonUpdate:
 		if e.Digest == "" {
 			return h.firstDigest != "" && h.firstDigest != h.watched && !h.matches(nil, r.Stored)
 		}
 		// A handler with an update in progress must also see a revert.
-		return anew || changed && !e.Failed || e.InProgress != ""
+		return anew || changed && !e.Failed || e.InProgress != "" || e.hasProgress(reason)
 	case hook.ReasonResume:
 		return e.Digest != "" && !h.resumed
 	default:
 		// The handler may have requested another call for a drift.
 		requeued := h.attempt.requeued && h.attempt.reason == hook.ReasonDrift
-		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != r.ownedDigest || requeued)
+		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != r.ownedDigest || requeued || e.hasProgress(reason))
 	}
 }
 
-// isHandled reports whether the watched fields have been handled, also as the server stored
-// them, or as they are until the response is written.
-func (m *handlerMemory) isHandled() bool {
-	seen := m.entry().Digest
-	return seen == m.watched ||
-		m.pendingEntry != nil && m.digestBefore == m.watched ||
-		m.serverDigest.recorded == seen && m.serverDigest.actual == m.watched
+// isHandled reports whether the watched fields have been handled.
+func (m *handlerMemory) isHandled() bool { return m.isAt(m.entry().Digest) }
+
+// isAt reports whether the watched fields have a digest of the entry, or will have it once the
+// response is written.
+func (m *handlerMemory) isAt(recorded string) bool {
+	return m.isStoredAs(recorded) || m.pendingEntry != nil && m.digestBefore == m.watched
+}
+
+// isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored
+// them.
+func (m *handlerMemory) isStoredAs(recorded string) bool {
+	return recorded == m.watched || m.serverDigest.recorded == recorded && m.serverDigest.actual == m.watched
 }
 
 // deletionCall returns the call of a Delete handler.

@@ -44,35 +44,40 @@ func (r *run) recordResponse(o *pendingResponse) {
 	r.memory.pending = append(r.memory.pending, o)
 	e := h.entry()
 	// A handler's own writes do not trigger it.
-	after := h.watched
+	before, outdated := h.basisOf(c)
+	now := basis{h.watched, r.Stored}.with(h.Handler, response)
+	after, handled := now.digest, now
+	if outdated {
+		handled = before.with(h.Handler, response)
+	}
 	h.afterResponse = nil
-	if made := h.withResponse(r.Stored, response); made != nil {
-		after = digest(h.watchedFields(made))
-		if h.KeepPreviousState {
-			h.afterResponse = made
-		}
+	if h.KeepPreviousState && now.object != r.Stored {
+		h.afterResponse = now.object
 	}
 	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && h.isHandled() {
 		e.Digest, e.HasRevision = after, false
 	}
 	switch {
-	case c.reason == hook.ReasonEvent:
+	case c.reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
+		// The former progress remains.
+		e.moveProgress(handled.digest)
 	case response.Err != nil:
-		// Without other progress, the former remains.
-		if response.Progress != nil {
-			e.setProgress(c.reason, after, response.Progress)
-		}
+		e.setProgress(c.reason, handled.digest, response.Progress)
 	case response.RetryAfter <= 0:
-		r.settle(c, &e, after, false)
+		r.settle(c, &e, handled, false)
 	default:
 		r.requeueCall(c, response, after)
-		e.setProgress(c.reason, after, response.Progress)
+		e.setProgress(c.reason, handled.digest, response.Progress)
 		if c.reason == hook.ReasonUpdate {
 			e.InProgress, e.InProgressSince = after, h.watchedSince.Unix()
 		}
 	}
+	h.progressObject = handled.object
 	if e != (entry{}) {
 		h.pendingEntry, h.digestBefore = &e, h.watched
+		if outdated && e.Progress != "" {
+			h.digestBefore = ""
+		}
 	}
 	if response.Conditions != nil {
 		r.memory.conditions = true
@@ -84,20 +89,20 @@ func (r *run) recordResponse(o *pendingResponse) {
 }
 
 // settle records that a handler has handled the input of a call, or gave up on it. It changes
-// the entry of the handler; digest is that of the watched fields afterwards.
-func (r *run) settle(c call, e *entry, digest string, gaveUp bool) {
+// the entry of the handler; handled is the state that the handler has seen in all of its calls.
+func (r *run) settle(c call, e *entry, handled basis, gaveUp bool) {
 	h := c.handler
 	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
 	h.relatedChanged = false
 	e.clearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = entry{Digest: digest, Failed: gaveUp, OwnedDigest: e.OwnedDigest}
-		h.handled, h.resumed = c.object, true
+		*e = entry{Digest: handled.digest, Failed: gaveUp, OwnedDigest: e.OwnedDigest}
+		h.handled, h.resumed = handled.object, true
 	case hook.ReasonDelete:
 		*e = entry{Done: true}
 		if gaveUp && !h.Optional {
-			*e = entry{Digest: digest, Failed: true}
+			*e = entry{Digest: handled.digest, Failed: true}
 		}
 	case hook.ReasonResume:
 		h.resumed = true
@@ -115,7 +120,7 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 	again := attempt{reason: c.reason, digest: c.digestAfter(after), digestBefore: c.digest, since: now, requeued: true}
 	if delay == hook.Immediately {
 		delay = 0
-		if former.requeued && former.matches(c) {
+		if former.requeued && former.hasInput(c) {
 			again.immediateRequeues = former.immediateRequeues + 1
 			delay = h.delay(nil, again.immediateRequeues)
 		}

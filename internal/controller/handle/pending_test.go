@@ -112,7 +112,7 @@ func TestPendingCalls(t *testing.T) {
 		"update, not written yet":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.pendingEntry, m.digestBefore = &entry{Digest: b}, a }},
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
 		"update, failed long ago":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
-		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update"},
+		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update attempt 2"},
 		"update, failed, user asks":        {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), change: because(queue.HookChanged), want: "h update attempt 2"},
 		"gave up":                          {handler: on(onCreate, onUpdate), entry: entry{Digest: a, Failed: true}},
 		"gave up, edited":                  {handler: on(onCreate, onUpdate), entry: entry{Digest: b, Failed: true}, want: "h update"},

@@ -59,8 +59,8 @@ func (h *stepHandler) expect(t *testing.T, want ...string) {
 	h.lines = nil
 }
 
-// Progress is stored with the record, survives a restart, and goes when the call is complete or
-// the watched fields change. It works with the record in the status too.
+// Progress is stored with the record, survives a restart and edits, and goes when the call is
+// complete; an update with the edits follows. It works with the record in the status too.
 func TestProgress(t *testing.T) {
 	for _, location := range []string{"annotation", "status"} {
 		for _, fails := range []bool{false, true} {
@@ -112,7 +112,7 @@ func testProgress(t *testing.T, h *stepHandler) {
 	h.expect(t, "Update  0", fmt.Sprintf(`Update {"steps":1} %d`, attempt))
 	s.edit(rates, "eur", `{"spec":{"n":3}}`)
 	pass(time.Second)
-	h.expect(t, "Update  0")
+	h.expect(t, fmt.Sprintf(`Update {"steps":2} %d`, 2*attempt), "Update  0")
 	s.edit(rates, "eur", `{"spec":{"n":1}}`)
 	pass(time.Second)
 	s.drop(rates, "eur")

@@ -21,14 +21,19 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 		return
 	}
 	now := r.tools.Now()
-	if !h.attempt.matches(c) {
-		h.attempt = attempt{since: now}
+	if !h.attempt.isFor(c) {
+		h.attempt = attempt{}
 	}
 	a := &h.attempt
+	counts := a.add(c, now)
 	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
-	a.count++
-	delay := h.delay(err, a.count)
-	a.next = now.Add(h.capAtNextTime(c, now, delay, err))
+	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays), err))
+	if counts {
+		a.due = a.next
+		if a.delays < a.count {
+			a.due = now.Add(h.delay(err, a.count))
+		}
+	}
 	if hook.IsTerminal(err) || h.exhausted(*a) {
 		r.giveUp(c, digest, err)
 		return
@@ -39,6 +44,22 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 		h.pendingEntry = &e
 	}
 	r.recordError(h, failure.WithReason(handlerFailureReason(err), err))
+}
+
+// add adds a failure and reports whether it counts.
+func (a *attempt) add(c call, now time.Time) (counts bool) {
+	if !a.hasInput(c) {
+		a.delays = 0
+	}
+	a.delays++
+	if now.Before(a.due) {
+		return false
+	}
+	if a.count == 0 {
+		a.since = now
+	}
+	a.count++
+	return true
 }
 
 // handlerFailureReason returns the reason of a handler's failure.
@@ -76,10 +97,16 @@ func (r *run) giveUp(c call, digest string, err error) {
 		return
 	}
 	e := h.entry()
-	r.settle(c, &e, digest, true)
+	handled, outdated := h.basisOf(c)
+	if !outdated {
+		handled.digest = digest
+	} else if c.reason == hook.ReasonDelete {
+		handled.digest = deletionDigest(handled.digest)
+	}
+	r.settle(c, &e, handled, true)
 	if e != (entry{}) {
 		h.pendingEntry, h.digestBefore = &e, ""
-		if digest != c.digest {
+		if digest != c.digest || r.memory.hasPending(h, nil) {
 			h.digestBefore = h.watched
 		}
 	}

@@ -58,10 +58,13 @@ func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time)
 	if m.watched != watched {
 		m.watched, m.watchedSince = watched, now
 	}
-	seen := m.entry().Digest
+	e := m.entry()
+	if e.Progress != "" && m.isStoredAs(e.progressDigest()) {
+		m.progressObject = o
+	}
 	changesOnly := m.When != nil && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
-	switch {
-	case seen != "" && m.isHandled():
+	switch seen := e.Digest; {
+	case seen != "" && m.isStoredAs(seen):
 		m.handled = o
 	case seen == "" && m.firstDigest == "" && changesOnly:
 		m.firstDigest, m.handled = watched, o

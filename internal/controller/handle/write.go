@@ -178,7 +178,9 @@ func (r *run) updateOwnedDigests(applied []*pendingResponse) {
 	r.ownedDigest = r.digests.owned(r.ownedNow)
 	for _, h := range r.memory.handlers {
 		e := h.entry()
-		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.call.reason != hook.ReasonEvent })
+		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool {
+			return o.call.handler == h && o.call.reason != hook.ReasonEvent && o.response.Err == nil
+		})
 		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !called && e.OwnedDigest != before {
 			continue
 		}

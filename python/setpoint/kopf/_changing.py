@@ -16,7 +16,7 @@ from setpoint.kopf._previous import may_be_stored, needs_previous
 from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, now
 from setpoint.kopf._response import respond_outcome
 from setpoint.kopf._selection import matches_change, matches_states, selectors
-from setpoint.kopf._subhandlers import Children, Progress
+from setpoint.kopf._subhandlers import Children, Progress, state_digest
 from setpoint.kopf._takeover import handled_by_kopf, replaced_annotation
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
@@ -115,12 +115,12 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
 
 async def _call(change: Change, definition: ChangingHandler, request: HandlerRequest) -> dict[str, Any]:
     cause = change.narrowed(definition)
-    progress = Progress(request.progress)
+    progress = Progress(request.progress, state_digest(change.new))
     children = Children(definition, change, progress)
     call = Call(definition, cause.settings, cause, children)
     attempts = Attempts(
         count=request.attempt + progress.cycles,
-        started=request.first_attempt or progress.started or now(),
+        started=progress.started or request.first_attempt or now(),
         backoff=cause.settings.execution.default_backoff,
     )
 
@@ -134,7 +134,7 @@ async def _call(change: Change, definition: ChangingHandler, request: HandlerReq
         # Authors give up with an error or a limit to let the object go. Setpoint would hold it.
         children.failures.append(f"{definition} gave up, and the object goes nevertheless: {outcome.message}")
         outcome = Outcome()
-    return children.complete(respond_outcome(cause, definition, outcome))
+    return children.complete(respond_outcome(cause, definition, outcome), attempts)
 
 
 @dataclasses.dataclass

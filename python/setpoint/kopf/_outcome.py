@@ -61,6 +61,8 @@ class Attempts:
     started: Optional[datetime.datetime] = None
     errors: ErrorsMode = ErrorsMode.TEMPORARY
     backoff: float = 60
+    # Whether an edit has brought the call forward. If it fails, the next one comes in its time.
+    early: bool = False
 
 
 async def outcome_of(work: Awaitable[Any], handler: Handler, attempts: Attempts, logger: Any) -> Outcome:
@@ -144,6 +146,6 @@ def _limit(error: Exception, handler: Handler, attempts: Attempts, delay: float)
     if handler.timeout is not None and runtime + delay >= handler.timeout:
         reason = f"its timeout of {handler.timeout:g} s leaves no retry"
         return HandlerTimeoutError(f"{handler} failed, and {reason}: {describe(error)}")
-    if handler.retries is not None and attempts.count + 1 >= handler.retries:
+    if handler.retries is not None and not attempts.early and attempts.count + 1 >= handler.retries:
         return HandlerRetriesError(f"{handler} failed, and its {handler.retries} attempts are used: {describe(error)}")
     return None

@@ -9,14 +9,18 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
+import json
+import math
 import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from setpoint._serve.message import encode
+from setpoint.kopf._essence import essence
 from setpoint.kopf._handlers import ChangingHandler, handler_id
 from setpoint.kopf._invocation import Call, current_call, invoke
 from setpoint.kopf._outcome import Attempts, ChildrenPending, Outcome, outcome_of
+from setpoint.kopf._patch import merge, plain
 from setpoint.kopf._request import now, parse_time
 from setpoint.kopf._response import add_result
 
@@ -34,8 +38,11 @@ _DIGEST = 8
 class Progress:
     """Which parts are done, and which are to be retried when."""
 
-    def __init__(self, stored: Optional[Mapping[str, Any]]) -> None:
+    def __init__(self, stored: Optional[Mapping[str, Any]], state: str = "") -> None:
         stored = stored or {}
+        # The digest of the object, and whether another client has changed it since the last call.
+        self.state = state
+        self.edited = stored.get("state", state) != state
         self.cycles: int = stored.get("cycles", 0)
         self.started = parse_time(stored.get("started"))
         self.done: list[str] = list(stored.get("done", []))
@@ -55,7 +62,8 @@ class Progress:
     def attempts(self, id: str, backoff: float) -> Attempts:
         """Return how often a part has failed."""
         state = self.pending.get(id, {})
-        return Attempts(state.get("retries", 0), parse_time(state.get("started")) or now(), backoff=backoff)
+        started = parse_time(state.get("started")) or now()
+        return Attempts(state.get("retries", 0), started, backoff=backoff, early=self.delay(id) > 0)
 
     def delay(self, id: str) -> float:
         """Return in how many seconds a part may be called."""
@@ -68,7 +76,9 @@ class Progress:
         self.done.append(id)
 
     def retry(self, id: str, attempts: Attempts, outcome: Outcome) -> None:
-        """Record that a part has failed and is to be retried."""
+        """Record that a part has failed and is to be retried. A call before its time uses up no retry."""
+        if attempts.early:
+            return
         until = now() + datetime.timedelta(seconds=outcome.delay or 0)
         self.pending[id] = {
             "retries": attempts.count + 1,
@@ -83,7 +93,9 @@ class Progress:
         than that no part is called again that is done.
         """
         started = (self.started or now()).isoformat()
-        value = {"cycles": self.cycles, "started": started, "done": self.done, "pending": self.pending}
+        value = {
+            "cycles": self.cycles, "started": started, "state": self.state, "done": self.done, "pending": self.pending,
+        }
         if self._digests or len(encode(value)) > MAX_PROGRESS:
             self._digests.update(map(_digest, self.done))
             value.update(done=[], digests="".join(sorted(self._digests)))
@@ -131,24 +143,28 @@ class Children:
             if not self._change.matches_child(handler) or self.progress.is_done(handler.id):
                 continue
             delay = self.progress.delay(handler.id)
-            if delay == 0 and (not self._called or time.monotonic() < self._deadline):
+            if (delay == 0 or self.progress.edited) and (not self._called or time.monotonic() < self._deadline):
                 self._called = True
                 outcome = await self._call(call, handler)
                 if not outcome.retried:
                     continue
-                delay = outcome.delay or 0
+                # What an edit has brought forward keeps its time.
+                delay = min(delay or math.inf, outcome.delay or 0)
                 if outcome.message:
                     errors.append(f"{handler.id}: {outcome.message}")
             delays.append(delay)
         if delays:
             raise ChildrenPending("; ".join(errors), delay=min(delays))
 
-    def complete(self, response: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, response: dict[str, Any], attempts: Attempts) -> dict[str, Any]:
         """Add the progress to a response after which the parent is called again."""
         repeated = "retryAfterSeconds" in response
         if repeated and self.progress.begun:
+            self.progress.started = attempts.started
             if "error" not in response:
-                self.progress.cycles += 1
+                # Setpoint counts the errors in a row.
+                self.progress.cycles = attempts.count + 1
+            self.progress.state = state_digest(self._change.new, response.get("patch"))
             response["progress"] = self.progress.stored()
         if self.failures:
             response.setdefault("events", []).extend(
@@ -222,6 +238,11 @@ def _parts(parent: ChangingHandler, fns: Any) -> Collection[ChangingHandler]:
     else:
         raise ValueError(f"fns= must be a mapping of functions by id, or a list of functions; is {fns!r}")
     return [ChangingHandler(id=handler_id(fn, id, prefix=parent.id), fn=fn) for fn, id in named]
+
+
+def state_digest(state: Optional[Mapping[str, Any]], patch: Optional[Mapping[str, Any]] = None) -> str:
+    """Return a digest of what users change of an object, after a patch."""
+    return _digest(json.dumps(essence(merge(plain(state or {}), patch or {})), sort_keys=True))
 
 
 def _digest(id: str) -> str:
