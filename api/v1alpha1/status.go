@@ -134,10 +134,22 @@ const (
 	ReasonSynced = "Synced"
 )
 
-// Reasons of ConditionAccepted. All but ReasonAccepted go with status False.
+// Reasons of ConditionAccepted. All but ReasonAccepted and ReasonSourceOutdated go with status False.
 const (
 	// ReasonAccepted goes with status True.
 	ReasonAccepted = "Accepted"
+
+	// ReasonInvalidSource: the code of an inline hook does not compile, or does not have the function. The
+	// message has the field with line and column.
+	ReasonInvalidSource = "InvalidSource"
+
+	// ReasonSourceNotFound: a ConfigMap with the code of an inline hook does not exist, or does not have the
+	// key. Setpoint starts the controller when it does.
+	ReasonSourceNotFound = "SourceNotFound"
+
+	// ReasonSourceOutdated goes with status True: the code of an inline hook in a ConfigMap cannot be used any
+	// more, so that Setpoint uses the code before it. The message says why.
+	ReasonSourceOutdated = "SourceOutdated"
 
 	// ReasonResourceNotFound: the API server does not serve a resource named in the spec. Setpoint starts
 	// the controller when it does.

@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/source"
 )
 
 // Kind is a kind of controller.
@@ -89,6 +90,8 @@ type Environment struct {
 	// does not run such hooks.
 	Inline func(ctx context.Context, script call.Script) (call.Program, error)
 	Exec   func(command call.Command) (call.Transport, error)
+	// Sources reads the ConfigMaps with code; nil to read them once. It remembers the code that compiled.
+	Sources *source.Reader
 	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
 	// Workers is the maximum of concurrent reconciles of a controller.
@@ -111,7 +114,8 @@ type Environment struct {
 	FieldManager  string
 	// DisableDeletionGuard turns off the deletion guard for metacontroller.k8s.io.
 	DisableDeletionGuard bool
-	// Store watches the Secrets and ConfigMaps of connections; nil for programs that never run.
+	// Store watches the Secrets and ConfigMaps of connections; nil for programs that never run. Their
+	// code is not compiled.
 	Store *cache.Cache
 	// CredentialsRenewed is called when a controller has new credentials, so that failed calls can
 	// be retried; may be nil.
@@ -155,7 +159,9 @@ type Compiled struct {
 	AdmissionKinds []object.Resource
 	// Credentials are the Secrets and ConfigMaps that connections to hooks need.
 	Credentials []object.Ref
-	// HookAddresses are the hosts and ports of the hooks.
+	// Code is that of inline hooks.
+	Code Code
+	// HookAddresses are the hosts and ports of the hooks, or inline, or exec: with a program.
 	HookAddresses []string
 	// Account is the ServiceAccount of the programs; zero for Setpoint's own rights.
 	Account identity.Account
@@ -173,6 +179,16 @@ type Compiled struct {
 	Absent []string
 	// Release closes the connections of the programs.
 	Release func()
+}
+
+// Code is the code of the inline hooks of a controller.
+type Code struct {
+	// ConfigMaps are those that hold code.
+	ConfigMaps []object.Ref
+	// Digest identifies the code that is in use; empty if there is none.
+	Digest string
+	// Outdated is why code of a ConfigMap cannot be used, so that the one before is; nil if it can.
+	Outdated *Refusal
 }
 
 // Name returns the name of the programs.
@@ -247,13 +263,14 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		return nil, err
 	}
 	c := &connection{name: draft.Name, account: draft.Account, form: k.form(), childless: len(d.children) == 0, env: env}
-	if err := c.connect(&d.hooks, programs); err != nil {
+	if err := c.connect(ctx, &d.hooks, programs); err != nil {
 		return nil, err
 	}
 	compiled := &Compiled{
 		Programs:      perNamespace(programs),
 		HookAddresses: d.hooks.all().addresses(),
 		Credentials:   d.hooks.all().credentials(),
+		Code:          c.codeOf(d.hooks.all()),
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),

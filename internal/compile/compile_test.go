@@ -158,7 +158,7 @@ func environment(t *testing.T) Environment {
 	}
 	cached := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached}
+	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached, Inline: compileWords, Exec: openNothing}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {
@@ -251,12 +251,19 @@ func describeProgram(line func(string, any), p compose.Program) {
 }
 
 func describeHook(h *hookConfig) string {
-	text := fmt.Sprintf("%s %s, %s, timeout %s", h.Wire.Version, h.URL, h.Wire.Decoding, h.Timeout)
-	if h.ETag.Enabled {
-		text += fmt.Sprintf(", etag for %s", h.ETag.Timeout)
+	to := h.webhook
+	switch {
+	case h.inline != nil:
+		return fmt.Sprintf("%s %s, %s, timeout %s", h.wire.Version, describeInline(h.inline), h.wire.Decoding, h.timeout)
+	case h.exec != nil:
+		return fmt.Sprintf("%s %q, %s, timeout %s", h.wire.Version, h.exec, h.wire.Decoding, h.timeout)
 	}
-	if !h.credentials.IsZero() {
-		settings, _ := json.Marshal(h.credentials)
+	text := fmt.Sprintf("%s %s, %s, timeout %s", h.wire.Version, to.url, h.wire.Decoding, h.timeout)
+	if to.etag.Enabled {
+		text += fmt.Sprintf(", etag for %s", to.etag.Timeout)
+	}
+	if !to.credentials.IsZero() {
+		settings, _ := json.Marshal(to.credentials)
 		text += ", " + absent.ReplaceAllString(string(settings), "")
 	}
 	return text

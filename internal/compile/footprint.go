@@ -75,7 +75,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 			ParentResource, Resource resource
 			Resources                []resource
 			Hooks                    struct {
-				Finalize struct{ Webhook json.RawMessage }
+				Finalize struct{ Webhook, Inline, Exec *struct{} }
 			}
 			Handlers []struct {
 				Reasons  []string
@@ -87,7 +87,9 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 	}
 	_ = json.Unmarshal(o.JSON(), &declared) // A malformed spec was never applied.
 	spec := declared.Spec
-	f := Footprint{Identity: spec.Identity, Finalizer: cmp.Or(spec.Finalizer, k.finalizer(o.Name())), Finalizes: len(spec.Hooks.Finalize.Webhook) > 0 && string(spec.Hooks.Finalize.Webhook) != "null"}
+	f := Footprint{Identity: spec.Identity, Finalizer: cmp.Or(spec.Finalizer, k.finalizer(o.Name()))}
+	finalize := spec.Hooks.Finalize
+	f.Finalizes = finalize.Webhook != nil || finalize.Inline != nil || finalize.Exec != nil
 	for _, h := range spec.Handlers {
 		f.Finalizes = f.Finalizes || h.Daemon != nil || !h.Optional && slices.Contains(h.Reasons, string(hook.ReasonDelete))
 	}

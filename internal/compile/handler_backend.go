@@ -13,16 +13,24 @@ type backendHooks struct{ index, notifications *hookConfig }
 
 func readBackend(spec *api.HandlerControllerSpec) (b backendHooks, err error) {
 	if spec.Index != nil {
-		if b.index, err = readHandlersWebhook("spec.index", spec.Index.Webhook); err != nil {
+		if b.index, err = readBackendWebhook("spec.index", spec.Index.Webhook); err != nil {
 			return b, err
 		}
 	}
 	if spec.Notifications != nil {
-		if b.notifications, err = readHandlersWebhook("spec.notifications", spec.Notifications.Webhook); err != nil {
+		if b.notifications, err = readBackendWebhook("spec.notifications", spec.Notifications.Webhook); err != nil {
 			return b, err
 		}
 	}
 	return b, b.all().applyEndpoints(setpointEndpoints(spec.EndpointConfigs))
+}
+
+// readBackendWebhook reads what only a process can be.
+func readBackendWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
+	if declared == nil {
+		return nil, invalid("%s.webhook: required", field)
+	}
+	return readUncached(callOf{field: field}, &api.HookCall{Webhook: declared})
 }
 
 func (b backendHooks) all() hookConfigs {
@@ -34,14 +42,14 @@ func (b backendHooks) all() hookConfigs {
 func (c *connection) openBackend(b backendHooks) (handle.Backend, error) {
 	backend := handle.Backend{ID: c.name}
 	if b.index != nil {
-		opened, err := c.open(b.index)
+		opened, err := c.openWebhook(b.index)
 		if err != nil {
 			return backend, err
 		}
 		backend.Index = opened.Index
 	}
 	if b.notifications != nil {
-		opened, err := c.open(b.notifications)
+		opened, err := c.openWebhook(b.notifications)
 		if err != nil {
 			return backend, err
 		}
@@ -53,7 +61,7 @@ func (c *connection) openBackend(b backendHooks) (handle.Backend, error) {
 
 // streamID identifies a stream: its URL, and what the connection needs.
 func (c *connection) streamID(h *hookConfig) string {
-	id, err := json.Marshal(map[string]any{"url": h.URL, "credentials": h.credentials, "account": c.account})
+	id, err := json.Marshal(map[string]any{"url": h.webhook.url, "credentials": h.webhook.credentials, "account": c.account})
 	if err != nil {
 		return c.name // Then the process is this controller's alone.
 	}

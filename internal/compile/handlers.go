@@ -70,11 +70,14 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 		}
 		h.Schedule = parsedSchedule
 	}
-	config, err := readHandlersWebhook(field, declared.Webhook)
-	if err == nil {
-		err = checkTriggers(field, &h)
+	config, err := readUncached(callOf{field, declared.Name, "handle"}, &declared.HookCall)
+	switch {
+	case err != nil:
+		return h, nil, err
+	case h.Daemon != nil && config.webhook == nil:
+		return h, nil, invalid("%s.daemon: requires webhook: inline and exec hooks run nothing between calls", field)
 	}
-	return h, config, err
+	return h, config, checkTriggers(field, &h)
 }
 
 // handlerCondition returns the condition of a handler's selectors; nil for none.
@@ -85,17 +88,6 @@ func handlerCondition(field string, declared *api.Handler) (func(old, now *objec
 		return nil, err
 	}
 	return func(_, now *object.Object) bool { return selection.Matches(now) }, nil
-}
-
-func readHandlersWebhook(field string, declared *api.Webhook) (*hookConfig, error) {
-	field += ".webhook"
-	switch {
-	case declared == nil:
-		return nil, invalid("%s: required", field)
-	case declared.ETag.Enabled:
-		return nil, invalid("%s.etag: handlers do not support etag: a response belongs to one request", field)
-	}
-	return readSetpointWebhook(field, declared), nil
 }
 
 // checkTriggers rejects a handler without triggers or with conflicting ones.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -16,13 +18,34 @@ import (
 // hooks are the hooks of a controller. It has sync or finalize.
 type hooks struct{ sync, finalize, customize *hookConfig }
 
-// hookConfig is how one hook is called.
+// hookConfig is how one hook is called: exactly one of webhook, inline and exec is set.
 type hookConfig struct {
-	webhook.Config
+	// field is the path of that one in the spec. name is that of the hook: sync, or the name of a
+	// handler or review.
+	field, name string
+	wire        hook.Wire
+	timeout     time.Duration
 
-	// field is the path of its webhook.
-	field       string
+	webhook *webhookConfig
+	inline  *inlineConfig
+	exec    []string
+}
+
+type webhookConfig struct {
+	url         string
+	etag        webhook.ETag
 	credentials credential.Spec
+}
+
+// address names where the hook is in metrics and conditions.
+func (h *hookConfig) address() string {
+	switch {
+	case h.inline != nil:
+		return "inline"
+	case h.exec != nil:
+		return "exec:" + h.exec[0]
+	}
+	return addressOf(h.webhook.url)
 }
 
 // endpoint has the credentials for a host, and the path of the field.
@@ -38,11 +61,16 @@ func (h *hooks) all() hookConfigs {
 
 type hookConfigs []*hookConfig
 
-// addresses returns the hosts and ports of the hooks without duplicates.
+// webhooks returns those that are called over HTTP.
+func (all hookConfigs) webhooks() hookConfigs {
+	return slices.DeleteFunc(slices.Clone(all), func(one *hookConfig) bool { return one.webhook == nil })
+}
+
+// addresses returns where the hooks are, without duplicates.
 func (all hookConfigs) addresses() []string {
 	var some []string
 	for _, one := range all {
-		some = append(some, addressOf(one.URL))
+		some = append(some, one.address())
 	}
 	slices.Sort(some)
 	return slices.Compact(some)
@@ -51,8 +79,8 @@ func (all hookConfigs) addresses() []string {
 // credentials returns the Secrets and ConfigMaps that connections need.
 func (all hookConfigs) credentials() []object.Ref {
 	var some []object.Ref
-	for _, one := range all {
-		for _, ref := range one.credentials.Objects() {
+	for _, one := range all.webhooks() {
+		for _, ref := range one.webhook.credentials.Objects() {
 			if !slices.Contains(some, ref) {
 				some = append(some, ref)
 			}
@@ -69,13 +97,14 @@ func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 			return invalid("%s.%w", e.field, err)
 		}
 	}
-	for _, one := range all {
-		if err := one.credentials.Validate(); err != nil {
+	for _, one := range all.webhooks() {
+		w := one.webhook
+		if err := w.credentials.Validate(); err != nil {
 			return invalid("%s.%w", one.field, err)
 		}
-		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(one.URL, e.host) })
-		if i >= 0 && one.credentials.IsZero() {
-			one.credentials = endpoints[i].credentials
+		i := slices.IndexFunc(endpoints, func(e endpoint) bool { return urlHasHost(w.url, e.host) })
+		if i >= 0 && w.credentials.IsZero() {
+			w.credentials = endpoints[i].credentials
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func readMetacontrollerHooks(declared api.Hooks, configs []api.EndpointConfig) (
 		if err != nil {
 			return h, err
 		}
-		*one.into = read
+		read.name, *one.into = one.name, read
 	}
 	if h.sync == nil && h.finalize == nil {
 		return h, invalid("spec.hooks.sync.webhook: required, unless there is a finalize hook")
@@ -158,28 +158,29 @@ func readMetacontrollerHooks(declared api.Hooks, configs []api.EndpointConfig) (
 
 func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, error) {
 	w := declared.Webhook
-	h := &hookConfig{field: field, credentials: credentialsOf(w.ConnectionSettings)}
-	h.Wire.Version, h.Wire.Decoding = hook.V1, hook.LooseOptional
+	to := &webhookConfig{credentials: credentialsOf(w.ConnectionSettings)}
+	h := &hookConfig{field: field, webhook: to}
+	h.wire.Version, h.wire.Decoding = hook.V1, hook.LooseOptional
 	if declared.Version == api.HookV2 {
-		h.Wire.Version, h.Wire.Decoding = hook.V2, hook.StrictOptional
+		h.wire.Version, h.wire.Decoding = hook.V2, hook.StrictOptional
 	}
 	switch w.ResponseUnMarshallMode {
 	case api.ResponseUnMarshallStrict:
-		h.Wire.Decoding = hook.StrictOptional
+		h.wire.Decoding = hook.StrictOptional
 	case api.ResponseUnMarshallLoose:
-		h.Wire.Decoding = hook.LooseOptional
+		h.wire.Decoding = hook.LooseOptional
 	}
 	if w.Timeout != nil {
-		h.Timeout = w.Timeout.Duration
+		h.timeout = w.Timeout.Duration
 	}
 	if e := w.ETag; e != nil {
-		h.ETag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
+		to.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
-		h.URL = *w.URL
+		to.url = *w.URL
 	case w.Service != nil && w.Path != nil:
-		h.URL = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
+		to.url = serviceURL(valueOr(w.Service.Protocol, "http"), w.Service.Name, w.Service.Namespace, valueOr(w.Service.Port, 80), *w.Path)
 	default:
 		return nil, invalid("%s: set url, or service and path", field)
 	}

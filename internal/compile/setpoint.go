@@ -7,7 +7,6 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -110,19 +109,28 @@ func readSetpointHooks(declared api.Hooks, configs []api.EndpointConfig) (hooks,
 	}{
 		{"sync", &declared.Sync, &h.sync}, {"finalize", declared.Finalize, &h.finalize}, {"customize", declared.Customize, &h.customize},
 	} {
-		field := "spec.hooks." + one.name + ".webhook"
-		switch {
-		case one.declared == nil:
-		case one.declared.Webhook == nil:
-			return h, invalid("%s: required", field)
-		default:
-			*one.into = readSetpointHook(field, one.declared)
+		if one.declared == nil {
+			continue
 		}
+		read, err := readCall(callOf{"spec.hooks." + one.name, one.name, one.name}, &one.declared.HookCall)
+		if err != nil {
+			return h, err
+		}
+		read.wire.Version = hook.V2
+		if cmp.Or(one.declared.Version, api.DefaultHookVersion) == api.HookV1 {
+			read.wire.Version = hook.V1
+		}
+		*one.into = read
 	}
-	if err := h.all().applyEndpoints(setpointEndpoints(configs)); err != nil {
-		return hooks{}, err
+	return h, h.all().complete(configs)
+}
+
+// complete adds what hooks take from other parts of the spec: credentials and code.
+func (all hookConfigs) complete(endpoints []api.EndpointConfig) error {
+	if err := all.applyEndpoints(setpointEndpoints(endpoints)); err != nil {
+		return err
 	}
-	return h, nil
+	return all.resolveCode()
 }
 
 // readList reads a list whose items have a hook each, and how each is called.
@@ -136,7 +144,7 @@ func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfi
 		}
 		all, configs = append(all, one), append(configs, config)
 	}
-	return all, configs, configs.applyEndpoints(setpointEndpoints(endpoints))
+	return all, configs, configs.complete(endpoints)
 }
 
 func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
@@ -145,34 +153,6 @@ func setpointEndpoints(configs []api.EndpointConfig) []endpoint {
 		endpoints[i] = endpoint{index("spec.endpointConfigs", i), configs[i].Host, credentialsOf(&configs[i].ConnectionSettings)}
 	}
 	return endpoints
-}
-
-func readSetpointHook(field string, declared *api.Hook) *hookConfig {
-	h := readSetpointWebhook(field, declared.Webhook)
-	h.Wire.Version = hook.V2
-	if cmp.Or(declared.Version, api.DefaultHookVersion) == api.HookV1 {
-		h.Wire.Version = hook.V1
-	}
-	return h
-}
-
-func readSetpointWebhook(field string, w *api.Webhook) *hookConfig {
-	h := &hookConfig{field: field, credentials: credentialsOf(&w.ConnectionSettings)}
-	h.URL, h.Timeout, h.Wire.Decoding = w.URL, cmp.Or(w.Timeout.Duration, api.DefaultTimeout), hook.Strict
-	h.ETag = webhook.ETag{Enabled: w.ETag.Enabled, Timeout: time.Duration(w.ETag.CacheTimeoutSeconds) * time.Second}
-	if cmp.Or(w.Decoding, api.DefaultDecoding) == api.DecodingLoose {
-		h.Wire.Decoding = hook.Loose
-	}
-	if w.Service == nil {
-		return h
-	}
-	protocol := cmp.Or(w.Service.Protocol, api.DefaultProtocol)
-	port := w.Service.Port
-	if port == 0 && protocol == api.ProtocolHTTPS {
-		port = 443
-	}
-	h.URL = serviceURL(string(protocol), w.Service.Name, w.Service.Namespace, cmp.Or(port, 80), w.Path)
-	return h
 }
 
 // setpointDeletionLimit returns the deletion limit in a spec; nil for none.

@@ -53,7 +53,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	}
 	c := &connection{name: p.Name, account: account, env: env}
 	p.User = account.UserFor("")
-	opened, err := c.openAll(configs)
+	opened, err := c.openAll(ctx, configs)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		Admission:     p,
 		HookAddresses: configs.addresses(),
 		Credentials:   configs.credentials(),
+		Code:          c.codeOf(configs),
 		Account:       account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Release:       c.release,
@@ -104,11 +105,11 @@ func readReview(ctx context.Context, env Environment, field string, declared *ap
 	if err := limitReview(env, field, &w, namespaced); err != nil {
 		return w, nil, err
 	}
-	if declared.Webhook == nil {
-		return w, nil, invalid("%s.webhook: required", field)
+	config, err := readUncached(callOf{field, declared.Name, "review"}, &declared.HookCall)
+	if err != nil {
+		return w, nil, err
 	}
-	config := readSetpointWebhook(field+".webhook", declared.Webhook)
-	config.Timeout = min(config.Timeout, w.Timeout)
+	config.timeout = min(config.timeout, w.Timeout)
 	return w, config, nil
 }
 

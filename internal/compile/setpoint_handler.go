@@ -71,7 +71,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		}
 	}
 	c := &connection{name: draft.Name, account: draft.Account, env: env}
-	opened, err := c.openAll(configs)
+	opened, err := c.openAll(ctx, configs)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Handlers:      programs,
 		HookAddresses: configs.addresses(),
 		Credentials:   configs.credentials(),
+		Code:          c.codeOf(configs),
 		Account:       draft.Account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Notes:         env.handlerNotes(spec),

@@ -128,16 +128,16 @@ func (s *Source) value(k valueKey) ([]byte, error) {
 }
 
 // secretRef and configMapRef return references with their kind.
-func secretRef(at types.NamespacedName) object.Ref    { return object.Secrets.Ref(at.Namespace, at.Name) }
-func configMapRef(at types.NamespacedName) object.Ref { return configMaps.Ref(at.Namespace, at.Name) }
-
-var configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+func secretRef(at types.NamespacedName) object.Ref { return object.Secrets.Ref(at.Namespace, at.Name) }
+func configMapRef(at types.NamespacedName) object.Ref {
+	return object.ConfigMaps.Ref(at.Namespace, at.Name)
+}
 
 // selection selects the object of a reference, as a user.
 func selection(ref object.Ref, user string) cache.Selection {
 	resource := object.Secrets
-	if ref.Kind == object.KindOf(configMaps) {
-		resource = configMaps
+	if ref.Kind == object.KindOf(object.ConfigMaps) {
+		resource = object.ConfigMaps
 	}
 	return cache.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, User: user}
 }

@@ -61,7 +61,7 @@ func (s Spec) Objects() []object.Ref {
 
 // valueIn returns the key's value in an object, nil if absent.
 func (k valueKey) valueIn(o *object.Object) ([]byte, error) {
-	if k.Kind == object.KindOf(configMaps) {
+	if k.Kind == object.KindOf(object.ConfigMaps) {
 		if plain := o.Field("data", k.name); plain != nil {
 			var text string
 			err := json.Unmarshal(plain, &text)

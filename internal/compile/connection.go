@@ -1,0 +1,182 @@
+package compile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/credential"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+)
+
+// connection opens what calls the hooks of one controller.
+type connection struct {
+	name string
+	// account reads the Secrets and ConfigMaps of connections and code.
+	account identity.Account
+	form    hook.ControllerType
+	// childless means that the controller has no children.
+	childless bool
+	env       Environment
+	// programs are the code of inline hooks; nil for a controller that never runs.
+	programs *programs
+	// closers close what was opened.
+	closers []func()
+}
+
+// connect sets the hooks of the programs.
+func (c *connection) connect(ctx context.Context, h *hooks, programs []compose.Program) error {
+	configs := h.all()
+	opened, err := c.openAll(ctx, configs)
+	if err != nil {
+		return err
+	}
+	made := map[*hookConfig]*call.Hook{}
+	for i, config := range configs {
+		made[config] = opened[i]
+	}
+	for i := range programs {
+		p := &programs[i]
+		if h.sync != nil {
+			p.Sync = made[h.sync]
+		}
+		if h.finalize != nil {
+			p.Finalize = made[h.finalize]
+		}
+		if h.customize != nil {
+			p.Customize, p.Scope.Version = made[h.customize], h.customize.wire.Version
+		}
+	}
+	return nil
+}
+
+// openAll returns what calls each hook.
+func (c *connection) openAll(ctx context.Context, configs hookConfigs) (all []*call.Hook, err error) {
+	if c.programs, err = c.compileCode(ctx, configs); err != nil {
+		return nil, err
+	}
+	c.closers = append(c.closers, c.programs.close)
+	for _, config := range configs {
+		opened, err := c.open(config)
+		if err != nil {
+			c.release()
+			return nil, err
+		}
+		all = append(all, opened)
+	}
+	return all, nil
+}
+
+func (c *connection) open(h *hookConfig) (*call.Hook, error) {
+	if h.webhook != nil {
+		opened, err := c.openWebhook(h)
+		if err != nil {
+			return nil, err
+		}
+		return opened.Hook, nil
+	}
+	transport, err := c.transport(h)
+	if err != nil {
+		return nil, err
+	}
+	c.closers = append(c.closers, transport.Close)
+	return call.New(call.Config{Transport: transport, Wire: c.wire(h), Limits: c.env.Limits, Observe: c.observer(h)}), nil
+}
+
+// transport returns what calls an inline or exec hook.
+func (c *connection) transport(h *hookConfig) (call.Transport, error) {
+	switch {
+	case h.inline != nil:
+		return c.programs.transport(h), nil
+	case c.env.Store == nil:
+		return neverCalled{}, nil
+	case c.env.Exec == nil:
+		return nil, invalid("%s: this program does not run exec hooks; setpoint dev does, and setpoint run with --exec-hooks=DIR", h.field)
+	}
+	transport, err := c.env.Exec(call.Command{Controller: c.name, Args: h.exec, Timeout: h.timeout})
+	if err != nil {
+		return nil, invalid("%s.command: %w", h.field, err)
+	}
+	return transport, nil
+}
+
+func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
+	config := webhook.Config{
+		URL: h.webhook.url, ETag: h.webhook.etag, Timeout: h.timeout, Wire: c.wire(h), Observe: c.observer(h),
+		Concurrency: c.env.Workers, Limits: c.env.Limits, ConnectionLimiter: c.env.Connections,
+		UserAgent: c.env.UserAgent, Dial: c.env.Dial, Routed: c.env.Routed,
+	}
+	credentials := h.webhook.credentials
+	if c.account.PerNamespace() && credentials.HasReferences() {
+		return nil, c.perNamespaceError(h.field)
+	}
+	if !credentials.IsZero() && c.env.Store != nil {
+		source := credential.Open(c.env.Store, credentials, c.account.UserFor(""), c.credentialsRenewed)
+		config.Credentials = source.Current
+		c.closers = append(c.closers, source.Close)
+	}
+	opened, err := webhook.New(config)
+	if err != nil {
+		return nil, invalid("%s: %w", h.field, err)
+	}
+	c.closers = append(c.closers, opened.Close)
+	return opened, nil
+}
+
+// wire is the wire form of a hook of this controller.
+func (c *connection) wire(h *hookConfig) hook.Wire {
+	w := h.wire
+	w.ControllerType, w.NoChildren = c.form, c.childless
+	return w
+}
+
+// observer reports the calls of a hook; nil without an observer.
+func (c *connection) observer(h *hookConfig) func(call.Result) {
+	if c.env.ObserveCall == nil {
+		return nil
+	}
+	address := h.address()
+	return func(result call.Result) { c.env.ObserveCall(c.name, address, result) }
+}
+
+// codeOf describes the code of the hooks.
+func (c *connection) codeOf(configs hookConfigs) Code {
+	if c.programs == nil {
+		return Code{ConfigMaps: configs.configMaps()}
+	}
+	return Code{ConfigMaps: configs.configMaps(), Digest: c.programs.digest, Outdated: c.programs.outdated}
+}
+
+// perNamespaceError refuses a reference that no single ServiceAccount reads.
+func (c *connection) perNamespaceError(field string) error {
+	return invalid("%s: refers to a Secret or ConfigMap, which needs spec.serviceAccountNamespace: "+
+		"without it, each namespace has a ServiceAccount %s of its own", field, c.account.Name)
+}
+
+func (c *connection) credentialsRenewed() {
+	if c.env.CredentialsRenewed != nil {
+		c.env.CredentialsRenewed(c.name)
+	}
+}
+
+func (c *connection) release() {
+	for _, closeOne := range c.closers {
+		closeOne()
+	}
+}
+
+// neverCalled is the transport of hooks of a controller that never runs.
+type neverCalled struct{}
+
+var errNeverCalled = errors.New("this controller was compiled to be read, not to be run")
+
+func (neverCalled) Exchange(context.Context, *call.Request, *call.Result) (call.Response, error) {
+	return call.Response{}, errNeverCalled
+}
+func (neverCalled) Wrap(_ call.HookType, err error) error { return err }
+func (neverCalled) Timeout() time.Duration                { return 0 }
+func (neverCalled) Close()                                {}

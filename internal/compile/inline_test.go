@@ -1,0 +1,67 @@
+package compile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call"
+)
+
+// describeInline prints the code of an inline hook.
+func describeInline(in *inlineConfig) string {
+	text := fmt.Sprintf("%s %s() of %s", in.code.language, in.function, in.code.entry)
+	if in.code.inConfigMap() {
+		return text + " in " + in.code.configMap.String()
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.code.sources)) {
+		text += fmt.Sprintf(" %s=%q", name, in.code.sources[name])
+	}
+	return text
+}
+
+// words is the language of the tests: each line of its entry is a function, and "!" does not compile.
+type words struct{ functions []string }
+
+func compileWords(_ context.Context, script call.Script) (call.Program, error) {
+	for name, text := range script.Sources {
+		for i, line := range strings.Split(text, "\n") {
+			if column := strings.Index(line, "!"); column >= 0 {
+				return nil, &call.SourceError{File: name, Line: i + 1, Column: column + 1, Message: "SyntaxError: unexpected !"}
+			}
+		}
+	}
+	return words{strings.Fields(script.Sources[script.Entry])}, nil
+}
+
+func (w words) Functions() []string                           { return w.functions }
+func (w words) Function(string, time.Duration) call.Transport { return neverCalled{} }
+func (w words) Close()                                        {}
+
+// Programs that do not run hooks of a kind say which do.
+func TestHooksThatAreNotRun(t *testing.T) {
+	for hook, want := range map[string]string{
+		`inline: {language: JavaScript, source: sync}`: "spec.hooks.sync.inline: this program does not run inline hooks; setpoint run does",
+		`exec: {command: [./sync]}`:                    "spec.hooks.sync.exec: this program does not run exec hooks; setpoint dev does, and setpoint run with --exec-hooks=DIR",
+	} {
+		o := parsed(t, []byte(`{apiVersion: setpoint.dev/v1alpha1, kind: CompositeController, metadata: {name: a},
+			spec: {parentResource: {apiVersion: example.org/v1, resource: shops}, hooks: {sync: {`+hook+`}}}}`))
+		env := environment(t)
+		env.Inline, env.Exec = nil, nil
+		if _, err := kindNamed(t, o).Compile(t.Context(), o, env); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		env.Store = nil
+		c, err := kindNamed(t, o).Compile(t.Context(), o, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Release()
+	}
+}
+
+func openNothing(call.Command) (call.Transport, error) { return neverCalled{}, nil }
