@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "internal/script", "python"},
 	{"internal/call"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request", "internal/served"},
-	{"internal/apply", "internal/identity", "internal/admission/...", "internal/credential", "internal/related", "internal/source"},
+	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller"},
 	{"internal/controller/compose", "internal/controller/handle"},

@@ -25,12 +25,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
+	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/source"
 )
 
 // Kind is a kind of controller.
@@ -91,7 +91,7 @@ type Environment struct {
 	Inline func(ctx context.Context, script call.Script) (call.Program, error)
 	Exec   func(command call.Command) (call.Transport, error)
 	// Sources reads the ConfigMaps with code; nil to read them once. It remembers the code that compiled.
-	Sources *source.Reader
+	Sources *configmap.Reader
 	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
 	// Workers is the maximum of concurrent reconciles of a controller.

@@ -14,8 +14,8 @@ import (
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/source"
 )
 
 // programs are the compiled code of the inline hooks of a controller.
@@ -38,7 +38,7 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	}
 	reader := c.env.Sources
 	if reader == nil {
-		reader = source.NewReader(c.env.Store, func() {})
+		reader = configmap.NewReader(c.env.Store, func() {})
 		defer reader.Close()
 	}
 	user := c.account.UserFor("")

@@ -42,6 +42,15 @@ func acceptedCondition(refusal error, notes []string, health controller.Health) 
 	return conditionState{true, setpoint.ReasonAccepted, message}
 }
 
+// accepted returns the condition Accepted of a controller object.
+func (s *controllerState) accepted(health controller.Health) conditionState {
+	condition := acceptedCondition(s.problem(), s.notes, health)
+	if condition.ok && s.outdated != nil {
+		return conditionState{true, setpoint.ReasonSourceOutdated, s.outdated.Error() + "; the code before it stays in use"}
+	}
+	return condition
+}
+
 // readyCondition reports whether a controller works.
 func readyCondition(accepted conditionState, s *controllerState, health controller.Health) conditionState {
 	switch {

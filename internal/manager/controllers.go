@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
@@ -34,7 +35,9 @@ type controllerSet struct {
 	kinds   map[string]*controllerKind
 	// crdWatches are the watches of the CRDs that controllers of a Go program need.
 	crdWatches map[string]*cache.View
-	queue      *queue.Queue
+	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
+	readers map[queue.Key]*configmap.Reader
+	queue   *queue.Queue
 	// releaseQueue holds the controller objects whose finalizers are to be removed.
 	releaseQueue *queue.Queue
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
@@ -70,6 +73,8 @@ type controllerState struct {
 	suspended bool
 	// incomplete is why a running controller does not run in some namespaces; nil if it does.
 	incomplete *compile.Refusal
+	// outdated is why a running controller uses older code of a ConfigMap; nil if it does not.
+	outdated *compile.Refusal
 	// absent are those of its namespaces that do not exist.
 	absent []string
 	// kinds are those of a suspended controller.
@@ -98,7 +103,17 @@ func (s controllerState) refused(reason string) bool {
 }
 
 // String identifies states that are logged once each.
-func (s controllerState) String() string { return fmt.Sprint(s.suspended, failure.Text(s.problem())) }
+func (s controllerState) String() string {
+	return fmt.Sprint(s.suspended, failure.Text(s.problem()), failure.Text(s.outdatedError()))
+}
+
+// outdatedError returns outdated as an error, nil if it is nil.
+func (s controllerState) outdatedError() error {
+	if s.outdated == nil {
+		return nil
+	}
+	return s.outdated
+}
 
 // problem returns why the controller does not run, or not in all namespaces.
 func (s *controllerState) problem() error {
@@ -117,6 +132,7 @@ func newControllerSet(m *Manager) *controllerSet {
 		manager:      m,
 		kinds:        map[string]*controllerKind{},
 		crdWatches:   map[string]*cache.View{},
+		readers:      map[queue.Key]*configmap.Reader{},
 		queue:        queue.New(backoff),
 		releaseQueue: queue.New(backoff),
 		entries:      map[queue.Key]*controllerEntry{},

@@ -45,13 +45,14 @@ func (cs *controllerSet) isMetacontrollerKind(key queue.Key) bool {
 	return kind != nil && kind.Metacontroller()
 }
 
-// recordTransitions records a warning for each condition that became False. Failures of hooks
-// are recorded on the parents instead.
+// recordTransitions records a warning for each condition that became False, and for code that is
+// outdated. Failures of hooks are recorded on the parents instead.
 func (cs *controllerSet) recordTransitions(key queue.Key, s *controllerState, before, now []metav1.Condition) {
 	for _, condition := range now {
 		previous := meta.FindStatusCondition(before, condition.Type)
 		turned := previous == nil || previous.Status != condition.Status || previous.Reason != condition.Reason
-		if condition.Status != metav1.ConditionFalse || !turned {
+		warns := condition.Status == metav1.ConditionFalse || condition.Reason == setpoint.ReasonSourceOutdated
+		if !warns || !turned {
 			continue
 		}
 		if event, found := cs.warningFor(key, s, condition); found {

@@ -200,6 +200,8 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		Routed:        m.options.Routed,
 		UserAgent:     "setpoint/" + m.options.Version,
 		Limits:        m.options.HookLimits,
+		Inline:        m.options.Inline,
+		Exec:          m.options.Exec,
 		Connections:   m.connections,
 		Workers:       m.options.Workers,
 		Resync:        m.options.Resync,

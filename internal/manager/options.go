@@ -67,6 +67,10 @@ type Options struct {
 	Workers int
 	// HookLimits limit the responses of hooks; the zero value has defaults.
 	HookLimits call.Limits
+	// Inline compiles the code of inline hooks, and Exec opens programs of exec hooks, as in
+	// compile.Environment; nil refuses such hooks.
+	Inline func(ctx context.Context, script call.Script) (call.Program, error)
+	Exec   func(command call.Command) (call.Transport, error)
 	// Resync is the longest interval between reconciles of an object, for all controllers;
 	// zero leaves it to each controller.
 	Resync time.Duration

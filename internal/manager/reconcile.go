@@ -12,6 +12,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -60,8 +61,9 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 
 // compile returns the programs of a controller object if it may run.
 func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
-	kind := cs.kinds[key.Namespace]
-	compiled, err := kind.Compile(ctx, declared, cs.manager.compileEnvironment())
+	env := cs.manager.compileEnvironment()
+	env.Sources = cs.reader(key)
+	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +72,15 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 		return nil, err
 	}
 	return compiled, nil
+}
+
+// reader returns what reads the code of a controller. A change compiles the controller again.
+func (cs *controllerSet) reader(key queue.Key) *configmap.Reader {
+	if cs.readers[key] == nil {
+		changed := queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind}
+		cs.readers[key] = configmap.NewReader(cs.manager.store, func() { cs.queue.Add(key, changed) })
+	}
+	return cs.readers[key]
 }
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
@@ -98,13 +109,13 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
 		compiled.Release()
-		cs.updateNamespaces(key, e, compiled)
+		cs.update(key, e, compiled)
 		return
 	}
 	previous, before := e.running, e.String()
 	if refusal == nil {
 		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended, compiled.Incomplete
-		now.absent = compiled.Absent
+		now.absent, now.outdated = compiled.Absent, compiled.Code.Outdated
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
 		}
@@ -144,6 +155,10 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 // has to act.
 func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	refused, isRefused := errors.AsType[*compile.Refusal](now.problem())
+	if !isRefused && now.outdated != nil {
+		cs.manager.log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message", now.outdated.Error())
+		return
+	}
 	if !isRefused {
 		cs.manager.log.Info("controller accepted", "controller", key.String(), "suspended", now.suspended)
 		return
@@ -155,11 +170,12 @@ func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	}
 }
 
-// updateNamespaces updates why a controller that keeps running does not run in some namespaces.
-func (cs *controllerSet) updateNamespaces(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
+// update updates what is reported of a controller that keeps running: why it does not run in some
+// namespaces, or not with the latest code.
+func (cs *controllerSet) update(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
 	before := e.String()
 	cs.mu.Lock()
-	e.notes, e.incomplete, e.absent = compiled.Notes, compiled.Incomplete, compiled.Absent
+	e.notes, e.incomplete, e.absent, e.outdated = compiled.Notes, compiled.Incomplete, compiled.Absent, compiled.Code.Outdated
 	cs.mu.Unlock()
 	if e.String() != before {
 		cs.logAcceptance(key, e.controllerState)
@@ -267,6 +283,10 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 	e := cs.entries[key]
 	delete(cs.entries, key)
 	cs.mu.Unlock()
+	if reader := cs.readers[key]; reader != nil {
+		reader.Close()
+		delete(cs.readers, key)
+	}
 	if e != nil && e.running != nil {
 		e.running.shutdown()
 		cs.recordStopped(key, e.object)

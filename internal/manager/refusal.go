@@ -92,7 +92,9 @@ func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *ob
 	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
 		return conflicts.Conflict{}, false
 	}
-	theirs, err := kind.Compile(ctx, other, m.compileEnvironment())
+	env := m.compileEnvironment()
+	env.Store = nil // It is only compared.
+	theirs, err := kind.Compile(ctx, other, env)
 	if err != nil {
 		return conflicts.Conflict{}, false // It is refused and does not run.
 	}

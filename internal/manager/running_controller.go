@@ -198,9 +198,9 @@ func allKinds(c *compile.Compiled) []object.Resource {
 }
 
 // equivalent reports whether a controller with an unchanged object compiles to what already
-// runs: its kinds are served as before, with the same status fields.
+// runs: its code is the same, and its kinds are served as before, with the same status fields.
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
-	return slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
+	return r.Code.Digest == compiled.Code.Digest && slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
 			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) && reflect.DeepEqual(a.Children, b.Children) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&

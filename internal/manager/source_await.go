@@ -76,7 +76,7 @@ func (s *source) digest() uint64 {
 		digest.objects, digest.owned, digest.failing = health.Parents, health.Children, health.Failing
 		digest.paused, digest.conflicting, digest.held = health.Paused, health.Conflicting, health.Held
 		maphash.WriteComparable(&h, digest)
-		condition := acceptedCondition(one.problem(), one.notes, health)
+		condition := one.accepted(health)
 		maphash.WriteComparable(&h, condition)
 		maphash.WriteComparable(&h, readyCondition(condition, &one.controllerState, health))
 	}

@@ -132,7 +132,7 @@ func (s *source) conditions(one *controllerSnapshot, health controller.Health) [
 		e := controllerEntry{controllerState: one.controllerState}
 		return modelConditions(e.status(one.previous, one.crd).Conditions)
 	}
-	condition := acceptedCondition(one.problem(), one.notes, health)
+	condition := one.accepted(health)
 	findings := []metav1.Condition{condition.condition("Accepted", 0), readyCondition(condition, &one.controllerState, health).condition("Ready", 0)}
 	if health.Held.Count > 0 {
 		findings = append(findings, deletionsHeldCondition(one.name, health.Held).condition("DeletionsHeld", 0))

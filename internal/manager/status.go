@@ -151,7 +151,7 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 		return previous
 	}
 	health, _ := e.health()
-	condition := acceptedCondition(e.problem(), e.notes, health)
+	condition := e.accepted(health)
 	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
 	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)
 	e.setProblemCondition(&status, setpoint.ConditionStatusStored, e.statusStoredCondition())

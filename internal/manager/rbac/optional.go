@@ -9,11 +9,11 @@ import (
 )
 
 // Optional returns permissions without which a controller runs all the same, at first: for events,
-// owner references, and credentials for hooks.
+// owner references, credentials for hooks, and code that the controller has read before.
 func (o *Process) Optional(c *compile.Compiled) Permissions {
 	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(c.Account)
-	// Credentials are not in the shared cache: the identity itself watches them.
-	secrets := credentialPermissions(c).to("credentials for hooks")
+	// Credentials and code are not in the shared cache: the identity itself watches them.
+	secrets := append(readPermissions(c.Credentials).to("credentials for hooks"), readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
 	for i := range secrets {
 		if !c.Account.IsZero() {
 			secrets[i].account = Identity
@@ -22,10 +22,10 @@ func (o *Process) Optional(c *compile.Compiled) Permissions {
 	return append(all, secrets...).by(c.Name())
 }
 
-// credentialPermissions returns the permissions for the Secrets and ConfigMaps of connections.
-func credentialPermissions(c *compile.Compiled) Permissions {
+// readPermissions returns the permissions to watch Secrets and ConfigMaps.
+func readPermissions(of []object.Ref) Permissions {
 	var all Permissions
-	for _, ref := range c.Credentials {
+	for _, ref := range of {
 		resource := object.Resource{Version: ref.Version, Plural: ref.Plural, Kind: ref.Kind.Kind, Namespaced: true}
 		all = append(all, on(resource, "get", "list", "watch").in(ref.Namespace).named(ref.Name)...)
 	}

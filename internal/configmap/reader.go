@@ -1,9 +1,9 @@
-// Package source reads ConfigMaps with the code of inline hooks, and reports their changes.
+// Package configmap reads ConfigMaps with the code of inline hooks, and reports their changes.
 //
 // It does not know what code is: compile takes it from the ConfigMaps, and decides whether it can be
 // used. The manager has a Reader for each controller, and compiles the controller again when a
 // ConfigMap changes.
-package source
+package configmap
 
 import (
 	"context"
