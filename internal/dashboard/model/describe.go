@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// Programs are the parts of one controller. Addresses are its hooks' hosts and ports, if it
-// has webhooks.
+// Programs are the parts of one controller. Addresses are those of its hooks; none for a Go
+// program.
 type Programs struct {
 	Hooks     []compose.Program
 	Handlers  []handle.Program
@@ -44,7 +44,7 @@ func Describe(p Programs) []string {
 		}
 	}
 	if len(p.Hooks) == 0 && len(p.Addresses) > 0 {
-		words = append(words, "Calls its hooks at "+joinAnd(p.Addresses)+".")
+		words = append(words, "Calls its hooks "+describeAddresses(p.Addresses)+".")
 	}
 	return words
 }
@@ -146,7 +146,24 @@ func describeCalls(p *compose.Program, addresses []string) string {
 	if len(addresses) == 0 {
 		return "Calls " + noun + joinAnd(hooks) + " in this process."
 	}
-	return "Calls " + noun + joinAnd(hooks) + " at " + joinAnd(addresses) + "."
+	return "Calls " + noun + joinAnd(hooks) + " " + describeAddresses(addresses) + "."
+}
+
+// describeAddresses describes where hooks are: at a host and port, inline, or programs.
+func describeAddresses(addresses []string) string {
+	var places []string
+	for _, address := range addresses {
+		program, isProgram := strings.CutPrefix(address, "exec:")
+		switch {
+		case address == "inline":
+			places = append(places, "inline")
+		case isProgram:
+			places = append(places, "as the program "+program)
+		default:
+			places = append(places, "at "+address)
+		}
+	}
+	return joinAnd(places)
 }
 
 // describeHandlers describes a handler controller.

@@ -79,13 +79,13 @@ func TestDescribe(t *testing.T) {
 			"Owns the Pod and Deployment objects that it applies.",
 			"May delete and evict Pod objects, with labels c=d, in namespace z.",
 		}},
-		{"reviews", Programs{Addresses: []string{"h:443"}, Reviews: &admission.Program{Webhooks: []admission.Webhook{
+		{"reviews", Programs{Addresses: []string{"exec:./check", "h:443", "inline"}, Reviews: &admission.Program{Webhooks: []admission.Webhook{
 			{Name: "defaults", Mutates: true, Ignore: true, Rules: []admission.Rule{{Group: "apps", Version: "v1", Resources: []string{"deployments"}, Operations: []hook.Operation{hook.OperationCreate, hook.OperationUpdate}}}},
 			{Name: "check", Rules: []admission.Rule{{Version: "v1", Resources: []string{"pods", "pods/status"}, Operations: []hook.Operation{hook.OperationDelete}}}},
 		}}}, []string{
 			"Webhook defaults may mutate or deny: create and update of deployments (apps/v1). Failure policy Ignore.",
 			"Webhook check may deny: delete of pods and pods/status (v1). Failure policy Fail.",
-			"Calls its hooks at h:443.",
+			"Calls its hooks as the program ./check, at h:443 and inline.",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,8 +64,8 @@ func NewMetrics() *Metrics {
 	m.runs = counter("setpoint_reconciles_total", "Reconciliations of objects, by outcome.", "controller", "outcome")
 	m.runTime = histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller")
 	m.queueWait = histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller")
-	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle, admit, index or notifications) and HTTP status code; code 0 means no response.", "controller", "hook", "code")
-	m.hookTime = histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook")
+	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle, admit, index or notifications), address (host and port, inline, or exec: with the program) and HTTP status code. Code 0 means no response; inline and exec hooks have 200 for a response and 500 for an error.", "controller", "hook", "address", "code")
+	m.hookTime = histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook", "address")
 	m.handlerCalls = counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome")
 	m.handlerTime = histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler")
 	m.reviews = counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result")
@@ -99,10 +99,10 @@ func (m *Metrics) ObserveReview(o admission.ReviewRecord) {
 	m.reviewTime.WithLabelValues(o.Program, o.Webhook).Observe(o.Duration.Seconds())
 }
 
-// ObserveHookCall counts a call of a hook over HTTP.
-func (m *Metrics) ObserveHookCall(program string, e call.Result) {
-	m.hookCalls.WithLabelValues(program, string(e.HookType), strconv.Itoa(e.Code)).Inc()
-	m.hookTime.WithLabelValues(program, string(e.HookType)).Observe(e.Duration.Seconds())
+// ObserveHookCall counts a call of a hook at an address.
+func (m *Metrics) ObserveHookCall(program, address string, e call.Result) {
+	m.hookCalls.WithLabelValues(program, string(e.HookType), address, strconv.Itoa(e.Code)).Inc()
+	m.hookTime.WithLabelValues(program, string(e.HookType), address).Observe(e.Duration.Seconds())
 }
 
 // ObserveNotification counts a line of a stream of notifications.
