@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -56,10 +57,7 @@ func (o *offline) find(apiVersion, plural string) (object.Resource, error) {
 		return object.Resource{}, err
 	}
 	resource := object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: plural, Namespaced: true, Status: true, Custom: true}
-	for kind, goType := range scheme.Scheme.KnownTypes(version) {
-		if guess, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)); guess.Resource != plural {
-			continue
-		}
+	if kind, goType, is := builtInType(version, plural); is {
 		resource.Kind, resource.Namespaced, resource.Custom = kind, !object.IsClusterScoped(kind), false
 		_, resource.Status = goType.FieldByName("Status")
 		return resource, nil
@@ -74,6 +72,16 @@ func (o *offline) find(apiVersion, plural string) (object.Resource, error) {
 		o.assumed = append(o.assumed, name)
 	}
 	return resource, nil
+}
+
+// builtInType returns the Go type of a resource of Kubernetes.
+func builtInType(version schema.GroupVersion, plural string) (kind string, goType reflect.Type, is bool) {
+	for kind, goType := range scheme.Scheme.KnownTypes(version) {
+		if guess, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)); guess.Resource == plural {
+			return kind, goType, true
+		}
+	}
+	return "", nil, false
 }
 
 // addCRDs says how to assume nothing.

@@ -9,15 +9,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // checkSchema validates the spec of a controller with the schema of its CRD.
 func checkSchema(kind, field string, value map[string]any) []error {
-	schema, err := specSchema(kind)
+	specified, err := specSchema(kind)
 	if err != nil {
 		return []error{err}
 	}
-	return validate.NewSchemaValidator(schema, nil, field, strfmt.Default).Validate(value).Errors
+	return validate.NewSchemaValidator(specified, nil, field, strfmt.Default).Validate(value).Errors
 }
 
 // specSchema returns the schema of the field spec of a kind.
@@ -27,22 +28,22 @@ func specSchema(kind string) (*spec.Schema, error) {
 		return nil, err
 	}
 	for _, text := range texts {
-		var definition struct {
-			Spec struct {
-				Group    string
-				Names    struct{ Kind string }
-				Versions []struct {
-					Schema struct{ OpenAPIV3Schema spec.Schema }
-				}
-			}
-		}
-		if err := yaml.Unmarshal(text, &definition); err != nil {
+		served, err := readCRD(text)
+		if err != nil {
 			return nil, fmt.Errorf("read the schema of %s: %w", kind, err)
 		}
-		if definition.Spec.Names.Kind == kind && definition.Spec.Group == "setpoint.dev" {
-			schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-			return &schema, nil
+		if served[0].Kind.Kind == kind && served[0].Group == "setpoint.dev" {
+			specified := served[0].Schema.Properties["spec"]
+			return &specified, nil
 		}
 	}
 	return nil, fmt.Errorf("no CRD of %s", kind)
+}
+
+func readCRD(text []byte) ([]schema.Served, error) {
+	json, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	return schema.OfCRD(json)
 }

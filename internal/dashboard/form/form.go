@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // Options describe the object. The zero value is a new cluster-scoped object.
@@ -29,16 +31,16 @@ type Options struct {
 type Form struct {
 	options     Options
 	root        spec.Schema
-	definitions map[string]*spec.Schema
+	definitions schema.Definitions
 }
 
 // New returns the form of a schema. known has the schemas that it references.
-func New(schema *spec.Schema, known map[string]*spec.Schema, options Options) *Form {
+func New(root *spec.Schema, known map[string]*spec.Schema, options Options) *Form {
 	f := &Form{options: options, definitions: known}
-	flat, _ := f.flatten(schema, nil)
-	f.root = flat.schema
+	flat, _, _ := f.definitions.Flatten(root, nil)
+	f.root = flat
 	f.root.Properties = map[string]spec.Schema{"metadata": f.metadata()}
-	for name, property := range flat.schema.Properties {
+	for name, property := range flat.Properties {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name) {
 			f.root.Properties[name] = property
 		}

@@ -1,12 +1,9 @@
 package form
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
-
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // Type is the type of a field.
@@ -37,7 +34,9 @@ type resolvedSchema struct {
 
 // resolve resolves a schema at a depth.
 func (f *Form) resolve(s *spec.Schema, depth int, refs []string) resolvedSchema {
-	flat, recursive := f.flatten(s, refs)
+	var flat resolvedSchema
+	var recursive bool
+	flat.schema, flat.refs, recursive = f.definitions.Flatten(s, refs)
 	flat.kind = kindOf(&flat.schema)
 	if recursive || depth > maxDepth && flat.hasParts() {
 		flat.kind = Any
@@ -60,14 +59,13 @@ func (s *resolvedSchema) rowSchema() *spec.Schema {
 }
 
 func kindOf(s *spec.Schema) Type {
-	is := func(extension string) bool { on, _ := s.Extensions.GetBool(extension); return on }
 	switch {
-	case is("x-kubernetes-int-or-string") || s.Format == "int-or-string":
+	case schema.IsTrue(s, "x-kubernetes-int-or-string") || s.Format == "int-or-string":
 		return IntOrString
-	case is("x-kubernetes-preserve-unknown-fields") || is("x-kubernetes-embedded-resource"):
+	case schema.IsTrue(s, "x-kubernetes-preserve-unknown-fields") || schema.IsTrue(s, "x-kubernetes-embedded-resource"):
 		return Any
 	case len(s.Type) != 1:
-		return kindOfAlternatives(slices.Concat(s.OneOf, s.AnyOf))
+		return kindOfAlternatives(s)
 	}
 	switch s.Type[0] {
 	case "string":
@@ -87,13 +85,8 @@ func kindOf(s *spec.Schema) Type {
 }
 
 // kindOfAlternatives recognizes quantities, which are text if they may be text.
-func kindOfAlternatives(alternatives []spec.Schema) Type {
-	var types []string
-	for i := range alternatives {
-		types = append(types, alternatives[i].Type...)
-	}
-	slices.Sort(types)
-	switch strings.Join(types, " ") {
+func kindOfAlternatives(s *spec.Schema) Type {
+	switch schema.Alternatives(s) {
 	case "number string":
 		return String
 	case "integer string":
@@ -118,68 +111,4 @@ func kindOfObject(s *spec.Schema) Type {
 		return Any
 	}
 	return Object
-}
-
-// flatten follows references and merges allOf. It returns true for recursive references.
-func (f *Form) flatten(s *spec.Schema, refs []string) (flat resolvedSchema, recursive bool) {
-	flat = resolvedSchema{schema: *s, refs: refs}
-	if name := refName(s); name != "" {
-		target, known := f.definitions[name]
-		if !known || slices.Contains(refs, name) {
-			return flat, true
-		}
-		below, recursive := f.flatten(target, append(slices.Clip(refs), name))
-		merge(&flat.schema, &below.schema)
-		flat.refs = below.refs
-		return flat, recursive
-	}
-	for i := range s.AllOf {
-		below, again := f.flatten(&s.AllOf[i], flat.refs)
-		merge(&flat.schema, &below.schema)
-		flat.refs, recursive = below.refs, recursive || again
-	}
-	return flat, recursive
-}
-
-// refName returns the definition that a schema references.
-func refName(s *spec.Schema) string {
-	address := s.Ref.String()
-	return address[strings.LastIndex(address, "/")+1:]
-}
-
-// merge fills unset fields of a schema from another one.
-func merge(s, from *spec.Schema) {
-	s.Type = firstSlice(s.Type, from.Type)
-	s.Description = cmp.Or(s.Description, from.Description)
-	s.Format = cmp.Or(s.Format, from.Format)
-	s.Pattern = cmp.Or(s.Pattern, from.Pattern)
-	s.Nullable = s.Nullable || from.Nullable
-	s.Enum = firstSlice(s.Enum, from.Enum)
-	s.OneOf, s.AnyOf = firstSlice(s.OneOf, from.OneOf), firstSlice(s.AnyOf, from.AnyOf)
-	s.Required = slices.Concat(s.Required, from.Required)
-	s.Minimum, s.Maximum = cmp.Or(s.Minimum, from.Minimum), cmp.Or(s.Maximum, from.Maximum)
-	s.MinLength, s.MaxLength = cmp.Or(s.MinLength, from.MinLength), cmp.Or(s.MaxLength, from.MaxLength)
-	s.Items = cmp.Or(s.Items, from.Items)
-	s.AdditionalProperties = cmp.Or(s.AdditionalProperties, from.AdditionalProperties)
-	if s.Default == nil {
-		s.Default = from.Default
-	}
-	mergeMaps(s, from)
-}
-
-func mergeMaps(s, from *spec.Schema) {
-	properties := map[string]spec.Schema{}
-	extensions := spec.Extensions{}
-	for _, each := range []*spec.Schema{from, s} {
-		maps.Copy(properties, each.Properties)
-		maps.Copy(extensions, each.Extensions)
-	}
-	s.Properties, s.Extensions = properties, extensions
-}
-
-func firstSlice[S ~[]E, E any](a, b S) S {
-	if len(a) > 0 {
-		return a
-	}
-	return b
 }

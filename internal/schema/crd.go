@@ -1,0 +1,64 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Served is a version of a kind that a CRD serves.
+type Served struct {
+	object.Kind
+	// Schema is the schema of objects.
+	Schema *spec.Schema
+	// Stored reports whether the API server stores objects in this version.
+	Stored bool
+}
+
+// definition has the fields of a CRD that describe its kind.
+type definition struct {
+	Kind string
+	Spec struct {
+		Group    string
+		Scope    string
+		Names    struct{ Kind, Plural string }
+		Versions []struct {
+			Name            string
+			Served, Storage bool
+			Schema          struct{ OpenAPIV3Schema *spec.Schema }
+		}
+	}
+}
+
+// OfCRD returns the served versions of a CustomResourceDefinition in JSON.
+func OfCRD(text []byte) ([]Served, error) {
+	var d definition
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, err
+	}
+	names := d.Spec.Names
+	switch {
+	case d.Kind != "CustomResourceDefinition":
+		return nil, errors.New("kind must be CustomResourceDefinition")
+	case d.Spec.Group == "":
+		return nil, errors.New("spec.group: required")
+	case names.Kind == "" || names.Plural == "":
+		return nil, errors.New("spec.names: kind and plural are required")
+	}
+	var all []Served
+	for _, v := range d.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind, Namespaced: d.Spec.Scope == "Namespaced"}
+		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("spec.versions: none is served")
+	}
+	return all, nil
+}
