@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 
@@ -88,7 +89,7 @@ func (d Definitions) structOf(t reflect.Type) spec.Schema {
 		return d.schemaOf(t)
 	}
 	docs := map[string]string{}
-	if described, is := reflect.Zero(t).Interface().(withDoc); is {
+	if described, is := reflect.TypeAssert[withDoc](reflect.Zero(t)); is {
 		docs = described.SwaggerDoc()
 	}
 	s.Description = docs[""]
@@ -105,9 +106,7 @@ func (d Definitions) addField(s *spec.Schema, field *reflect.StructField, docs m
 		return
 	case name == "": // Inline: kinds, lists and unions.
 		inline := d.structOf(field.Type)
-		for name, property := range inline.Properties {
-			s.Properties[name] = property
-		}
+		maps.Copy(s.Properties, inline.Properties)
 		s.Required = append(s.Required, inline.Required...)
 		return
 	}

@@ -150,7 +150,7 @@ func (b *builder) fill(o *Object, s *spec.Schema, at position) {
 // embedded returns the type of a field that has a whole object.
 func (b *builder) embedded(s *spec.Schema, at position) *Type {
 	if len(s.Properties) == 0 {
-		return b.wireType("KubernetesObject", nil)
+		return b.wireType("KubernetesObject")
 	}
 	whole := *s
 	whole.Properties = maps.Clone(s.Properties)

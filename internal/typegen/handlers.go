@@ -40,10 +40,11 @@ func (h *handlers) addTypes(b *builder, base string) {
 		if handler.PreviousState == v1alpha1.PreviousStateControllerRevision {
 			previous = mapOf(&Type{}) // It has the watched fields only.
 		}
-		b.instance(base+camel(handler.Name)+"Request", "HandlerRequest", map[string]*Type{
+		request := b.instance(base+camel(handler.Name)+"Request", "HandlerRequest", map[string]*Type{
 			"handler": literal(handler.Name), "reason": literals(reasonsOf(handler)...),
 			"object": object, "previousState": orNull(previous), "owned": owned,
 		})
+		request.setTime(handler.Inline != nil, handler.Inline == nil)
 	}
 	b.instance(base+"Response", "HandlerResponse", h.response(b))
 }
@@ -80,9 +81,9 @@ func (h *handlers) response(b *builder) map[string]*Type {
 		apply = append(apply, reference(b.kindOf(r).object))
 	}
 	if len(h.Permissions) > 0 || len(apply) == 0 {
-		apply = append(apply, b.wireType("KubernetesObject", nil))
+		apply = append(apply, b.wireType("KubernetesObject"))
 	}
-	apply = append(apply, b.wireType("UnownedObject", nil))
+	apply = append(apply, b.wireType("UnownedObject"))
 	return map[string]*Type{"patch": union(patches...), "statusPatch": union(status...), "apply": union(apply...)}
 }
 
@@ -115,11 +116,12 @@ func (a *admission) addTypes(b *builder, base string) {
 		is := func(all ...v1alpha1.AdmissionOperation) bool {
 			return slices.ContainsFunc(all, func(o v1alpha1.AdmissionOperation) bool { return slices.Contains(operations, o) })
 		}
-		b.instance(name+"Request", "ReviewRequest", map[string]*Type{
+		request := b.instance(name+"Request", "ReviewRequest", map[string]*Type{
 			"handler": literal(webhook.Name), "operation": literals(operations...),
 			"object":    nullable(object, is("CREATE", "UPDATE", "CONNECT"), is("DELETE")),
 			"oldObject": nullable(object, is("UPDATE", "DELETE"), is("CREATE", "CONNECT")),
 		})
+		request.setTime(webhook.Inline != nil, webhook.Inline == nil)
 		response := b.instance(name+"Response", "ReviewResponse", map[string]*Type{"reviewed": object, "reviewPatch": patch})
 		response.fields = slices.DeleteFunc(response.fields, func(f field) bool {
 			return webhook.Type == v1alpha1.AdmissionValidate && slices.Contains([]string{"object", "patch", "jsonPatch"}, f.name)
@@ -155,7 +157,7 @@ func (b *builder) reviewTypes(w *v1alpha1.AdmissionWebhook) (object, patch *Type
 		objects, patches = append(objects, kind), append(patches, b.patchOf(kind))
 		other := func(name string) bool { return name != "" && name != "status" }
 		if slices.ContainsFunc(rule.Subresources, other) {
-			objects, patches = append(objects, b.wireType("KubernetesObject", nil)), append(patches, mapOf(&Type{}))
+			objects, patches = append(objects, b.wireType("KubernetesObject")), append(patches, mapOf(&Type{}))
 		}
 	}
 	return union(objects...), union(patches...)

@@ -97,7 +97,7 @@ func (c *composite) resources() []Resource {
 func (c *composite) addTypes(b *builder, base string) {
 	parent := []Resource{resourceOf(c.ParentResource.ResourceRule)}
 	bound := b.desiredState(base, parent, "Children", c.children())
-	b.instance(base+"SyncRequest", "SyncRequest", bound)
+	setTime(b.instance(base+"SyncRequest", "SyncRequest", bound), &c.Hooks.Sync, c.Hooks.Finalize)
 	adaptResponse(b.instance(base+"SyncResponse", "SyncResponse", bound), c.ours, len(c.ChildResources))
 	b.customize(base, c.Hooks.Customize, bound)
 }
@@ -127,7 +127,7 @@ func (d *decorator) resources() []Resource { return append(d.parents(), d.attach
 
 func (d *decorator) addTypes(b *builder, base string) {
 	bound := b.desiredState(base, d.parents(), "Attachments", d.attachments())
-	b.instance(base+"SyncRequest", "DecoratorSyncRequest", bound)
+	setTime(b.instance(base+"SyncRequest", "DecoratorSyncRequest", bound), &d.Hooks.Sync, d.Hooks.Finalize)
 	adaptResponse(b.instance(base+"SyncResponse", "DecoratorSyncResponse", bound), d.ours, len(d.Attachments))
 	b.customize(base, d.Hooks.Customize, bound)
 }
@@ -152,7 +152,7 @@ func (b *builder) desiredState(base string, parents []Resource, childField strin
 	for _, r := range parents {
 		status = append(status, b.statusOf(b.kindOf(r)))
 	}
-	related := mapOf(mapOf(b.wireType("KubernetesObject", nil)))
+	related := mapOf(mapOf(b.wireType("KubernetesObject")))
 	if len(b.related) > 0 {
 		related = b.groups(base+"Related", b.related, false)
 	}
@@ -200,11 +200,32 @@ func (b *builder) groups(name string, all []Resource, required bool) *Type {
 	return reference(o)
 }
 
+// setTime drops the time from a request that no inline hook receives.
+func setTime(request *Object, hooks ...*v1alpha1.Hook) {
+	inline, other := false, false
+	for _, h := range hooks {
+		if h != nil {
+			inline, other = inline || h.Inline != nil, other || h.Inline == nil
+		}
+	}
+	request.setTime(inline, other)
+}
+
+// setTime says whether requests have a time: those to inline hooks do, those to others do not.
+func (o *Object) setTime(inline, other bool) {
+	for i := range o.fields {
+		if o.fields[i].name == "time" {
+			o.fields[i].required = !other
+		}
+	}
+	o.fields = slices.DeleteFunc(o.fields, func(f field) bool { return f.name == "time" && !inline })
+}
+
 // customize adds the request of a customize hook. All have the same response.
 func (b *builder) customize(base string, hook *v1alpha1.Hook, bound map[string]*Type) {
 	if hook != nil {
-		b.instance(base+"CustomizeRequest", "CustomizeRequest", bound)
-		b.wireType("CustomizeResponse", nil)
+		setTime(b.instance(base+"CustomizeRequest", "CustomizeRequest", bound), hook)
+		b.wireType("CustomizeResponse")
 	}
 }
 

@@ -49,8 +49,8 @@ func newBuilder(o Options) (*builder, error) {
 }
 
 // wireType returns a type that wire.yaml declares and that is the same for all controllers.
-func (b *builder) wireType(name string, bound map[string]*Type) *Type {
-	return b.definition(name, position{definitions: b.wire, bound: bound})
+func (b *builder) wireType(name string) *Type {
+	return b.definition(name, position{definitions: b.wire})
 }
 
 // addKind adds the type of the objects of a kind.
@@ -77,7 +77,7 @@ func (k *typedKind) identity(metadata string, b *builder) []field {
 	return []field{
 		{name: "apiVersion", typ: literal(k.APIVersion()), required: true},
 		{name: "kind", typ: literal(k.Kind.Kind.Kind), required: true},
-		{name: "metadata", typ: b.wireType(metadata, nil), required: true},
+		{name: "metadata", typ: b.wireType(metadata), required: true},
 	}
 }
 

@@ -55,7 +55,7 @@ func camel(name string) string {
 		b.WriteRune(r)
 	}
 	text := b.String()
-	if text == "" || unicode.IsDigit(rune(text[0])) {
+	if text != "" && unicode.IsDigit(rune(text[0])) {
 		return "X" + text
 	}
 	return text

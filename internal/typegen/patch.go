@@ -44,7 +44,7 @@ func (b *builder) patchOfKind(k *typedKind) *Type {
 		return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, f.name)
 	})
 	patch := b.patchOfObject(&own)
-	patch.fields = slices.Insert(patch.fields, 0, field{name: "metadata", typ: b.wireType("MetadataPatch", nil)})
+	patch.fields = slices.Insert(patch.fields, 0, field{name: "metadata", typ: b.wireType("MetadataPatch")})
 	b.patches[k.object] = patch
 	return reference(patch)
 }

@@ -104,7 +104,7 @@ const maxLine = 110
 func wrap(text string, width int) (lines []string) {
 	for paragraph := range strings.Lines(text) {
 		line := ""
-		for _, word := range strings.Fields(paragraph) {
+		for word := range strings.FieldsSeq(paragraph) {
 			if line != "" && len(line)+1+len(word) > width {
 				lines = append(lines, line)
 				line = ""

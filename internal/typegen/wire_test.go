@@ -1,0 +1,128 @@
+package typegen_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// wire returns the types of wire.yaml.
+func wire(t *testing.T) (types map[string]spec.Schema) {
+	t.Helper()
+	text, err := os.ReadFile("wire.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &types); err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+// Requests have the fields that package hook sends, and all of them are required. Inline hooks
+// receive the time besides.
+func TestRequestsAreThoseOfHooks(t *testing.T) {
+	for name, sent := range map[string][]byte{
+		"SyncRequest":          (&hook.Request{}).AppendJSON(nil, hook.Wire{ControllerType: hook.Composite}),
+		"DecoratorSyncRequest": (&hook.Request{}).AppendJSON(nil, hook.Wire{ControllerType: hook.Decorator}),
+		"CustomizeRequest":     (&hook.CustomizeRequest{}).AppendJSON(nil),
+		"HandlerRequest":       (&hook.HandlerRequest{}).AppendJSON(nil),
+		"ReviewRequest":        (&hook.ReviewRequest{}).AppendJSON(nil),
+		"FieldChange":          firstOf(t, (&hook.HandlerRequest{Changes: []hook.FieldChange{{}}}).AppendJSON(nil), "changes"),
+	} {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(sent, &fields); err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Sorted(maps.Keys(fields))
+		declared := wire(t)[name]
+		got := slices.DeleteFunc(slices.Sorted(maps.Keys(declared.Properties)), func(field string) bool { return field == "time" })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fields of %s (-package hook +wire.yaml):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(declared.Required))); diff != "" {
+			t.Errorf("required fields of %s (-package hook +wire.yaml):\n%s", name, diff)
+		}
+	}
+}
+
+func firstOf(t *testing.T, text []byte, field string) json.RawMessage {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	var items []json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(fields[field], &items); err != nil {
+		t.Fatal(err)
+	}
+	return items[0]
+}
+
+// Package hook reads each field of a response in strict mode.
+func TestResponsesAreThoseOfHooks(t *testing.T) {
+	const (
+		object    = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`
+		event     = `"type":"Warning","reason":"A","message":"m"`
+		condition = `[{"type":"A","status":"True","reason":"B","message":"m","lastTransitionTime":null,"observedGeneration":1}]`
+		common    = `"message":"m","events":[{` + event + `}],"conditions":` + condition
+		desired   = `"status":{},"resyncAfterSeconds":1.5,"finalized":true,` + common
+	)
+	decodeAs := func(form hook.ControllerType) func([]byte) error {
+		return func(text []byte) error {
+			_, err := hook.DecodeResponse(text, hook.Wire{ControllerType: form, Decoding: hook.Strict})
+			return err
+		}
+	}
+	handler := func(text []byte) error { _, err := hook.DecodeHandlerResponse(text, hook.Strict); return err }
+	review := func(text []byte) error { _, err := hook.DecodeReviewResponse(text, hook.Strict); return err }
+	customize := func(text []byte) error { _, err := hook.DecodeCustomizeResponse(text, hook.Strict); return err }
+	for _, c := range []struct {
+		name      string
+		decode    func([]byte) error
+		responses []string
+	}{
+		{"SyncResponse", decodeAs(hook.Composite), []string{`{"children":[` + object + `],` + desired + `}`}},
+		{"DecoratorSyncResponse", decodeAs(hook.Decorator), []string{`{"attachments":[` + object + `],"labels":{"a":null},"annotations":{"a":"b"},` + desired + `}`}},
+		{"CustomizeResponse", customize, []string{`{"relatedResources":[{"apiVersion":"v1","resource":"pods","namespace":"a","names":["b"]},
+			{"apiVersion":"v1","resource":"pods","labelSelector":{"matchLabels":{"a":"b"}},"namespaceSelector":{}}]}`}},
+		{"HandlerResponse", handler, []string{
+			`{"patch":{},"status":{},"apply":[` + object + `,{"object":` + object + `,"unowned":true}],"retryAfterSeconds":1,"progress":{},"finished":true,` + common + `,
+			"delete":[{"apiVersion":"v1","kind":"Pod","namespace":"a","name":"b","evict":true},{"apiVersion":"v1","kind":"Pod","selector":"a=b"}]}`,
+			`{"error":{"message":"m","permanent":true}}`, `{"applicable":false}`, `{"sideEffects":false}`,
+		}},
+		{"ReviewResponse", review, []string{
+			`{"allowed":true,"object":` + object + `,"warnings":["w"],"auditAnnotations":{"a":"b"},
+			"events":[{` + event + `,"object":{"apiVersion":"v1","kind":"Pod","namespace":"a","name":"b","uid":"c"}}]}`,
+			`{"allowed":true,"patch":{}}`, `{"allowed":true,"jsonPatch":[{"op":"move","path":"/a","from":"/b"},{"op":"add","path":"/a","value":1}]}`,
+			`{"allowed":false,"message":"m","reason":"Invalid","code":422}`,
+		}},
+	} {
+		used := map[string]bool{}
+		for _, response := range c.responses {
+			err := c.decode([]byte(response))
+			if _, malformed := errors.AsType[*hook.MalformedError](err); malformed {
+				t.Errorf("%s: %s: %v", c.name, response, err)
+			}
+			var fields map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(response), &fields); err != nil {
+				t.Fatal(err)
+			}
+			for name := range fields {
+				used[name] = true
+			}
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(wire(t)[c.name].Properties))); diff != "" {
+			t.Errorf("fields of %s (-package hook +wire.yaml):\n%s", c.name, diff)
+		}
+	}
+}
