@@ -106,9 +106,5 @@ func (k Kind) objectForHooks(o *object.Object, full bool) json.RawMessage {
 	if k.Metacontroller() {
 		status = []byte("{}")
 	}
-	bare, err := o.With(status, "status")
-	if err != nil {
-		return o.JSON() // The object was parsed before, so editing it cannot fail.
-	}
-	return bare.JSON()
+	return snapshot(o, status)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // describeInline prints the code of an inline hook.
@@ -65,3 +66,25 @@ func TestHooksThatAreNotRun(t *testing.T) {
 }
 
 func openNothing(call.Command) (call.Transport, error) { return neverCalled{}, nil }
+
+// Requests have the controller without the code of its inline hooks, however it was applied.
+func TestControllerWithoutCode(t *testing.T) {
+	const applied = `"annotations":{"a":"b","kubectl.kubernetes.io/last-applied-configuration":"{}"}`
+	const bare = `"annotations":{"a":"b"}`
+	for _, c := range []struct{ given, want string }{
+		{`{"metadata":{` + applied + `},"spec":{"hooks":{"sync":{"inline":{"language":"JavaScript","modules":{"a.js":"b"},"source":"sync"}},"customize":{"webhook":{"url":"http://inline"}}}},"status":{}}`,
+			`{"metadata":{` + bare + `},"spec":{"hooks":{"sync":{"inline":{"language":"JavaScript"}},"customize":{"webhook":{"url":"http://inline"}}}}}`},
+		{`{"metadata":{` + applied + `},"spec":{"handlers":[{"name":"a","retries":3},{"inline":{"source":"handle"},"name":"b"}]}}`,
+			`{"metadata":{` + bare + `},"spec":{"handlers":[{"name":"a","retries":3},{"inline":{},"name":"b"}]}}`},
+		{`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`,
+			`{"metadata":{` + applied + `},"spec":{"webhooks":[{"inline":{"sourceFrom":{"hook":"b"}},"name":"a"}]}}`},
+	} {
+		o, err := object.Parse([]byte(c.given))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(snapshot(o, nil)); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

@@ -34,13 +34,9 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := o.With(nil, "status")
-	if err != nil {
-		return nil, err
-	}
 	p := &admission.Program{
 		Name:          k.Name + "/" + o.Name(),
-		Object:        snapshot.JSON(),
+		Object:        snapshot(o, nil),
 		Configuration: shorten("setpoint-"+o.Name(), maxConfigurationName),
 		Owner: &metav1.OwnerReference{
 			APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name(), UID: types.UID(o.UID()),

@@ -31,13 +31,9 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := o.With(nil, "status")
-	if err != nil {
-		return nil, err
-	}
 	draft := handle.Program{
 		Name:               k.Name + "/" + o.Name(),
-		Object:             snapshot.JSON(),
+		Object:             snapshot(o, nil),
 		HandledAnnotation:  recordAnnotation(o.Name()),
 		Finalizer:          cmp.Or(string(spec.Finalizer), k.finalizer(o.Name())),
 		ReplacedAnnotation: spec.ReplacedAnnotation,
