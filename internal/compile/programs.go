@@ -38,7 +38,7 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	}
 	reader := c.env.Sources
 	if reader == nil {
-		reader = configmap.NewReader(c.env.Store, func() {})
+		reader = configmap.NewDryRunReader(c.env.Store)
 		defer reader.Close()
 	}
 	user := c.account.UserFor("")

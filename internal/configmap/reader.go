@@ -23,6 +23,8 @@ const readTimeout = 10 * time.Second
 type Reader struct {
 	store   *cache.Cache
 	changed func()
+	// files stand in for stored ConfigMaps.
+	files []*object.Object
 
 	mu      sync.Mutex
 	watches map[key]*watch
@@ -51,6 +53,13 @@ func NewReader(store *cache.Cache, changed func()) *Reader {
 	return &Reader{store: store, changed: changed, watches: map[key]*watch{}}
 }
 
+// NewDryRunReader returns a Reader for one pass. ConfigMaps in files stand in for stored ones.
+func NewDryRunReader(store *cache.Cache, files ...*object.Object) *Reader {
+	r := NewReader(store, func() {})
+	r.files = files
+	return r
+}
+
 // Begin starts a pass over the ConfigMaps that are in use.
 func (r *Reader) Begin() {
 	r.mu.Lock()
@@ -62,6 +71,11 @@ func (r *Reader) Begin() {
 
 // Read returns a ConfigMap as a user sees it, empty for Setpoint itself; nil if it does not exist.
 func (r *Reader) Read(ctx context.Context, user string, ref object.Ref) (*object.Object, error) {
+	for _, file := range r.files {
+		if file.Ref().Identity() == ref.Identity() {
+			return file, nil
+		}
+	}
 	w := r.watch(key{user, ref})
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -83,7 +83,7 @@ func (o Options) planManifest(ctx context.Context, declared *object.Object, into
 
 // planController runs one controller.
 func (o Options) planController(ctx context.Context, declared *object.Object, into *Controller) error {
-	compiled, err := o.Manager.Compile(ctx, declared)
+	compiled, err := o.Manager.Compile(ctx, declared, o.Selection.configMaps()...)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,20 @@ func (c Selection) listNamespace() string {
 	return c.Namespace
 }
 
+// configMaps returns the ConfigMaps in files, which may hold the code of inline hooks.
+func (c Selection) configMaps() []*object.Object {
+	var all []*object.Object
+	for _, one := range c.Manifests {
+		if one.GroupKind() != object.ConfigMaps.GroupKind() {
+			continue
+		}
+		if placed, err := inNamespace(one, cmp.Or(one.Namespace(), c.Namespace)); err == nil {
+			all = append(all, placed)
+		}
+	}
+	return all
+}
+
 // ObjectName is the name of an object in the default namespace. Kind is the plural with its group,
 // such as "deployments.apps", and optional if the controller has one kind.
 type ObjectName struct{ Kind, ObjectName string }
@@ -117,16 +131,22 @@ func notHandled(namespace string) error {
 func (o Options) complete(ctx context.Context, i int, resource object.Resource, one *object.Object) target {
 	key := objectKey(resource, cmp.Or(one.Namespace(), o.Selection.Namespace), one.Name())
 	s := target{program: i, key: key}
-	if one.Namespace() != key.Namespace {
-		if one, s.err = one.With(fmt.Appendf(nil, "%q", key.Namespace), "metadata", "namespace"); s.err != nil {
-			return s
-		}
+	if one, s.err = inNamespace(one, key.Namespace); s.err != nil {
+		return s
 	}
 	completed, note, err := applyManifest(ctx, o.Manager, resource, one)
 	if s.manifest, s.err = completed, err; note != "" {
 		s.notes = []string{note}
 	}
 	return s
+}
+
+// inNamespace returns an object with its namespace.
+func inNamespace(one *object.Object, namespace string) (*object.Object, error) {
+	if one.Namespace() == namespace {
+		return one, nil
+	}
+	return one.With(fmt.Appendf(nil, "%q", namespace), "metadata", "namespace")
 }
 
 func objectKey(resource object.Resource, namespace, name string) queue.Key {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/configmap"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -23,13 +24,16 @@ type Compiled struct {
 	HoldsDeletions bool
 }
 
-// Compile compiles a controller object, which need not be stored. The Manager need not run.
-func (m *Manager) Compile(ctx context.Context, declared *object.Object) (*Compiled, error) {
+// Compile compiles a controller object, which need not be stored, with the code in ConfigMaps, of which those
+// in files come first. The Manager need not run.
+func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ...*object.Object) (*Compiled, error) {
 	kind, known := KindOf(declared)
 	if !known {
 		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
 	env := m.compileEnvironment()
+	env.Sources = configmap.NewDryRunReader(m.store, files...)
+	defer env.Sources.Close()
 	if by := storedStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
 		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
 	}
