@@ -8,30 +8,29 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// eventWriter records events on objects. client-go's recorder aggregates repeated ones.
+// eventWriter records events on objects.
 type eventWriter struct {
-	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
+	queue               *eventQueue
+	component, instance string
 }
 
-func newEventWriter(client rest.Interface, o Options) *eventWriter {
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{QPS: o.EventsQPS, BurstSize: o.EventsBurst})
-	broadcaster.StartRecordingToSink(eventSink{client, serving.InstanceName()})
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: cmp.Or(o.Name, programName)})
-	return &eventWriter{broadcaster: broadcaster, recorder: recorder}
+func newEventWriter(client rest.Interface, o Options, metrics *serving.Metrics) *eventWriter {
+	queue := newEventQueue(eventSink{client}, o, maxQueuedEvents, metrics.ObserveDroppedEvent)
+	return &eventWriter{queue: queue, component: cmp.Or(o.Name, programName), instance: serving.InstanceName()}
 }
 
-func (e *eventWriter) close() { e.broadcaster.Shutdown() }
+func (e *eventWriter) close() { e.queue.close() }
 
 // maxEventMessage is the longest message the API server accepts.
 const maxEventMessage = 1024
@@ -75,52 +74,44 @@ func (e *eventWriter) eventAtAs(user string, event hook.ObjectEvent) {
 	}, event.Event)
 }
 
-// userAnnotation has the user of an event between the recorder and the sink. It is not stored.
-const userAnnotation = "setpoint.dev/as"
-
 func (e *eventWriter) record(user string, at *corev1.ObjectReference, event hook.Event) {
-	message := truncateText(event.Message, maxEventMessage)
-	var annotations map[string]string
-	if user != "" {
-		annotations = map[string]string{userAnnotation: user}
+	made := newEvent(at, metav1.Now())
+	made.Type, made.Reason, made.Message = event.Type, event.Reason, truncateText(event.Message, maxEventMessage)
+	// The source has no host, so that equal events of several replicas are aggregated.
+	made.Source, made.ReportingController, made.ReportingInstance = corev1.EventSource{Component: e.component}, e.component, e.instance
+	e.queue.add(&queuedEvent{made, user})
+}
+
+// newEvent returns an event on an object. Those on objects without a namespace are in default.
+func newEvent(at *corev1.ObjectReference, now metav1.Time) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()), Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
+		InvolvedObject: *at, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
-	e.recorder.AnnotatedEventf(at, annotations, event.Type, event.Reason, "%s", message)
 }
 
-// eventSink writes events through the shared client, with the reporting instance.
-type eventSink struct {
-	client   rest.Interface
-	instance string
-}
+// eventSink writes events through the shared client.
+type eventSink struct{ client rest.Interface }
 
-// Create sets the reporting instance. The source has no host, so that equal events of
-// several replicas are aggregated.
-func (s eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
-	e.ReportingInstance = s.instance
-	return s.send(s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")), e)
-}
-
-func (s eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
-	return s.send(s.client.Put().AbsPath(object.Events.Path(e.Namespace, e.Name)), e)
-}
-
-func (s eventSink) Patch(e *corev1.Event, patch []byte) (*corev1.Event, error) {
-	req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
-	return s.store(req.Body(patch), e)
-}
-
-func (s eventSink) send(req *rest.Request, e *corev1.Event) (*corev1.Event, error) {
+// store creates an event, or patches the one that it repeats, if that still exists.
+func (s eventSink) store(ctx context.Context, user string, of *record.EventCorrelateResult) (*corev1.Event, error) {
+	e := of.Event
+	if e.Count > 1 {
+		req := s.client.Patch(types.StrategicMergePatchType).AbsPath(object.Events.Path(e.Namespace, e.Name))
+		if stored, err := s.send(ctx, user, req.Body(of.Patch)); !apply.NotFound(err) {
+			return stored, err
+		}
+	}
 	sent := e.DeepCopy()
-	sent.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
-	delete(sent.Annotations, userAnnotation)
-	return s.store(req.Body(sent), e)
+	sent.TypeMeta, sent.ResourceVersion = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ""
+	return s.send(ctx, user, s.client.Post().AbsPath(object.Events.Path(e.Namespace, "")).Body(sent))
 }
 
-// store sends a request as the user of an event.
-func (s eventSink) store(req *rest.Request, e *corev1.Event) (*corev1.Event, error) {
-	if user := e.Annotations[userAnnotation]; user != "" {
+// send sends a request as a user; empty for Setpoint itself.
+func (s eventSink) send(ctx context.Context, user string, req *rest.Request) (*corev1.Event, error) {
+	if user != "" {
 		req = req.SetHeader(authentication.ImpersonateUserHeader, user)
 	}
 	var stored corev1.Event
-	return &stored, req.Do(context.Background()).Into(&stored)
+	return &stored, req.Do(ctx).Into(&stored)
 }

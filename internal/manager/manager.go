@@ -100,7 +100,7 @@ func New(o Options) (*Manager, error) {
 		m.metrics = serving.NewMetrics()
 	}
 	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
-	m.events = newEventWriter(client, o)
+	m.events = newEventWriter(client, o, m.metrics)
 	if m.crds, err = newInstaller(m); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -77,7 +78,7 @@ func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *c
 	}
 	m := &Manager{client: client, resolver: &resolver{client: client}, log: slog.New(slog.DiscardHandler), store: cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(m.store.Close)
-	m.events = newEventWriter(client, Options{})
+	m.events = newEventWriter(client, Options{}, serving.NewMetrics())
 	t.Cleanup(m.events.close)
 	if m.crds, err = newInstaller(m); err != nil {
 		t.Fatal(err)

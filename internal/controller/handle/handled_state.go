@@ -72,7 +72,7 @@ func (r *run) stateWith(applied []*pendingResponse) handledState {
 	state := handledState{}
 	for _, h := range r.memory.handlers {
 		e := h.entry()
-		if r.memory.hasPending(h, applied) {
+		if r.memory.hasPending(h, applied) || h.pendingEntry == nil && r.isReleased() {
 			e = r.storedState[h.Name]
 		}
 		if e != (entry{}) {

@@ -8,7 +8,7 @@ const removalsResetAfter = time.Minute
 
 // restoreState writes the record again after another client removed or changed it. The memory
 // has the record, so no handler is called: otherwise a tool that keeps writing its own form of
-// the object would cause a loop.
+// the object would cause a loop. An object that is being deleted and is released needs no record.
 func (r *run) restoreState() {
 	lost := false
 	for _, h := range r.memory.handlers {
@@ -16,7 +16,7 @@ func (r *run) restoreState() {
 		switch {
 		case e != entry{}:
 			h.storedEntry = e
-		case h.storedEntry != entry{} && h.pendingEntry == nil:
+		case h.storedEntry != entry{} && h.pendingEntry == nil && !r.isReleased():
 			kept := h.storedEntry
 			h.pendingEntry, h.digestBefore, lost = &kept, "", true
 		}
@@ -25,6 +25,9 @@ func (r *run) restoreState() {
 		r.noteStateRemoval()
 	}
 }
+
+// isReleased reports whether the object is being deleted and does not wait for the handlers.
+func (r *run) isReleased() bool { return r.Stored.Deleting() && !r.program.hasFinalizer(r.Stored) }
 
 // noteStateRemoval schedules the write of the record: at once, but later with each removal.
 func (r *run) noteStateRemoval() {

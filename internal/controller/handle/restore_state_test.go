@@ -52,3 +52,19 @@ func TestStateIsRestored(t *testing.T) {
 		t.Error("not recorded")
 	}
 }
+
+// The record of an object in deletion that Setpoint does not hold is left as it is.
+func TestStateOfReleasedObjectIsNotRestored(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e}))
+	s.create(rates, "eur", `{"metadata":{"finalizers":["example.org/held"]},"spec":{"n":1}}`)
+	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
+	s.drop(rates, "eur")
+	st.waitIdle(t)
+	writes := len(s.wrote("PATCH"))
+	s.edit(rates, "eur", `{"metadata":{"annotations":null}}`)
+	st.waitIdle(t)
+	if n := len(s.wrote("PATCH")) - writes; n > 0 {
+		t.Errorf("%d writes", n)
+	}
+}

@@ -24,18 +24,19 @@ import (
 type Metrics struct {
 	*prometheus.Registry
 
-	runs         *prometheus.CounterVec
-	runTime      *prometheus.HistogramVec
-	queueWait    *prometheus.HistogramVec
-	hookCalls    *prometheus.CounterVec
-	hookTime     *prometheus.HistogramVec
-	handlerCalls *prometheus.CounterVec
-	handlerTime  *prometheus.HistogramVec
-	reviews      *prometheus.CounterVec
-	reviewTime   *prometheus.HistogramVec
-	notes        *prometheus.CounterVec
-	writes       *prometheus.CounterVec
-	writeTime    *prometheus.HistogramVec
+	runs          *prometheus.CounterVec
+	runTime       *prometheus.HistogramVec
+	queueWait     *prometheus.HistogramVec
+	hookCalls     *prometheus.CounterVec
+	hookTime      *prometheus.HistogramVec
+	handlerCalls  *prometheus.CounterVec
+	handlerTime   *prometheus.HistogramVec
+	reviews       *prometheus.CounterVec
+	reviewTime    *prometheus.HistogramVec
+	notes         *prometheus.CounterVec
+	droppedEvents *prometheus.CounterVec
+	writes        *prometheus.CounterVec
+	writeTime     *prometheus.HistogramVec
 
 	// series have labels, most of them a controller.
 	series []interface {
@@ -71,6 +72,7 @@ func NewMetrics() *Metrics {
 	m.reviews = counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result")
 	m.reviewTime = histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook")
 	m.notes = counter("setpoint_notifications_total", "Lines that processes of handlers wrote to their streams, by result: object, event, unknown (a kind that no controller of the process handles) or malformed.", "result")
+	m.droppedEvents = counter("setpoint_events_dropped_total", "Events on objects that were not sent, by reason: QueueFull, Rejected or Unreachable.", "reason")
 	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome")
 	m.writeTime = histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb")
 	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -109,6 +111,19 @@ func (m *Metrics) ObserveHookCall(program, address string, e call.Result) {
 func (m *Metrics) ObserveNotification(result backend.Result) {
 	m.notes.WithLabelValues(string(result)).Inc()
 }
+
+// Reasons of the metric setpoint_events_dropped_total.
+const (
+	// EventQueueFull: too many events wait to be sent.
+	EventQueueFull = "QueueFull"
+	// EventRejected: the API server refuses the event.
+	EventRejected = "Rejected"
+	// EventUnreachable: the API server did not respond for two minutes, or until Setpoint ended.
+	EventUnreachable = "Unreachable"
+)
+
+// ObserveDroppedEvent counts an event that is not sent.
+func (m *Metrics) ObserveDroppedEvent(reason string) { m.droppedEvents.WithLabelValues(reason).Inc() }
 
 // ObserveRequest counts a request to the API server.
 func (m *Metrics) ObserveRequest(resource object.Resource, verb, outcome string, took time.Duration) {
