@@ -31,11 +31,11 @@ func newReadyService(t *testing.T, status int, body string) *rateService {
 }
 
 // handleRate calls a handler of the app for a rate in dollars.
-func handleRate(t *testing.T, s *rateService, handler string, last ExchangeRateStatus, options ...setpointtest.Option) setpointtest.Result[ExchangeRate] {
+func handleRate(t *testing.T, s *rateService, handler string, last LastRate, options ...setpointtest.Option) setpointtest.Result[ExchangeRate] {
 	t.Helper()
 	app := setpoint.New("exchangerate")
 	addControllers(app, s, time.Hour)
-	object := &ExchangeRate{Spec: ExchangeRateSpec{Currency: "USD"}, Status: last}
+	object := &ExchangeRate{Spec: ExchangeRateSpec{Currency: "USD"}, Status: ExchangeRateStatus{LastRate: last}}
 	object.Name, object.Namespace = "dollar", "shop"
 	return setpointtest.Handle(t, app, handler, object, options...)
 }
@@ -46,7 +46,7 @@ func TestRatesAreWrittenAsTheServiceWritesThem(t *testing.T) {
 		`{"rates":{"USD":1.10,"CHF":0.9}}`:                     "1.10",
 		`{"base":"EUR","date":"2026-01-02","rates":{"USD":1}}`: "1",
 	} {
-		r := handleRate(t, newReadyService(t, http.StatusOK, body), "publish", ExchangeRateStatus{})
+		r := handleRate(t, newReadyService(t, http.StatusOK, body), "publish", LastRate{})
 		if r.Err != nil || len(r.Applied) != 1 {
 			t.Fatalf("%s: %v, applied %v", body, r.Err, r.Applied)
 		}
@@ -55,7 +55,7 @@ func TestRatesAreWrittenAsTheServiceWritesThem(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"rate": want, "currency": "USD"}, got.Data); diff != "" || got.Name != "dollar" || r.Applied[0].Unowned {
 			t.Errorf("%s: %s, in %q (-want +got):\n%s", body, want, got.Name, diff)
 		}
-		if r.Object.Status != (ExchangeRateStatus{Rate: want, Currency: "USD"}) {
+		if r.Object.Status.LastRate != (LastRate{Rate: want, Currency: "USD"}) {
 			t.Errorf("%s: status %+v", body, r.Object.Status)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTheServiceFails(t *testing.T) {
 		"worth nothing":    {newReadyService(t, http.StatusOK, `{"rates":{"USD":0}}`), "returned an invalid rate: 0 USD"},
 		"too large":        {newReadyService(t, http.StatusOK, `{"rates":{"USD":1e999}}`), "returned an invalid rate: 1e999 USD"},
 	} {
-		r := handleRate(t, c.service, "publish", ExchangeRateStatus{Rate: "1.1", Currency: "USD"})
+		r := handleRate(t, c.service, "publish", LastRate{Rate: "1.1", Currency: "USD"})
 		if r.Err == nil || !strings.Contains(r.Err.Error(), c.want) || r.Applied != nil {
 			t.Errorf("%s: got %v, applied %v; want an error about %q", name, r.Err, r.Applied, c.want)
 		}
@@ -86,7 +86,7 @@ func TestTheServiceFails(t *testing.T) {
 
 func TestEventOnNewRate(t *testing.T) {
 	s := newReadyService(t, http.StatusOK, `{"rates":{"USD":1.2}}`)
-	for last, want := range map[ExchangeRateStatus]int{
+	for last, want := range map[LastRate]int{
 		{}:                             1,
 		{Rate: "1.1", Currency: "USD"}: 1,
 		{Rate: "1.2", Currency: "CHF"}: 1,
@@ -101,7 +101,7 @@ func TestEventOnNewRate(t *testing.T) {
 
 // Restoring the last good rate needs no request to the service.
 func TestLastGoodRateIsRestored(t *testing.T) {
-	r := handleRate(t, &rateService{}, "restore", ExchangeRateStatus{Rate: "1.1", Currency: "CHF"}, setpointtest.Reason(setpoint.ReasonDrift))
+	r := handleRate(t, &rateService{}, "restore", LastRate{Rate: "1.1", Currency: "CHF"}, setpointtest.Reason(setpoint.ReasonDrift))
 	if r.Err != nil || len(r.Applied) != 1 {
 		t.Fatalf("%v, applied %v", r.Err, r.Applied)
 	}
@@ -110,7 +110,7 @@ func TestLastGoodRateIsRestored(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"rate": "1.1", "currency": "CHF"}, got.Data); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r = handleRate(t, &rateService{}, "restore", ExchangeRateStatus{}, setpointtest.Reason(setpoint.ReasonDrift)); r.Err != nil || r.Applied != nil {
+	if r = handleRate(t, &rateService{}, "restore", LastRate{}, setpointtest.Reason(setpoint.ReasonDrift)); r.Err != nil || r.Applied != nil {
 		t.Errorf("without a good rate: %v, applied %v", r.Err, r.Applied)
 	}
 }

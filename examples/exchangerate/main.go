@@ -1,7 +1,10 @@
 // Command exchangerate writes exchange rates to ConfigMaps: an ExchangeRate names a
 // currency, and the ConfigMap of its name has the rate.
 //
-// service.go calls the rate service; this file has the controller.
+// service.go calls the rate service; this file has the kind and the controller.
+//
+// +groupName=operators.brennerm.github.io
+// +versionName=v1
 package main
 
 import (
@@ -16,26 +19,61 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
-// ExchangeRate requests the rate of a currency.
+//go:generate go tool -modfile=../../tools/go.mod controller-gen crd paths=. output:crd:dir=.
+
+// ExchangeRate keeps what a euro is worth in another currency in a ConfigMap of its name.
+//
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=er
+// +kubebuilder:printcolumn:name="Currency",type=string,JSONPath=`.spec.currency`
+// +kubebuilder:printcolumn:name="Rate",type=string,JSONPath=`.status.rate`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ExchangeRate struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata"`
 
-	Spec   ExchangeRateSpec   `json:"spec"`
+	// +required
+	Spec ExchangeRateSpec `json:"spec"`
+	// +optional
 	Status ExchangeRateStatus `json:"status,omitzero"`
 }
 
+// ExchangeRateSpec names the currency.
 type ExchangeRateSpec struct {
+	// currency is its code.
+	// +required
+	// +kubebuilder:validation:Enum=CAD;CHF;GBP;JPY;PLN;USD
 	Currency string `json:"currency"`
 }
 
-// ExchangeRateStatus is the last rate and its currency.
+// ExchangeRateStatus is the last good rate, and what Setpoint records.
 type ExchangeRateStatus struct {
-	Rate     string `json:"rate,omitempty"`
+	LastRate `json:",inline"`
+
+	// setpointHandledBy is what the handlers have handled. Setpoint writes it with the rest.
+	// +optional
+	SetpointHandledBy map[string]string `json:"setpointHandledBy,omitempty"`
+
+	// conditions: Handled is False while calls of the rate service fail.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// LastRate is the last good rate and its currency.
+type LastRate struct {
+	// rate is the rate as the ConfigMap has it.
+	// +optional
+	Rate string `json:"rate,omitempty"`
+
+	// currency is the currency of that rate.
+	// +optional
 	Currency string `json:"currency,omitempty"`
 }
 
-//go:embed crd.yaml
+//go:embed operators.brennerm.github.io_exchangerates.yaml
 var crd []byte
 
 func main() {
@@ -67,11 +105,11 @@ func (s *rateService) publish(ctx context.Context, c *setpoint.Call[ExchangeRate
 	if err != nil {
 		return err
 	}
-	now := ExchangeRateStatus{Rate: rate, Currency: c.Object.Spec.Currency}
-	if now != c.Object.Status {
+	now := LastRate{Rate: rate, Currency: c.Object.Spec.Currency}
+	if now != c.Object.Status.LastRate {
 		c.Event("Published", "a euro is %s %s", now.Rate, now.Currency)
 	}
-	c.Object.Status = now
+	c.Object.Status.LastRate = now
 	return restore(ctx, c)
 }
 

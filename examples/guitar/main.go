@@ -1,6 +1,9 @@
 // Command guitar reviews guitars that have no review, and records an event.
 //
-// review.go has the opinions; this file has the controller.
+// review.go has the opinions; this file has the kind and the controller.
+//
+// +groupName=kool.karmalabs.local
+// +versionName=v1
 package main
 
 import (
@@ -12,22 +15,39 @@ import (
 	"github.com/setpoint-dev/setpoint"
 )
 
+//go:generate go tool -modfile=../../tools/go.mod controller-gen crd paths=. output:crd:dir=.
+
 // Guitar is an instrument with a review.
+//
+// +kubebuilder:resource:shortName=guit
+// +kubebuilder:printcolumn:name="Brand",type=string,JSONPath=`.spec.brand`
+// +kubebuilder:printcolumn:name="Review",type=boolean,JSONPath=`.spec.review`
+// +kubebuilder:printcolumn:name="Comment",type=string,JSONPath=`.spec.comment`
 type Guitar struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata"`
 
+	// +optional
 	Spec GuitarSpec `json:"spec"`
 }
 
 // GuitarSpec has the guitar and its review.
 type GuitarSpec struct {
-	Brand   string `json:"brand,omitempty"`
-	Review  bool   `json:"review,omitempty"`
+	// brand is who built it.
+	// +optional
+	Brand string `json:"brand,omitempty"`
+
+	// review says whether it has a review. Remove it for another one.
+	// +optional
+	Review bool `json:"review,omitempty"`
+
+	// comment is the review.
+	// +optional
 	Comment string `json:"comment,omitempty"`
 }
 
-//go:embed crd.yaml
+//go:embed kool.karmalabs.local_guitars.yaml
 var crd []byte
 
 func main() { newApp().Main() }

@@ -45,12 +45,13 @@ func (c command) expand(values map[string]string) []string {
 const (
 	compareDir = "test/bench/compare/"
 	example    = "examples/exchangerate/"
+	crdFile    = "operators.brennerm.github.io_exchangerates.yaml"
 )
 
 // contenders returns all contenders in the order of the table. Besides addresses, they
 // get one setting: the maximum concurrent reconciles.
 func contenders() []contender {
-	crd := []string{example + "crd.yaml"}
+	crd := []string{example + crdFile}
 	inherited := []string{"KUBECONFIG=$KUBECONFIG", "RATES=$RATES"}
 	reconciler := source{
 		program: []string{

@@ -59,7 +59,7 @@ func (s *environment) open(ctx context.Context) (err error) {
 	if s.admin, err = cluster.Connect(s.controlPlane.Kubeconfig); err != nil {
 		return err
 	}
-	crd, err := os.ReadFile(filepath.Join(s.root, example, "crd.yaml"))
+	crd, err := os.ReadFile(filepath.Join(s.root, example, crdFile))
 	if err != nil {
 		return fmt.Errorf("read the kind: %w", err)
 	}

@@ -30,7 +30,7 @@ import (
 func startManager(t *testing.T) client.Client {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	crd := filepath.Join("..", "..", "..", "..", "..", "..", "examples", "exchangerate", "crd.yaml")
+	crd := filepath.Join("..", "..", "..", "..", "..", "..", "examples", "exchangerate", "operators.brennerm.github.io_exchangerates.yaml")
 	environment := &envtest.Environment{CRDDirectoryPaths: []string{crd}, ErrorIfCRDPathMissing: true}
 	config, err := environment.Start()
 	if err != nil {
