@@ -16,8 +16,9 @@ import (
 // Command is a program that runs once, with the terminal passed on to it.
 type Command struct {
 	Args []string
-	// Env extends the environment of this program.
-	Env []string
+	// Env extends the environment of this program, or is all there is.
+	Env     []string
+	OnlyEnv bool
 	// Dir is the working directory.
 	Dir            string
 	Stdin          io.Reader
@@ -46,12 +47,9 @@ type StopSignal interface {
 // command gets the signal of the cause, or SIGTERM. An error means that it could not be
 // started.
 func (c Command) Run(ctx context.Context) (int, error) {
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env, cmd.Dir = append(os.Environ(), c.Env...), c.Dir
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	r, err := c.Reaper.launch(cmd, !c.Interactive, func() {})
+	r, err := c.Start()
 	if err != nil {
-		return codeOf(err), fmt.Errorf("run %s: %w", c.Args[0], err)
+		return codeOf(err), err
 	}
 	select {
 	case <-r.exited:
@@ -59,6 +57,24 @@ func (c Command) Run(ctx context.Context) (int, error) {
 		r.stop(signalOf(context.Cause(ctx)), cmp.Or(c.Grace, time.Second))
 	}
 	return r.exit.code(), nil
+}
+
+// Start starts the command.
+func (c Command) Start() (*Running, error) {
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if !c.OnlyEnv {
+		cmd.Env = append(os.Environ(), c.Env...)
+	}
+	if cmd.Env == nil {
+		cmd.Env = []string{} // Nil would be the environment of this program.
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	r, err := c.Reaper.launch(cmd, !c.Interactive, func() {})
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", c.Args[0], err)
+	}
+	return r, nil
 }
 
 func signalOf(cause error) syscall.Signal {

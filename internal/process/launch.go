@@ -12,11 +12,33 @@ import (
 // open.
 const outputTimeout = 300 * time.Millisecond
 
-// running is a started program with its children.
-type running struct {
+// Running is a started program with its children.
+type Running struct {
 	target target
+	pid    int
 	exited chan struct{}
 	exit   exit // valid once exited is closed
+}
+
+// PID is the process ID of the program.
+func (r *Running) PID() int { return r.pid }
+
+// Exited is closed when the program has exited and its output is written.
+func (r *Running) Exited() <-chan struct{} { return r.exited }
+
+// Err is how a program exited that should keep running. It is valid once Exited is closed.
+func (r *Running) Err() error { return r.exit.err() }
+
+// CPU is the processor time that the program used. It is valid once Exited is closed.
+func (r *Running) CPU() time.Duration { return r.exit.state.UserTime() + r.exit.state.SystemTime() }
+
+// Kill kills the program and its children. It does not wait until they have exited.
+func (r *Running) Kill() {
+	select {
+	case <-r.exited: // The PID may be that of another process by now.
+	default:
+		r.target.kill(syscall.SIGKILL)
+	}
 }
 
 // exit is how a program exited.
@@ -24,13 +46,13 @@ type exit struct{ state *os.ProcessState }
 
 // launch starts a program, in a process group of its own if ownGroup is set. It calls ended
 // when the program has exited and its output is written.
-func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, ended func()) (*running, error) {
+func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, ended func()) (*Running, error) {
 	cmd.WaitDelay = outputTimeout
 	target, err := l.start(cmd, ownGroup)
 	if err != nil {
 		return nil, err
 	}
-	r := &running{target: target, exited: make(chan struct{})}
+	r := &Running{target: target, pid: cmd.Process.Pid, exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
 		r.await(cmd, l)
@@ -40,7 +62,7 @@ func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, ended func()) (*running, e
 }
 
 // await waits for the program, and kills its children.
-func (r *running) await(cmd *exec.Cmd, reaper *Reaper) {
+func (r *Running) await(cmd *exec.Cmd, reaper *Reaper) {
 	_ = cmd.Wait() // The process state has the result.
 	r.exit = exit{cmd.ProcessState}
 	if r.target.isGroup() { // The PID of a single process may be reused.
@@ -50,7 +72,7 @@ func (r *running) await(cmd *exec.Cmd, reaper *Reaper) {
 }
 
 // stop sends a signal and, after grace, SIGKILL.
-func (r *running) stop(sig syscall.Signal, grace time.Duration) {
+func (r *Running) stop(sig syscall.Signal, grace time.Duration) {
 	r.target.kill(sig)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

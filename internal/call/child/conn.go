@@ -1,0 +1,125 @@
+package child
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Conn exchanges lines with a child.
+type Conn struct {
+	in, out *os.File
+	reader  *bufio.Reader
+	// budget is how many bytes may be read.
+	budget int64
+}
+
+// readBuffer holds a common response.
+const readBuffer = 16 << 10
+
+func newConn(in, out *os.File) *Conn {
+	return &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer)}
+}
+
+var (
+	// errEnd means that the child closed its output.
+	errEnd = errors.New("the output ended")
+	// errNoRequest means that an idle child wrote.
+	errNoRequest = errors.New("wrote a line without a request")
+	// errMoreLines means that a child wrote after its response.
+	errMoreLines = errors.New("wrote more than one line for one request")
+)
+
+// RoundTrip sends lines and reads one. It reads while it writes, for children that write before
+// they have read everything. The line is valid until the next call.
+func (c *Conn) RoundTrip(lines ...[]byte) ([]byte, error) {
+	sent := make(chan error, 1)
+	go func() { sent <- c.send(lines) }()
+	line, err := c.Line()
+	if err != nil {
+		// The end of the output says more than a broken pipe. The pool kills the child, which ends
+		// the sender too.
+		return nil, err
+	}
+	return line, <-sent
+}
+
+func (c *Conn) send(lines [][]byte) error {
+	size := 0
+	for _, line := range lines {
+		size += len(line) + 1
+	}
+	text := make([]byte, 0, size)
+	for _, line := range lines {
+		text = append(append(text, oneLine(line)...), '\n')
+	}
+	_, err := c.in.Write(text)
+	return err
+}
+
+// oneLine returns JSON without line breaks, which it has only between values.
+func oneLine(line []byte) []byte {
+	if bytes.IndexByte(line, '\n') < 0 {
+		return line
+	}
+	return bytes.ReplaceAll(line, []byte("\n"), []byte(" "))
+}
+
+// Line reads a line. The result is valid until the next one.
+func (c *Conn) Line() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := c.reader.ReadSlice('\n')
+		if c.budget -= int64(len(part)); c.budget < 0 {
+			return nil, &SizeError{}
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			long = append(long, part...)
+			continue
+		case errors.Is(err, io.EOF):
+			return nil, errEnd
+		case err != nil:
+			return nil, err
+		case long == nil:
+			return part[:len(part)-1], nil
+		}
+		return append(long, part[:len(part)-1]...), nil
+	}
+}
+
+// checkEmpty reports whether the child wrote more than was read: the next call would read it.
+func (c *Conn) checkEmpty() error {
+	if c.reader.Buffered() > 0 {
+		return errMoreLines
+	}
+	return nil
+}
+
+// checkSilent reports whether an idle child wrote, or closed its output. It does not wait.
+func (c *Conn) checkSilent() error {
+	raw, err := c.out.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var n int
+	var readErr error
+	err = raw.Read(func(fd uintptr) bool {
+		n, readErr = syscall.Read(int(fd), make([]byte, 1))
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(readErr, syscall.EAGAIN):
+		return nil
+	case readErr != nil:
+		return readErr
+	case n == 0:
+		return errEnd
+	}
+	return errNoRequest
+}

@@ -1,0 +1,42 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+var errClosed = errors.New("the hook is no longer in use")
+
+// StartError means that a child could not be started.
+type StartError struct{ Err error }
+
+func (e *StartError) Error() string { return e.Err.Error() }
+func (e *StartError) Unwrap() error { return e.Err }
+
+// TimeoutError means that a child was killed because a call exceeded its time limit.
+type TimeoutError struct{ After time.Duration }
+
+func (e *TimeoutError) Error() string { return fmt.Sprintf("did not return within %s", e.After) }
+
+// SizeError means that a child was killed because it wrote more than a call may.
+type SizeError struct{}
+
+func (*SizeError) Error() string { return "wrote too many bytes" }
+
+// ExitError means that a child exited in a call.
+type ExitError struct {
+	// Err is how: "exited with code 1", "killed by signal 9 (killed)".
+	Err error
+	// Stderr has the last lines of the standard error.
+	Stderr []string
+}
+
+func (e *ExitError) Error() string {
+	if len(e.Stderr) == 0 {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + ": " + strings.Join(e.Stderr, "; ")
+}
+func (e *ExitError) Unwrap() error { return e.Err }

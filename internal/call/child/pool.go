@@ -1,0 +1,253 @@
+// Package child keeps pools of local processes that exchange lines with this program: it
+// starts them on demand, gives each one call at a time, kills one that exceeds a limit, and
+// ends those without work.
+//
+// It does not know what the lines mean. Packages inline and program call it; package process
+// starts and kills.
+package child
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+// Config configures a Pool. Controller, Command and Limiter are required.
+type Config struct {
+	// Controller is the name of the controller in figures.
+	Controller string
+	// Command starts a child. The pool sets its streams.
+	Command process.Command
+	// Begin has the first exchange with a new child; nil for none.
+	Begin func(*Conn) error
+	// Log receives the lines of the standard error, with the object of the call; nil discards
+	// them. It must be fast.
+	Log func(object []byte, line string)
+	// Limiter is shared by all pools.
+	Limiter *Limiter
+	// MaxBytes limits what a child writes in Begin; default 1 MiB.
+	MaxBytes int64
+}
+
+const (
+	defaultBeginBytes = 1 << 20
+	// beginTimeout bounds Begin. A starved machine starts programs slowly.
+	beginTimeout = 30 * time.Second
+	// idleTimeout is how long a child without calls is kept.
+	idleTimeout = 30 * time.Second
+	// endGrace is how long a child may take to exit when its input ends.
+	endGrace = time.Second
+)
+
+// Pool has the children of one program of one controller.
+type Pool struct {
+	config Config
+	// turns has an element for each call that has, or starts, a child.
+	turns chan struct{}
+	// ctx ends when the pool is closed.
+	ctx   context.Context //nolint:containedctx // It is the lifetime of the pool.
+	close context.CancelFunc
+	// budget limits the log lines of all children together.
+	budget lineBudget
+
+	mu      sync.Mutex
+	idle    []*child // The most recently used is last.
+	live    map[*child]struct{}
+	backoff backoff
+	starts  int
+	cpu     time.Duration // of children that have exited
+	// exiting counts children until their processes are gone.
+	exiting sync.WaitGroup
+}
+
+// New returns a pool without children.
+func New(c Config) *Pool {
+	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBeginBytes)
+	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), live: map[*child]struct{}{}}
+	p.ctx, p.close = context.WithCancel(context.Background())
+	c.Limiter.add(p)
+	return p
+}
+
+// Close kills all children and waits until they are gone. Calls fail.
+func (p *Pool) Close() {
+	if p.ctx.Err() != nil {
+		return
+	}
+	p.close()
+	for _, each := range p.takeAllIdle() {
+		each.kill(errClosed)
+	}
+	for range cap(p.turns) { // Those of calls are killed by their context.
+		p.turns <- struct{}{}
+	}
+	p.exiting.Wait()
+	p.config.Limiter.remove(p)
+}
+
+// Call is a call's limits.
+type Call struct {
+	// Object is what the call is about, for log lines.
+	Object []byte
+	// Timeout is how long the exchange may take. It does not include waiting for a child.
+	Timeout time.Duration
+	// MaxBytes limits what the child writes.
+	MaxBytes int64
+}
+
+// Do lets exchange use a child, which no other call uses at the same time. It starts one if
+// necessary, or waits until ctx ends. A child is killed if exchange returns an error.
+func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("all %d processes of the hook are in use: %w", cap(p.turns), context.Cause(ctx))
+	}
+	defer func() { <-p.turns }()
+	one, err := p.take(ctx)
+	if err != nil {
+		return err
+	}
+	err = one.do(ctx, c, exchange)
+	p.giveBack(one, err)
+	return err
+}
+
+// take returns an idle child, or starts one.
+func (p *Pool) take(ctx context.Context) (*child, error) {
+	for {
+		if one := p.takeIdle(); one != nil {
+			return one, nil
+		}
+		if err := p.awaitBackoff(ctx); err != nil {
+			return nil, err
+		}
+		got, err := p.config.Limiter.acquire(ctx, p.hasIdle)
+		switch {
+		case err != nil:
+			return nil, err
+		case got:
+			return p.start(ctx)
+		}
+	}
+}
+
+// takeIdle returns the most recently used child that still runs, so that the others reach their
+// idle timeout.
+func (p *Pool) takeIdle() *child {
+	for {
+		p.mu.Lock()
+		if len(p.idle) == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		last := len(p.idle) - 1
+		one := p.idle[last]
+		p.idle = p.idle[:last]
+		p.mu.Unlock()
+		one.idleTimer.Stop()
+		err := one.check()
+		if err == nil {
+			return one
+		}
+		if errors.Is(err, errNoRequest) && p.config.Log != nil {
+			p.config.Log(nil, "restarting the process: it "+err.Error())
+		}
+		one.kill(err)
+	}
+}
+
+func (p *Pool) takeAllIdle() []*child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.idle
+	p.idle = nil
+	return all
+}
+
+func (p *Pool) hasIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) > 0
+}
+
+// giveBack makes a child idle after a call, or ends it.
+func (p *Pool) giveBack(one *child, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.backoff.record(err, one.calls)
+	switch {
+	case err != nil || one.isKilled():
+		one.kill(err)
+	case p.ctx.Err() != nil || p.config.Limiter.wants(one):
+		one.end()
+	default:
+		one.idleSince = time.Now()
+		one.idleTimer = time.AfterFunc(idleTimeout, func() { p.endIdle(one) })
+		p.idle = append(p.idle, one)
+	}
+}
+
+// endIdle ends a child unless a call uses it.
+func (p *Pool) endIdle(one *child) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.idle, one)
+	if at < 0 {
+		return false
+	}
+	p.idle = slices.Delete(p.idle, at, at+1)
+	one.end()
+	return true
+}
+
+// start starts a child in a slot of the limiter.
+func (p *Pool) start(ctx context.Context) (*child, error) {
+	one, err := p.launch()
+	if err != nil {
+		p.config.Limiter.release()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.backoff.fail()
+		return nil, err
+	}
+	if p.config.Begin == nil {
+		return one, nil
+	}
+	if err = one.do(ctx, Call{Timeout: beginTimeout, MaxBytes: p.config.MaxBytes}, p.config.Begin); err != nil {
+		p.giveBack(one, err)
+		return nil, err
+	}
+	return one, nil
+}
+
+// launch starts a process and follows it until it is gone.
+func (p *Pool) launch() (*child, error) {
+	one, err := startChild(p)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.live[one] = struct{}{}
+	p.starts++
+	p.mu.Unlock()
+	p.exiting.Go(func() {
+		<-one.run.Exited()
+		one.closePipes()
+		p.mu.Lock()
+		delete(p.live, one)
+		p.cpu += one.run.CPU()
+		p.mu.Unlock()
+		p.config.Limiter.release()
+	})
+	return one, nil
+}

@@ -1,0 +1,332 @@
+package child_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call/child"
+)
+
+// long is a time limit that no test reaches.
+const long = time.Minute
+
+// do makes a call and returns the fields of the response: its number in that child, the process ID
+// and the length of the argument.
+func do(ctx context.Context, p *child.Pool, line string) (fields [3]int, err error) {
+	return doWithin(ctx, p, line, child.Call{Timeout: long, MaxBytes: 32 << 20})
+}
+
+func doWithin(ctx context.Context, p *child.Pool, line string, limits child.Call) (fields [3]int, err error) {
+	err = p.Do(ctx, limits, func(c *child.Conn) error {
+		response, err := c.RoundTrip([]byte(line))
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Sscan(string(response), &fields[0], &fields[1], &fields[2]); err != nil && len(response) < 100 {
+			return err
+		}
+		return nil
+	})
+	return fields, err
+}
+
+func must(t *testing.T, p *child.Pool, line string) [3]int {
+	t.Helper()
+	fields, err := do(t.Context(), p, line)
+	if err != nil {
+		t.Fatalf("%.20s: %v", line, err)
+	}
+	return fields
+}
+
+func TestOneChildMakesManyCalls(t *testing.T) {
+	p := newPool(t, nil)
+	first := must(t, p, "hello")
+	large := must(t, p, "hello "+strings.Repeat("x", 1<<20))
+	if first[0] != 1 || large[0] != 2 || first[1] != large[1] || large[2] != 1<<20 {
+		t.Errorf("%v, then %v", first, large)
+	}
+	if third := must(t, p, "echo "+strings.Repeat("x", 1<<20)+"\nand a second line"); third[0] != 0 {
+		t.Errorf("%v", third)
+	}
+}
+
+// What happens to a child is the error of one call. The next one has another child.
+func TestFailedCalls(t *testing.T) {
+	p := newPool(t, nil)
+	for _, c := range []struct {
+		line    string
+		timeout time.Duration
+		want    string
+	}{
+		{"exit", long, "exited with code 3: about to exit; no end of line"},
+		{"die", long, "killed by signal 9 (killed)"},
+		{"hang", 100 * time.Millisecond, "did not return within 100ms"},
+		{"flood", long, "wrote too many bytes"},
+		{"twice", long, "expected integer"},
+	} {
+		before := must(t, p, "hello")
+		_, err := doWithin(t.Context(), p, c.line, child.Call{Timeout: c.timeout, MaxBytes: 8 << 20})
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.line, err)
+		}
+		if after := must(t, p, "hello"); after[0] != 1 || after[1] == before[1] {
+			t.Errorf("after %s the child has made %d calls", c.line, after[0])
+		}
+		awaitGone(t, before[1])
+	}
+}
+
+// A line that comes too late must not be the response to the next call.
+func TestLateLines(t *testing.T) {
+	var mu sync.Mutex
+	var logged []string
+	p := newPool(t, func(c *child.Config) {
+		c.Log = func(_ []byte, line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			logged = append(logged, line)
+		}
+	})
+	pid := must(t, p, "hello")[1]
+	_, _ = do(t.Context(), p, "late")
+	await(t, func() bool { // Each call has its own response until the late line is there.
+		fields, err := do(t.Context(), p, "hello "+strconv.Itoa(pid))
+		if err != nil && !strings.Contains(err.Error(), "more than one line") && !strings.Contains(err.Error(), "expected integer") {
+			t.Fatal(err)
+		}
+		return fields[1] != pid
+	})
+}
+
+func TestChildThatExitsIdle(t *testing.T) {
+	p := newPool(t, nil)
+	pid := must(t, p, "hello")[1]
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone(t, pid)
+	if after := must(t, p, "hello"); after[0] != 1 {
+		t.Errorf("%v", after)
+	}
+}
+
+// A process that left the group has the streams open and must not block anything.
+func TestDetachedProcess(t *testing.T) {
+	p := newPool(t, nil)
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	_, err := doWithin(t.Context(), p, "fork "+pidFile, child.Call{Timeout: 500 * time.Millisecond, MaxBytes: 1 << 20})
+	if !isA[*child.TimeoutError](err) {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(pidFile); err == nil {
+		pid, _ := strconv.Atoi(string(text))
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestMissingProgram(t *testing.T) {
+	p := newPool(t, func(c *child.Config) { c.Command.Args = []string{"/no/such/program"} })
+	_, err := do(t.Context(), p, "hello")
+	if !isA[*child.StartError](err) || !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// A program that exits at once is not started all the time.
+func TestBackoff(t *testing.T) {
+	limiter := child.NewLimiter(0)
+	p := newPool(t, func(c *child.Config) {
+		c.Limiter = limiter
+		c.Command.Args = []string{"/bin/sh", "-c", "echo no such module >&2; exit 1"}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var last error
+	for ctx.Err() == nil {
+		if _, err := do(ctx, p, "hello"); isA[*child.ExitError](err) {
+			last = err
+		}
+	}
+	if fmt.Sprint(last) != "exited with code 1: no such module" {
+		t.Errorf("%v", last)
+	}
+	// Starts at 0, 0, 250, 750, 1750 ms.
+	if n := limiter.Figures()["test"].Starts; n < 2 || n > 5 {
+		t.Errorf("%d starts", n)
+	}
+}
+
+func TestBegin(t *testing.T) {
+	fail := true
+	p := newPool(t, func(c *child.Config) {
+		c.Begin = func(c *child.Conn) error {
+			if fail {
+				return errors.New("the source does not compile")
+			}
+			_, err := c.RoundTrip([]byte("hello"))
+			return err
+		}
+	})
+	if _, err := do(t.Context(), p, "hello"); err == nil || err.Error() != "the source does not compile" {
+		t.Error(err)
+	}
+	fail = false
+	if second := must(t, p, "hello"); second[0] != 2 {
+		t.Errorf("%v", second)
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	var mu sync.Mutex
+	var logged []string
+	p := newPool(t, func(c *child.Config) {
+		c.Log = func(object []byte, line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			logged = append(logged, string(object)+": "+line)
+		}
+	})
+	lines := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(logged)
+	}
+	call := child.Call{Object: []byte("shop/a"), Timeout: long, MaxBytes: 1 << 20}
+	if _, err := doWithin(t.Context(), p, "log hello", call); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return len(lines()) == 2 })
+	if got := lines(); !strings.HasSuffix(got[0], ": hello") || len(got[1]) > 5000 {
+		t.Errorf("%.50q", got)
+	}
+	must(t, p, "spam")
+	must(t, p, "spam")
+	if n := len(lines()); n > 1000 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// Waiting ends with the context, also while all children are in use.
+func TestCallsWait(t *testing.T) {
+	p := newPool(t, func(c *child.Config) { c.Limiter = child.NewLimiter(1) })
+	var calls sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	pid := must(t, p, "hello")[1]
+	calls.Go(func() {
+		if _, err := do(ctx, p, "hang"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	await(t, func() bool {
+		short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer end()
+		_, err := do(short, p, "hello")
+		return err != nil && strings.HasPrefix(err.Error(), "all 1 processes of the hook are in use: context deadline exceeded")
+	})
+	cancel()
+	calls.Wait()
+	awaitGone(t, pid)
+	must(t, p, "hello")
+}
+
+// Pools share a limit: idle children make room, and children that make calls take turns.
+func TestPoolsShareALimit(t *testing.T) {
+	limiter := child.NewLimiter(1)
+	with := func(name string) func(*child.Config) {
+		return func(c *child.Config) { c.Limiter, c.Controller = limiter, name }
+	}
+	first, second := newPool(t, with("first")), newPool(t, with("second"))
+	for range 2 {
+		must(t, first, "hello")
+		must(t, second, "hello")
+	}
+	all := limiter.Figures()
+	if all["first"].Starts != 2 || all["second"].Starts != 2 || all["first"].Processes+all["second"].Processes > 1 {
+		t.Errorf("%+v", all)
+	}
+	// One pool that is always busy must not starve the other.
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for range 3 {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := do(ctx, first, "hello"); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	must(t, second, "hello")
+	cancel()
+	busy.Wait()
+}
+
+func TestCloseEndsCallsAndChildren(t *testing.T) {
+	limiter := child.NewLimiter(0)
+	p := newPool(t, func(c *child.Config) { c.Limiter = limiter })
+	idle := must(t, p, "hello")[1]
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := do(t.Context(), p, "hang"); err == nil || err.Error() != "the hook is no longer in use" {
+			t.Error(err)
+		}
+	})
+	await(t, func() bool { // Until it hangs.
+		must(t, p, "hello")
+		return limiter.Figures()["test"].Processes == 2
+	})
+	p.Close()
+	calls.Wait()
+	awaitGone(t, idle)
+	if _, err := do(t.Context(), p, "hello"); err == nil || !strings.Contains(err.Error(), "the hook is no longer in use") {
+		t.Error(err)
+	}
+	p.Close()
+}
+
+func TestFigures(t *testing.T) {
+	limiter := child.NewLimiter(0)
+	p := newPool(t, func(c *child.Config) { c.Limiter = limiter })
+	must(t, p, "hello "+strings.Repeat("x", 8<<20))
+	got := limiter.Figures()["test"]
+	if got.Processes != 1 || got.Starts != 1 || got.MemoryBytes < 8<<20 {
+		t.Errorf("%+v", got)
+	}
+	p.Close()
+	again := newPool(t, func(c *child.Config) { c.Limiter = limiter })
+	must(t, again, "hello")
+	if got := limiter.Figures()["test"]; got.Processes != 1 || got.Starts != 2 || got.CPU == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(long); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not happen")
+		}
+	}
+}
+
+func awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	await(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}

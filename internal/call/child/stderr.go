@@ -1,0 +1,112 @@
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxLine limits a line of the log.
+	maxLine = 4 << 10
+	// lastLines is how many lines an ExitError has.
+	lastLines = 5
+	// maxLines is how many lines of a pool are logged within linesInterval.
+	maxLines      = 200
+	linesInterval = time.Second
+)
+
+// stderr splits the standard error of a child into lines.
+type stderr struct {
+	log    func(object []byte, line string)
+	budget *lineBudget
+	// object is that of the current call; nil between calls.
+	object atomic.Pointer[[]byte]
+
+	mu      sync.Mutex
+	partial []byte
+	tail    []string
+}
+
+// Write implements io.Writer. It keeps at most one line of limited length.
+func (s *stderr) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for rest := data; len(rest) > 0; {
+		line, after, complete := bytes.Cut(rest, []byte("\n"))
+		if room := maxLine - len(s.partial); room > 0 {
+			s.partial = append(s.partial, line[:min(room, len(line))]...)
+		}
+		if rest = after; complete {
+			s.endLine()
+		}
+	}
+	return len(data), nil
+}
+
+func (s *stderr) endLine() {
+	line := strings.TrimRight(strings.ToValidUTF8(string(s.partial), "�"), "\r")
+	if s.partial = s.partial[:0]; line == "" {
+		return
+	}
+	if s.tail = append(s.tail, line); len(s.tail) > lastLines {
+		s.tail = slices.Delete(s.tail, 0, 1)
+	}
+	s.write(line)
+}
+
+func (s *stderr) write(line string) {
+	var object []byte
+	if now := s.object.Load(); now != nil {
+		object = *now
+	}
+	s.budget.log(s.log, object, line)
+}
+
+// last returns the last lines, also one without an end.
+func (s *stderr) last() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.partial) > 0 {
+		s.endLine()
+	}
+	return slices.Clone(s.tail)
+}
+
+// lineBudget limits log lines per time.
+type lineBudget struct {
+	mu      sync.Mutex
+	since   time.Time
+	lines   int
+	dropped int
+}
+
+// log logs a line if there have not been too many. The first line of the next interval says how
+// many were dropped.
+func (b *lineBudget) log(log func(object []byte, line string), object []byte, line string) {
+	if log == nil {
+		return
+	}
+	b.mu.Lock()
+	dropped := 0
+	if now := time.Now(); now.Sub(b.since) > linesInterval {
+		dropped = b.dropped
+		b.since, b.lines, b.dropped = now, 0, 0
+	}
+	b.lines++
+	over := b.lines > maxLines
+	if over {
+		b.dropped++
+	}
+	b.mu.Unlock()
+	if dropped > 0 {
+		log(nil, fmt.Sprintf("%d lines were dropped: more than %d in a second", dropped, maxLines))
+	}
+	if !over {
+		log(object, line)
+	}
+}
