@@ -87,7 +87,8 @@ func (c *child) exitError() error {
 	timer := time.AfterFunc(endGrace, c.run.Kill) // It may have closed its output only.
 	defer timer.Stop()
 	<-c.run.Exited()
-	return &ExitError{Err: c.run.Err(), Stderr: c.stderr.last()}
+	head, tail := c.stderr.ends()
+	return &ExitError{Err: c.run.Err(), First: head, Last: tail}
 }
 
 // check reports why an idle child cannot be used.

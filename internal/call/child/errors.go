@@ -29,14 +29,14 @@ func (*SizeError) Error() string { return "wrote too many bytes" }
 type ExitError struct {
 	// Err is how: "exited with code 1", "killed by signal 9 (killed)".
 	Err error
-	// Stderr has the last lines of the standard error.
-	Stderr []string
+	// First and Last are the first and the last lines of the standard error.
+	First, Last []string
 }
 
 func (e *ExitError) Error() string {
-	if len(e.Stderr) == 0 {
+	if len(e.Last) == 0 {
 		return e.Err.Error()
 	}
-	return e.Err.Error() + ": " + strings.Join(e.Stderr, "; ")
+	return e.Err.Error() + ": " + strings.Join(e.Last, "; ")
 }
 func (e *ExitError) Unwrap() error { return e.Err }

@@ -47,10 +47,10 @@ func obey(verb, rest string) {
 		os.Exit(3)
 	case "die":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
+		hang()
 	case "hang":
 		signal.Ignore(syscall.SIGTERM)
-		select {}
+		hang()
 	case "flood":
 		block := bytes.Repeat([]byte("x"), 1<<20)
 		for {
@@ -72,9 +72,11 @@ func obey(verb, rest string) {
 	case "fork":
 		// It leaves the group and keeps the streams.
 		fork(rest)
-		select {}
+		hang()
 	}
 }
+
+func hang() { time.Sleep(time.Hour) }
 
 // fork starts a program in a session of its own, with the streams of this one.
 func fork(pidFile string) {

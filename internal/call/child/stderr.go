@@ -13,8 +13,8 @@ import (
 const (
 	// maxLine limits a line of the log.
 	maxLine = 4 << 10
-	// lastLines is how many lines an ExitError has.
-	lastLines = 5
+	// firstLines and lastLines are how many lines an ExitError has.
+	firstLines, lastLines = 3, 5
 	// maxLines is how many lines of a pool are logged within linesInterval.
 	maxLines      = 200
 	linesInterval = time.Second
@@ -29,6 +29,7 @@ type stderr struct {
 
 	mu      sync.Mutex
 	partial []byte
+	head    []string
 	tail    []string
 }
 
@@ -53,6 +54,9 @@ func (s *stderr) endLine() {
 	if s.partial = s.partial[:0]; line == "" {
 		return
 	}
+	if len(s.head) < firstLines {
+		s.head = append(s.head, line)
+	}
 	if s.tail = append(s.tail, line); len(s.tail) > lastLines {
 		s.tail = slices.Delete(s.tail, 0, 1)
 	}
@@ -67,14 +71,14 @@ func (s *stderr) write(line string) {
 	s.budget.log(s.log, object, line)
 }
 
-// last returns the last lines, also one without an end.
-func (s *stderr) last() []string {
+// ends returns the first and the last lines, also one without an end.
+func (s *stderr) ends() (head, tail []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.partial) > 0 {
 		s.endLine()
 	}
-	return slices.Clone(s.tail)
+	return slices.Clone(s.head), slices.Clone(s.tail)
 }
 
 // lineBudget limits log lines per time.

@@ -1,0 +1,109 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+)
+
+type rlimit = uint64
+
+// dataSize is the size that RLIMIT_DATA limits.
+func dataSize() (int64, error) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	const dataField = 5
+	fields := bytes.Fields(text)
+	if len(fields) <= dataField {
+		return 0, fmt.Errorf("unknown form of /proc/self/statm: %q", text)
+	}
+	pages, err := strconv.ParseInt(string(fields[dataField]), 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
+
+// yieldToOthers lowers the priority of all threads, and makes that the kernel kills this process
+// before its parent when memory is short.
+func yieldToOthers() error {
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return err
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			continue
+		}
+		// A container may have a lower priority already. New threads have that of their creator.
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, id, niceness); err != nil && !errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("lower the priority: %w", err)
+		}
+	}
+	return nil
+}
+
+// allowed are the system calls of Go's runtime and of reading and writing open files. Those that an
+// architecture does not have are left out.
+var allowed = []string{
+	"read", "write", "close", "epoll_ctl", "epoll_wait", "epoll_pwait",
+	"munmap", "madvise", "mincore",
+	"futex", "sched_yield", "nanosleep", "clock_nanosleep", "restart_syscall", "set_robust_list", "rseq",
+	"clock_gettime", "gettimeofday", "getrandom", "getpid", "gettid",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack",
+	"exit", "exit_group",
+}
+
+// limitSystemCalls refuses all system calls but those, for all threads: no files, sockets, programs,
+// processes, signals to others, or code that is made in memory.
+func limitSystemCalls() error {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return err
+	}
+	// The lower bits of clone are a signal, and the flags are the first argument everywhere.
+	conditional := []seccomp.NameWithConditions{
+		{Name: "clone", Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsSet, Value: syscall.CLONE_THREAD}}},
+		{Name: "mmap", Conditions: seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.BitsNotSet, Value: syscall.PROT_EXEC}}},
+		{Name: "mprotect", Conditions: seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.BitsNotSet, Value: syscall.PROT_EXEC}}},
+		{Name: "tgkill", Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.Equal, Value: uint64(os.Getpid())}}},
+	}
+	err = seccomp.LoadFilter(seccomp.Filter{
+		NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
+		Policy: seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{
+			{Action: seccomp.ActionAllow, Names: namesOf(info, allowed), NamesWithCondtions: conditional},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return checkFence()
+}
+
+func namesOf(info *arch.Info, names []string) []string {
+	var known []string
+	for _, name := range names {
+		if _, is := info.SyscallNames[name]; is {
+			known = append(known, name)
+		}
+	}
+	return known
+}
+
+// checkFence makes sure that the filter is in force: the system call that loads it returns no error
+// if a thread does not accept it.
+func checkFence() error {
+	if _, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); !errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("the filter of system calls is not in force: a socket can be opened: %w", err)
+	}
+	return nil
+}

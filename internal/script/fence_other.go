@@ -1,0 +1,13 @@
+//go:build !linux
+
+package script
+
+type rlimit = uint64
+
+// dataSize is not known: only Linux has /proc.
+func dataSize() (int64, error) { return 0, nil }
+
+func yieldToOthers() error { return nil }
+
+// limitSystemCalls does nothing: only Linux has seccomp.
+func limitSystemCalls() error { return nil }

@@ -1,0 +1,141 @@
+package script
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Server is the main loop of a child.
+type Server struct {
+	// Engines are the languages by name.
+	Engines map[string]Engine
+	// MemoryBytes is how much memory the code may use.
+	MemoryBytes int64
+}
+
+// Serve gives up whatever the code of an author must not have, reads the code from stdin and
+// then makes one call after the other, until the parent process closes stdin or ends. It takes over
+// the whole process.
+func (s *Server) Serve() error {
+	in, err := pollable(os.Stdin)
+	if err != nil {
+		return err
+	}
+	// Opened before the fence: it watches stdin without a thread that waits in it.
+	lines := newLineReader(in)
+	if err := raiseFence(s.MemoryBytes); err != nil {
+		return fmt.Errorf("give up rights: %w", err)
+	}
+	go lines.run()
+	return s.serve(lines.next, os.Stdout)
+}
+
+// pollable returns a file that Go's poller watches, so that the end of stdin is seen while code runs
+// in a loop without end.
+func pollable(f *os.File) (*os.File, error) {
+	fd := int(f.Fd())
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// serve loads the code and makes calls. next returns io.EOF at the end.
+func (s *Server) serve(next func() ([]byte, error), out io.Writer) error {
+	program, err := s.load(next, out)
+	for err == nil {
+		var c Call
+		if c, err = readCall(next); err == nil {
+			err = makeCall(program, &c, out)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// load compiles the code of the first line. After an error of the code there are no calls.
+func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, error) {
+	line, err := next()
+	if err != nil {
+		return nil, err
+	}
+	var load Load
+	if err := json.Unmarshal(line, &load); err != nil {
+		return nil, fmt.Errorf("read the source: %w", err)
+	}
+	engine := s.Engines[load.Language]
+	if engine == nil {
+		return nil, fmt.Errorf("there is no engine for the language %q", load.Language)
+	}
+	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes})
+	if err != nil {
+		_, err = out.Write((&Reply{Error: asError(err)}).appendLine(nil))
+		return nil, errors.Join(io.EOF, err)
+	}
+	_, err = out.Write((&Reply{Functions: append([]string{}, program.Functions()...)}).appendLine(nil))
+	return program, err
+}
+
+// readCall reads the two lines of a call.
+func readCall(next func() ([]byte, error)) (c Call, err error) {
+	line, err := next()
+	if err != nil {
+		return c, err
+	}
+	var header CallHeader
+	if err := json.Unmarshal(line, &header); err != nil {
+		return c, fmt.Errorf("read a call: %w", err)
+	}
+	request, err := next()
+	return Call{Function: header.Function, Request: request, Time: header.Time, Seed: header.Seed}, err
+}
+
+// makeCall makes a call and writes its result.
+func makeCall(program Program, c *Call, out io.Writer) error {
+	log := newCallLog(out)
+	c.Log = log.line
+	response, err := program.Call(c)
+	reply := Reply{Response: response}
+	if err != nil {
+		reply = Reply{Error: asError(err)}
+	}
+	log.end()
+	_, err = out.Write(reply.appendLine(nil))
+	return err
+}
+
+func asError(err error) *Error {
+	if own, is := errors.AsType[*Error](err); is {
+		return own
+	}
+	return &Error{Message: err.Error()}
+}
+
+// lineReader reads lines while code runs, and ends the process when the parent has ended.
+type lineReader struct {
+	in    *bufio.Reader
+	lines chan []byte
+}
+
+func newLineReader(in io.Reader) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(in, 64<<10), lines: make(chan []byte)}
+}
+
+func (l *lineReader) run() {
+	for {
+		line, err := l.in.ReadBytes('\n')
+		if err != nil {
+			os.Exit(0)
+		}
+		l.lines <- line[:len(line)-1]
+	}
+}
+
+func (l *lineReader) next() ([]byte, error) { return <-l.lines, nil }
