@@ -81,6 +81,8 @@ func limitSystemCalls() error {
 		NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
 		Policy: seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{
 			{Action: seccomp.ActionAllow, Names: namesOf(info, allowed), NamesWithCondtions: conditional},
+			// The C library, if it is linked, then starts a thread by clone.
+			{Action: seccomp.ActionErrno | seccomp.Action(syscall.ENOSYS), Names: []string{"clone3"}},
 		}},
 	})
 	if err != nil {

@@ -19,6 +19,8 @@ type child struct {
 	run    *process.Running
 
 	started time.Time
+	// generation is that of the pool at the start.
+	generation int
 	// calls counts calls, for programs that never respond.
 	calls     int
 	idleSince time.Time
@@ -40,7 +42,8 @@ func startChild(p *Pool) (*child, error) {
 		return nil, fmt.Errorf("open a pipe: %w", err)
 	}
 	defer stdout.Close()
-	one := &child{conn: newConn(in, out), stderr: &stderr{log: p.config.Log, budget: &p.budget}, started: time.Now()}
+	lines := &stderr{log: p.config.Log, budget: &p.budget, quiet: p.config.QuietStderr}
+	one := &child{conn: newConn(in, out, lines.write), stderr: lines, started: time.Now()}
 	command := p.config.Command
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, one.stderr
 	if one.run, err = command.Start(); err != nil {

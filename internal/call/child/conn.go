@@ -13,6 +13,7 @@ import (
 type Conn struct {
 	in, out *os.File
 	reader  *bufio.Reader
+	log     func(line string)
 	// budget is how many bytes may be read.
 	budget int64
 }
@@ -20,9 +21,12 @@ type Conn struct {
 // readBuffer holds a common response.
 const readBuffer = 16 << 10
 
-func newConn(in, out *os.File) *Conn {
-	return &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer)}
+func newConn(in, out *os.File, log func(line string)) *Conn {
+	return &Conn{in: in, out: out, reader: bufio.NewReaderSize(out, readBuffer), log: log}
 }
+
+// Log logs a line about the object of the call.
+func (c *Conn) Log(line string) { c.log(line) }
 
 var (
 	// errEnd means that the child closed its output.
@@ -34,7 +38,7 @@ var (
 )
 
 // RoundTrip sends lines and reads one. It reads while it writes, for children that write before
-// they have read everything. The line is valid until the next call.
+// they have read everything.
 func (c *Conn) RoundTrip(lines ...[]byte) ([]byte, error) {
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(lines) }()
@@ -68,7 +72,7 @@ func oneLine(line []byte) []byte {
 	return bytes.ReplaceAll(line, []byte("\n"), []byte(" "))
 }
 
-// Line reads a line. The result is valid until the next one.
+// Line reads a line.
 func (c *Conn) Line() ([]byte, error) {
 	var long []byte
 	for {
@@ -85,7 +89,7 @@ func (c *Conn) Line() ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case long == nil:
-			return part[:len(part)-1], nil
+			return bytes.Clone(part[:len(part)-1]), nil
 		}
 		return append(long, part[:len(part)-1]...), nil
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 var errClosed = errors.New("the hook is no longer in use")
@@ -40,3 +42,16 @@ func (e *ExitError) Error() string {
 	return e.Err.Error() + ": " + strings.Join(e.Last, "; ")
 }
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// FaultKind classifies the error of a call for user interfaces.
+func FaultKind(err error) failure.FaultKind {
+	_, late := errors.AsType[*TimeoutError](err)
+	_, notStarted := errors.AsType[*StartError](err)
+	switch {
+	case late:
+		return failure.HookTimeout
+	case notStarted:
+		return failure.HookUnreachable
+	}
+	return failure.HookFailed
+}

@@ -24,11 +24,14 @@ type Config struct {
 	Controller string
 	// Command starts a child. The pool sets its streams.
 	Command process.Command
-	// Begin has the first exchange with a new child; nil for none.
-	Begin func(*Conn) error
-	// Log receives the lines of the standard error, with the object of the call; nil discards
-	// them. It must be fast.
-	Log func(object []byte, line string)
+	// Begin has the first exchange with a new child; nil for none. BeginTimeout limits it; default
+	// 30 s.
+	Begin        func(*Conn) error
+	BeginTimeout time.Duration
+	// Log receives the lines of the standard error, unless QuietStderr is set, and those of Conn.Log,
+	// with the object of the call; nil discards them. It must be fast.
+	Log         func(object []byte, line string)
+	QuietStderr bool
 	// Limiter is shared by all pools.
 	Limiter *Limiter
 	// MaxBytes limits what a child writes in Begin; default 1 MiB.
@@ -36,9 +39,8 @@ type Config struct {
 }
 
 const (
-	defaultBeginBytes = 1 << 20
-	// beginTimeout bounds Begin. A starved machine starts programs slowly.
-	beginTimeout = 30 * time.Second
+	defaultBeginBytes   = 1 << 20
+	defaultBeginTimeout = 30 * time.Second
 	// idleTimeout is how long a child without calls is kept.
 	idleTimeout = 30 * time.Second
 	// endGrace is how long a child may take to exit when its input ends.
@@ -60,8 +62,10 @@ type Pool struct {
 	idle    []*child // The most recently used is last.
 	live    map[*child]struct{}
 	backoff backoff
-	starts  int
-	cpu     time.Duration // of children that have exited
+	// generation counts restarts.
+	generation int
+	starts     int
+	cpu        time.Duration // of children that have exited
 	// exiting counts children until their processes are gone.
 	exiting sync.WaitGroup
 }
@@ -69,6 +73,7 @@ type Pool struct {
 // New returns a pool without children.
 func New(c Config) *Pool {
 	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBeginBytes)
+	c.BeginTimeout = cmp.Or(c.BeginTimeout, defaultBeginTimeout)
 	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), live: map[*child]struct{}{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	c.Limiter.add(p)
@@ -188,7 +193,7 @@ func (p *Pool) giveBack(one *child, err error) {
 	switch {
 	case err != nil || one.isKilled():
 		one.kill(err)
-	case p.ctx.Err() != nil || p.config.Limiter.wants(one):
+	case p.ctx.Err() != nil || one.generation != p.generation || p.config.Limiter.wants(one):
 		one.end()
 	default:
 		one.idleSince = time.Now()
@@ -223,7 +228,7 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 	if p.config.Begin == nil {
 		return one, nil
 	}
-	if err = one.do(ctx, Call{Timeout: beginTimeout, MaxBytes: p.config.MaxBytes}, p.config.Begin); err != nil {
+	if err = one.do(ctx, Call{Timeout: p.config.BeginTimeout, MaxBytes: p.config.MaxBytes}, p.config.Begin); err != nil {
 		p.giveBack(one, err)
 		return nil, err
 	}
@@ -232,10 +237,14 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 
 // launch starts a process and follows it until it is gone.
 func (p *Pool) launch() (*child, error) {
+	p.mu.Lock()
+	generation := p.generation
+	p.mu.Unlock()
 	one, err := startChild(p)
 	if err != nil {
 		return nil, err
 	}
+	one.generation = generation
 	p.mu.Lock()
 	p.live[one] = struct{}{}
 	p.starts++
@@ -250,4 +259,16 @@ func (p *Pool) launch() (*child, error) {
 		p.config.Limiter.release()
 	})
 	return one, nil
+}
+
+// Restart ends the children: those in calls after their calls. Calls that follow use new ones.
+func (p *Pool) Restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.generation++
+	p.backoff = backoff{}
+	for _, each := range p.idle {
+		each.end()
+	}
+	p.idle = nil
 }

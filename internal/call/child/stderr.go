@@ -24,6 +24,7 @@ const (
 type stderr struct {
 	log    func(object []byte, line string)
 	budget *lineBudget
+	quiet  bool
 	// object is that of the current call; nil between calls.
 	object atomic.Pointer[[]byte]
 
@@ -60,7 +61,9 @@ func (s *stderr) endLine() {
 	if s.tail = append(s.tail, line); len(s.tail) > lastLines {
 		s.tail = slices.Delete(s.tail, 0, 1)
 	}
-	s.write(line)
+	if !s.quiet {
+		s.write(line)
+	}
 }
 
 func (s *stderr) write(line string) {

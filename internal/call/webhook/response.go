@@ -5,9 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call"
@@ -74,9 +72,9 @@ func grow(data []byte, limits call.Limits) []byte {
 
 // statusError returns the error for a status other than 200.
 func statusError(resp *http.Response, limits call.Limits, result *call.Result) error {
-	err := &StatusError{Code: resp.StatusCode, Body: quote(string(drain(resp, result)), limits.MaxErrorBytes)}
+	err := &StatusError{Code: resp.StatusCode, Body: call.Quote(string(drain(resp, result)), limits.MaxErrorBytes)}
 	if resp.StatusCode/100 == 3 {
-		err.Location = quote(resp.Header.Get("Location"), maxLocation)
+		err.Location = call.Quote(resp.Header.Get("Location"), maxLocation)
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
@@ -109,18 +107,4 @@ func retryAfter(value string) time.Duration {
 		return min(max(time.Until(date), 0), maxRetryAfter)
 	}
 	return 0
-}
-
-// quote returns at most limit bytes of s on one line.
-func quote(s string, limit int) string {
-	if limit == 0 {
-		return ""
-	}
-	s = strings.ToValidUTF8(s[:min(len(s), 4*limit)], "?")
-	words := strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) })
-	line := strings.Join(words, " ")
-	if len(line) <= limit {
-		return line
-	}
-	return strings.ToValidUTF8(line[:limit], "") + "…"
 }

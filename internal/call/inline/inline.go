@@ -1,0 +1,106 @@
+// Package inline calls the code of inline hooks, which runs in child processes of this program.
+//
+// It is the parent's side of the protocol of package script. Package child has the processes,
+// script/… the engines, and compile decides what is called. Package cli connects them: programs of
+// the SDK do not run scripts.
+package inline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/script"
+)
+
+// Compiler compiles the code of inline hooks.
+type Compiler struct {
+	// Command starts an engine, which serves package script at its standard streams.
+	Command []string
+	// MemoryBytes is the limit that the engine has for its memory.
+	MemoryBytes int64
+	Limiter     *child.Limiter
+	Log         *slog.Logger
+}
+
+// loadTimeout is how long code may take to load. A starved machine starts programs slowly.
+const loadTimeout = 15 * time.Second
+
+// Compile compiles a script. An error in the code is a *call.SourceError. The caller closes the
+// program.
+func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
+	p := &program{memory: c.MemoryBytes}
+	load := encode(script.Load{Language: s.Language, Entry: s.Entry, Sources: s.Sources})
+	p.pool = child.New(child.Config{
+		Controller: s.Controller, Limiter: c.Limiter, Log: child.LogTo(c.Log, s.Controller),
+		// What the engine itself writes to its standard error is a part of errors.
+		QuietStderr:  true,
+		Command:      process.Command{Args: c.Command, OnlyEnv: true, Dir: "/"},
+		BeginTimeout: loadTimeout,
+		Begin:        func(conn *child.Conn) error { return p.load(conn, load) },
+	})
+	// The child stays for the first call.
+	if err := p.pool.Do(ctx, child.Call{Timeout: loadTimeout}, func(*child.Conn) error { return nil }); err != nil {
+		p.Close()
+		return nil, p.loadError(ctx, s.Entry, err)
+	}
+	return p, nil
+}
+
+// program is loaded code.
+type program struct {
+	pool   *child.Pool
+	memory int64
+	// functions are those of the first child; all have the same.
+	functions []string
+}
+
+// load sends the code to a new child.
+func (p *program) load(conn *child.Conn, load []byte) error {
+	reply, err := roundTrip(conn, load)
+	switch {
+	case err != nil:
+		return err
+	case reply.Error != nil:
+		return reply.Error
+	case reply.Functions == nil:
+		return errUnexpected
+	}
+	if p.functions == nil {
+		p.functions = reply.Functions
+	}
+	return nil
+}
+
+// loadError tells errors of the code from those of this program.
+func (p *program) loadError(ctx context.Context, entry string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if wrong, is := errors.AsType[*script.Error](err); is {
+		return &call.SourceError{File: wrong.File, Line: wrong.Line, Column: wrong.Column, Message: p.messageOf(wrong)}
+	}
+	if limit := p.exceeded(err); limit != nil {
+		return &call.SourceError{File: entry, Message: limit.Error()}
+	}
+	if late, is := errors.AsType[*child.TimeoutError](err); is {
+		return &call.SourceError{File: entry, Message: fmt.Sprintf("did not load within %s", late.After)}
+	}
+	return fmt.Errorf("start the engine: %w", err)
+}
+
+// Functions implements call.Program.
+func (p *program) Functions() []string { return p.functions }
+
+// Function implements call.Program.
+func (p *program) Function(name string, timeout time.Duration) call.Transport {
+	return &function{program: p, name: name, timeout: timeout}
+}
+
+// Close implements call.Program.
+func (p *program) Close() { p.pool.Close() }

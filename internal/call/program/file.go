@@ -1,0 +1,114 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// find returns the path of a program and the directory that it is in. Its errors are those of the field
+// command.
+func (o *Opener) find(name string) (dir, file string, err error) {
+	for _, dir = range o.Dirs {
+		if file, err = findIn(dir, name); !errors.Is(err, fs.ErrNotExist) {
+			return dir, file, err
+		}
+	}
+	return "", "", fmt.Errorf("[0]: %s is not in %s; a program from elsewhere needs a script there that runs it", name, strings.Join(o.Dirs, ", "))
+}
+
+func findIn(dir, name string) (string, error) {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("[0]: the directory of programs: %w", err)
+	}
+	path := filepath.Join(root, name)
+	if filepath.IsAbs(name) {
+		path = filepath.Clean(name)
+	}
+	if within, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(within) {
+		path = filepath.Join(root, within)
+	}
+	if !isIn(root, path) {
+		return "", fmt.Errorf("[0]: %s leads out of %s", name, dir)
+	}
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("[0]: %w", err)
+	}
+	if !isIn(root, file) {
+		return "", fmt.Errorf("[0]: %s leads out of %s", name, dir)
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("[0]: %w", err)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("[0]: %s is not a file", name)
+	case info.Mode()&0o111 == 0:
+		return "", fmt.Errorf("[0]: %s is not executable; run: chmod +x '%s'", name, path)
+	}
+	return path, nil
+}
+
+func isIn(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(relative)
+}
+
+// filesOf returns the files that a command names: a change of them restarts it.
+func filesOf(dir, program string, args []string) []string {
+	files := []string{program}
+	for _, arg := range args {
+		if path := filepath.Join(dir, arg); filepath.IsLocal(arg) && isFile(path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// version identifies the content of a file without reading it.
+type version struct {
+	modified time.Time
+	size     int64
+	info     fs.FileInfo
+}
+
+// versionsOf returns the versions of files; the zero value for one that does not exist.
+func versionsOf(files []string) []version {
+	all := make([]version, len(files))
+	for i, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			all[i] = version{info.ModTime(), info.Size(), info}
+		}
+	}
+	return all
+}
+
+func (v version) same(other version) bool {
+	if v.info == nil || other.info == nil {
+		return v.info == other.info
+	}
+	return v.modified.Equal(other.modified) && v.size == other.size && os.SameFile(v.info, other.info)
+}
+
+// restartChanged lets new calls use new processes if a file has changed.
+func (p *program) restartChanged() {
+	now := versionsOf(p.files)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.EqualFunc(now, p.versions, version.same) {
+		p.versions = now
+		p.pool.Restart()
+	}
+}
