@@ -15,7 +15,7 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "internal/script", "python"},
-	{"internal/call"},
+	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request", "internal/schema", "internal/scaffold", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
@@ -75,6 +75,7 @@ var thirdPartyLibraries = []struct {
 	pkgs []string
 }{
 	{"github.com/chromedp", nil},
+	{"github.com/elastic/go-seccomp-bpf", []string{"internal/script"}},
 	{"github.com/fluxcd/cli-utils", []string{"internal/dashboard/model"}},
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
 	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},

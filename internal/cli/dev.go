@@ -107,6 +107,9 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 		return err
 	}
 	p.connect(&o, f.logLevel.Value)
+	if !f.clusterOnly {
+		callHooks(&o)
+	}
 	signals, stop := catchSignals()
 	defer stop()
 	o.Signals = signals

@@ -28,6 +28,7 @@ type planFlags struct {
 	callsOnly    bool
 	apply        *flags.Choice
 	fieldManager string
+	processes    hookProcesses
 	timeout      time.Duration
 	outputFlags
 }
@@ -83,6 +84,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.BoolVar(&f.all, "all", false, "plan all objects of the controller in the namespace")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "plan all objects of the controller")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
+	f.processes.registerExec(set)
 	set.BoolVar(&f.callsOnly, "calls-only", false, "show which handlers would be called, without calling them")
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
 	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
@@ -105,19 +107,23 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	}
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
-	h, err := manager.New(manager.Options{
+	options := manager.Options{
 		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
-	})
+	}
+	if err := f.processes.addTo(&options); err != nil {
+		return err
+	}
+	h, err := manager.New(options)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	options, err := f.options(ctx, h, cluster, args)
+	dryRun, err := f.options(ctx, h, cluster, args)
 	if err != nil {
 		return err
 	}
-	report := dryrun.Run(ctx, options)
+	report := dryrun.Run(ctx, dryRun)
 	p.code = exitCode(report.Summary)
 	return f.write(p, report)
 }

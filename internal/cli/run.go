@@ -74,6 +74,9 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	options := f.options(cluster)
 	options.Log = log
+	if err := f.hookProcesses.addTo(&options); err != nil {
+		return err
+	}
 	h, err := manager.New(options)
 	if err != nil {
 		return err

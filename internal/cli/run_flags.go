@@ -31,6 +31,7 @@ type runFlags struct {
 	eventsQPS     float32
 	eventsBurst   int
 	hooks         hookFlags
+	hookProcesses hookProcesses
 	dashboard     dashboard.Options
 	operator      operatorFlags
 
@@ -76,6 +77,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	f.operator.register(c)
 	f.registerControllers(c)
 	f.hooks.register(f.set)
+	f.hookProcesses.register(f.set)
 	f.legacy = registerLegacy(f.set)
 }
 

@@ -111,6 +111,9 @@ func New(o Options) (*Manager, error) {
 		m.processLease.OnHeld = m.webhooks.Publish
 	}
 	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
+	if o.HookProcesses != nil {
+		m.metrics.MustRegister(o.HookProcesses)
+	}
 	m.leader.RegisterMetric(m.metrics.Registry)
 	return m, nil
 }

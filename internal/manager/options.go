@@ -71,6 +71,8 @@ type Options struct {
 	// compile.Environment; nil refuses such hooks.
 	Inline func(ctx context.Context, script call.Script) (call.Program, error)
 	Exec   func(command call.Command) (call.Transport, error)
+	// HookProcesses returns the figures of the processes of these hooks, for metrics; may be nil.
+	HookProcesses serving.HookProcesses
 	// Resync is the longest interval between reconciles of an object, for all controllers;
 	// zero leaves it to each controller.
 	Resync time.Duration

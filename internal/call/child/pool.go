@@ -109,6 +109,9 @@ type Call struct {
 // Do lets exchange use a child, which no other call uses at the same time. It starts one if
 // necessary, or waits until ctx ends. A child is killed if exchange returns an error.
 func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()

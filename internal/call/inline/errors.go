@@ -3,6 +3,7 @@ package inline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
@@ -59,13 +60,20 @@ func (p *program) exceeded(err error) error {
 		return nil
 	}
 	text := strings.Join(exit.First, "\n")
+	contains := func(message string) bool { return strings.Contains(text, message) }
 	switch {
-	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
+	case contains("stack overflow"), contains("stack exceeds"):
 		return &limitError{"the depth of calls"}
-	case strings.Contains(text, "memory"), strings.Contains(text, "failed to create new OS thread"):
+	case slices.ContainsFunc(memoryMessages, contains):
 		return &limitError{formatMemory(p.memory)}
 	}
 	return nil
+}
+
+// memoryMessages are those of Go's runtime, and of the race detector, when the operating system gives no
+// more memory.
+var memoryMessages = []string{
+	"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread", "failed to allocate",
 }
 
 func formatMemory(bytes int64) string { return fmt.Sprintf("%d MiB of memory", bytes>>20) }

@@ -95,6 +95,9 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 	return call.Response{Body: line}, nil
 }
 
+// maxRetryAfter limits the delay that a program can request.
+const maxRetryAfter = 24 * time.Hour
+
 // beforeError is the beginning of an error of the program, without spaces.
 const beforeError = `{"error"`
 
@@ -110,11 +113,18 @@ func check(line []byte, limits call.Limits) (own, err error) {
 	if !bytes.HasPrefix(bytes.ReplaceAll(line[:min(len(line), 2*len(beforeError))], []byte(" "), nil), []byte(beforeError)) {
 		return nil, nil //nolint:nilnil // It has two errors, both of which are not there.
 	}
-	var failed struct{ Error string }
+	var failed struct {
+		Error             string
+		RetryAfterSeconds float64
+	}
 	if json.Unmarshal(line, &failed) != nil {
 		return nil, nil //nolint:nilnil // The error of a handler is an object, and part of its response.
 	}
-	return &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}, nil
+	own = &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}
+	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
+		own = &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
+	}
+	return own, nil
 }
 
 // explain turns errors of a child into those of a hook.

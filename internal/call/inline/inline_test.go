@@ -1,0 +1,231 @@
+package inline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/call/inline"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/script"
+)
+
+const (
+	engineArgument = "engine"
+	memory         = 64 << 20
+)
+
+// TestMain makes this binary a child with an engine for tests.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == engineArgument {
+		server := script.Server{Engines: map[string]script.Engine{"Test": testEngine{}}, MemoryBytes: memory}
+		if err := server.Serve(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// testEngine runs sources with one word, which says what sync does.
+type testEngine struct{}
+
+func (testEngine) Load(files script.Files) (script.Program, error) {
+	source := files.Sources[files.Entry]
+	switch source {
+	case "wrong":
+		return nil, &script.Error{File: files.Entry, Line: 2, Column: 5, Message: "unexpected token"}
+	case "endless load":
+		endless()
+	case "large load":
+		large()
+	}
+	return testProgram(source), nil
+}
+
+type testProgram string
+
+func (testProgram) Functions() []string { return []string{"sync"} }
+
+func (p testProgram) Call(c *script.Call) ([]byte, error) {
+	switch p {
+	case "throw":
+		return nil, &script.Error{File: "sync.js", Line: 12, Column: 5, Message: "TypeError: " + strings.Repeat("no ", 200)}
+	case "own limit":
+		return nil, &script.Error{Message: "out of memory", Limit: "memory 64MiB"}
+	case "endless":
+		endless()
+	case "large":
+		large()
+	case "deep":
+		deep(1)
+	case "exit":
+		os.Exit(1)
+	case "garbage":
+		return []byte("garbage"), nil
+	case "much":
+		return bytes.Repeat([]byte(" "), 2<<20), nil
+	case "log":
+		c.Log("from the code")
+	}
+	return fmt.Appendf(nil, `{"children":[],"status":{"seed":"%d","request":%s}}`, c.Seed, c.Request), nil
+}
+
+func endless() {
+	for i := 0; ; i++ { //nolint:revive // It must not return.
+	}
+}
+
+func large() {
+	for all := []byte("x"); ; {
+		all = append(all, all...)
+	}
+}
+
+func deep(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return deep(n+1) + 1
+}
+
+func compile(t testing.TB, source string, log *slog.Logger) (call.Program, error) {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: child.NewLimiter(0), Log: log}
+	p, err := c.Compile(t.Context(), call.Script{Controller: "test", Language: "Test", Entry: "sync.js", Sources: map[string]string{"sync.js": source}})
+	if err == nil {
+		t.Cleanup(p.Close)
+	}
+	return p, err
+}
+
+func open(t testing.TB, source string, timeout time.Duration) *call.Hook {
+	t.Helper()
+	p, err := compile(t, source, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call.New(call.Config{Transport: p.Function("sync", timeout), Limits: call.Limits{MaxResponseBytes: 1 << 20}})
+}
+
+func request() *hook.Request {
+	return &hook.Request{Parent: []byte(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","namespace":"shop"}}`)}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		source, want string
+		kind         failure.FaultKind
+	}{
+		{"good", "", ""},
+		{"throw", "inline sync (sync.js:12:5): TypeError: no no", failure.HookFailed},
+		{"own limit", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},
+		{"endless", "inline sync: did not return within 500ms", failure.HookTimeout},
+		{"large", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},
+		{"deep", "inline sync: exceeded the limit of ", failure.HookFailed},
+		{"exit", "inline sync: exited with code 1", failure.HookFailed},
+		{"garbage", "inline sync: malformed response", failure.HookFailed},
+		{"much", "inline sync: malformed response: larger than 1 MiB", failure.HookFailed},
+	} {
+		t.Run(c.source, func(t *testing.T) {
+			timeout := time.Minute
+			if c.kind == failure.HookTimeout {
+				timeout = 500 * time.Millisecond
+			}
+			h := open(t, c.source, timeout)
+			for range 2 { // The second call has a new child.
+				_, err := h.Call(t.Context(), request())
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) || len(fmt.Sprint(err)) > 300 {
+					t.Errorf("got  %v\nwant %s", err, c.want)
+				}
+				if own, is := errors.AsType[*inline.Error](err); is && own.Fault().Kind != c.kind {
+					t.Error(own.Fault().Kind)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsOfLoading(t *testing.T) {
+	for source, want := range map[string]string{
+		"wrong":      "sync.js:2:5: unexpected token",
+		"large load": "sync.js: exceeded the limit of 64 MiB of memory",
+	} {
+		_, err := compile(t, source, nil)
+		if wrong, is := errors.AsType[*call.SourceError](err); !is || wrong.Error() != want {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := inline.Compiler{Command: []string{"/no/such/program"}, Limiter: child.NewLimiter(0)}
+	if _, err := c.Compile(ctx, call.Script{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := c.Compile(t.Context(), call.Script{}); err == nil || !strings.HasPrefix(err.Error(), "start the engine: run /no/such/program") {
+		t.Error(err)
+	}
+}
+
+// The request has the time, and the seed depends on the request alone.
+func TestTimeAndSeed(t *testing.T) {
+	h := open(t, "good", time.Minute)
+	var status struct {
+		Seed    string
+		Request struct{ Time time.Time }
+	}
+	resp, err := h.Call(t.Context(), request())
+	if err == nil {
+		err = json.Unmarshal(resp.Status, &status)
+	}
+	if err != nil || time.Since(status.Request.Time) > time.Minute || status.Seed == "0" {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func TestLogLines(t *testing.T) {
+	var out syncBuffer
+	p, err := compile(t, "log", slog.New(slog.NewTextHandler(&out, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, `controller=test line="from the code" object="A shop/a"`) {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,203 @@
+package program_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/hook/hooktest"
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/call/child"
+	"github.com/setpoint-dev/setpoint/internal/call/program"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+)
+
+// TestMain makes this binary a program that forwards each line to the URL in its argument.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], "http") {
+		forward(os.Args[1])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func forward(url string) {
+	for lines := bufio.NewReader(os.Stdin); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		response, err := http.Post(url, "application/json", bytes.NewReader(line))
+		if err != nil {
+			fmt.Printf("{\"error\": %q}\n", err)
+			continue
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			after, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+			body = fmt.Appendf(nil, `{"error":%q,"retryAfterSeconds":%d}`, body, after)
+		}
+		fmt.Println(string(bytes.ReplaceAll(body, []byte("\n"), nil)))
+	}
+}
+
+// forwardTo returns a hook that this binary, as a program, forwards to a server.
+func forwardTo(t *testing.T, handler http.Handler, form hook.ControllerType) *call.Hook {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, filepath.Dir(path), time.Minute, filepath.Base(path), server.URL)
+	return call.New(call.Config{Transport: h, Wire: hook.Wire{Version: hook.V2, ControllerType: form}})
+}
+
+func open(t *testing.T, dir string, timeout time.Duration, command ...string) call.Transport {
+	t.Helper()
+	o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler)}
+	transport, err := o.Open(call.Command{Controller: "test", Args: command, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.Close)
+	return transport
+}
+
+func TestHook(t *testing.T) {
+	hooktest.Run(t, func(t *testing.T, logic hook.Hook) hook.Hook {
+		return forwardTo(t, hooktest.HTTPHook(logic, hook.Composite), hook.Composite)
+	})
+}
+
+func TestHandlerHook(t *testing.T) {
+	hooktest.RunHandler(t, func(t *testing.T, logic hook.Handler) hook.Handler {
+		return forwardTo(t, hooktest.HTTPHandler(logic), hook.Composite)
+	})
+}
+
+// writeProgram writes an executable shell script.
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sync(t *testing.T, h *call.Hook) (string, error) {
+	t.Helper()
+	resp, err := h.Call(t.Context(), &hook.Request{Parent: []byte(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}`)})
+	if err != nil {
+		return "", err
+	}
+	return string(resp.Status), nil
+}
+
+const loop = `while read -r line; do %s; done`
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		name, script, want string
+		kind               failure.FaultKind
+	}{
+		{"good", fmt.Sprintf(loop, `echo '{"status":{"n":1},"children":[]}'`), "", ""},
+		{"own", fmt.Sprintf(loop, `echo '{ "error": "no such currency"}'`), "exec ./hook: no such currency", failure.HookFailed},
+		{"exit", `read -r line; echo broken >&2; exit 3`, "exec ./hook: exited with code 3: broken", failure.HookFailed},
+		{"end", `read -r line; exit 0`, "exec ./hook: exited with code 0, but it should keep running", failure.HookFailed},
+		{"hang", `sleep 1000`, "exec ./hook: did not return within 500ms", failure.HookTimeout},
+		{"garbage", fmt.Sprintf(loop, "echo 'Hello, world'"), "exec ./hook: malformed response: the line is not a JSON document: Hello, world", failure.HookFailed},
+		{"pretty", fmt.Sprintf(loop, `echo '{'; echo '}'`), "exec ./hook: malformed response: the line is not a JSON document: {", failure.HookFailed},
+		{"large", `head -c 40000000 /dev/zero`, "exec ./hook: malformed response: larger than 32 MiB", failure.HookFailed},
+		{"interpreter", "", "exec ./hook: run ", failure.HookUnreachable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeProgram(t, filepath.Join(dir, "hook"), c.script)
+			if c.name == "interpreter" {
+				_ = os.WriteFile(filepath.Join(dir, "hook"), []byte("#!/no/such/interpreter\n"), 0o700)
+			}
+			timeout := time.Minute
+			if c.kind == failure.HookTimeout {
+				timeout = 500 * time.Millisecond
+			}
+			_, err := sync(t, call.New(call.Config{Transport: open(t, dir, timeout, "./hook")}))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if own, is := errors.AsType[*program.Error](err); is && own.Fault().Kind != c.kind {
+				t.Error(own.Fault().Kind)
+			}
+		})
+	}
+}
+
+// A program runs in its directory, and anew when one of its files has changed.
+func TestChangedPrograms(t *testing.T) {
+	dir := t.TempDir()
+	writeProgram(t, filepath.Join(dir, "hook"), `while read -r line; do echo "{\"status\":{\"v\":$(cat "$1")},\"children\":[]}"; done`)
+	hook := call.New(call.Config{Transport: open(t, dir, time.Minute, "hook", "version")})
+	for _, version := range []string{"1", "22"} {
+		if err := os.WriteFile(filepath.Join(dir, "version"), []byte(version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := sync(t, hook); got != `{"v":`+version+`}` {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+	writeProgram(t, filepath.Join(dir, "hook"), `while read -r line; do echo "{\"status\":{\"v\":\"new\"},\"children\":[]}"; done`)
+	if got, err := sync(t, hook); got != `{"v":"new"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestWhichPrograms(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "outside")
+	writeProgram(t, outside, "")
+	writeProgram(t, filepath.Join(dir, "hook"), "")
+	_ = os.Mkdir(filepath.Join(dir, "folder"), 0o700)
+	_ = os.WriteFile(filepath.Join(dir, "text"), nil, 0o600)
+	_ = os.Symlink(outside, filepath.Join(dir, "link"))
+	_ = os.Symlink("hook", filepath.Join(dir, "inner"))
+	_ = os.Symlink(dir, filepath.Join(filepath.Dir(outside), "dir"))
+	for name, want := range map[string]string{
+		"hook":                     "",
+		"./folder/../hook":         "",
+		"inner":                    "",
+		filepath.Join(dir, "hook"): "",
+		"missing":                  "[0]: missing is not in DIR; a program from elsewhere needs a script there that runs it",
+		"../outside":               "[0]: ../outside leads out of DIR",
+		outside:                    "[0]: " + outside + " leads out of DIR",
+		"/bin/sh":                  "[0]: /bin/sh leads out of DIR",
+		"link":                     "[0]: link leads out of DIR",
+		"folder":                   "[0]: folder is not a file",
+		"text":                     "[0]: text is not executable; run: chmod +x 'DIR/text'",
+		"":                         "[0]:  is not a file",
+	} {
+		o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler)}
+		transport, err := o.Open(call.Command{Args: []string{name}, Timeout: time.Second})
+		got := ""
+		if err != nil {
+			got = strings.ReplaceAll(err.Error(), dir, "DIR")
+		} else {
+			transport.Close()
+		}
+		if got != strings.ReplaceAll(want, dir, "DIR") {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
+		}
+	}
+}
