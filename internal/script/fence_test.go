@@ -85,7 +85,7 @@ var attacks = map[string]func(argument string) (string, error){
 		return "", err
 	},
 	"thread": func(string) (string, error) { return "", onOtherThread() },
-	// What is allowed, or says what there is.
+	// What is allowed, or tells what is left.
 	"environment": func(string) (string, error) { return strings.Join(os.Environ(), " "), nil },
 	"directory":   func(string) (string, error) { dir, err := syscall.Getwd(); return dir, err },
 	"descriptors": func(string) (string, error) { return openDescriptors(), nil },

@@ -38,5 +38,5 @@ func (l *callLog) write(text string) {
 	if len(text) > maxLogLine {
 		text = strings.ToValidUTF8(text[:maxLogLine], "") + "…"
 	}
-	_, _ = l.out.Write((&Reply{Log: &text}).appendLine(nil))
+	_, _ = l.out.Write((&Output{Log: &text}).appendLine(nil))
 }

@@ -21,17 +21,17 @@ type CallHeader struct {
 	Seed     uint64    `json:"seed"`
 }
 
-// Reply is a line of a child. Functions ends the reply to Load, Response or Error that to a call.
+// Output is a line of a child. Functions is the last line after Load, Response or Error the last one of a call.
 // Any number of lines with Log may come before.
-type Reply struct {
+type Output struct {
 	Functions []string
 	Response  []byte
 	Error     *Error
 	Log       *string
 }
 
-// replyJSON is the JSON form of a Reply.
-type replyJSON struct {
+// outputJSON is the JSON form of a Output.
+type outputJSON struct {
 	Functions []string        `json:"functions,omitzero"`
 	Response  json.RawMessage `json:"response,omitempty"`
 	Error     *errorJSON      `json:"error,omitempty"`
@@ -51,28 +51,28 @@ type errorJSON struct {
 // The members around a response, which may be large: it is neither parsed nor copied here.
 const beforeResponse, afterResponse = `{"response":`, "}"
 
-// appendLine appends the reply as a line.
-func (r *Reply) appendLine(to []byte) []byte {
+// appendLine appends the output as a line.
+func (r *Output) appendLine(to []byte) []byte {
 	if r.Response != nil {
 		return append(append(append(to, beforeResponse...), r.Response...), afterResponse+"\n"...)
 	}
-	text, _ := json.Marshal(replyJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}) // All of it can be encoded.
+	text, _ := json.Marshal(outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}) // All of it can be encoded.
 	return append(append(to, text...), '\n')
 }
 
-// ParseReply parses a line of a child. Response refers to the line, and may not be JSON.
-func ParseReply(line []byte) (Reply, error) {
+// ParseOutput parses a line of a child. Response refers to the line, and may not be JSON.
+func ParseOutput(line []byte) (Output, error) {
 	if response, is := bytes.CutPrefix(line, []byte(beforeResponse)); is {
 		if response, is = bytes.CutSuffix(response, []byte(afterResponse)); is {
-			return Reply{Response: response}, nil
+			return Output{Response: response}, nil
 		}
 	}
-	var parsed replyJSON
+	var parsed outputJSON
 	if err := json.Unmarshal(line, &parsed); err != nil {
-		return Reply{}, err
+		return Output{}, err
 	}
 	if parsed.Functions == nil && parsed.Error == nil && parsed.Log == nil {
-		return Reply{}, errors.New("a line without functions, response, error or log")
+		return Output{}, errors.New("a line without functions, response, error or log")
 	}
-	return Reply{Functions: parsed.Functions, Error: (*Error)(parsed.Error), Log: parsed.Log}, nil
+	return Output{Functions: parsed.Functions, Error: (*Error)(parsed.Error), Log: parsed.Log}, nil
 }

@@ -76,10 +76,10 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	}
 	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes})
 	if err != nil {
-		_, err = out.Write((&Reply{Error: asError(err)}).appendLine(nil))
+		_, err = out.Write((&Output{Error: asError(err)}).appendLine(nil))
 		return nil, errors.Join(io.EOF, err)
 	}
-	_, err = out.Write((&Reply{Functions: append([]string{}, program.Functions()...)}).appendLine(nil))
+	_, err = out.Write((&Output{Functions: append([]string{}, program.Functions()...)}).appendLine(nil))
 	return program, err
 }
 
@@ -102,12 +102,12 @@ func makeCall(program Program, c *Call, out io.Writer) error {
 	log := newCallLog(out)
 	c.Log = log.line
 	response, err := program.Call(c)
-	reply := Reply{Response: response}
+	output := Output{Response: response}
 	if err != nil {
-		reply = Reply{Error: asError(err)}
+		output = Output{Error: asError(err)}
 	}
 	log.end()
-	_, err = out.Write(reply.appendLine(nil))
+	_, err = out.Write(output.appendLine(nil))
 	return err
 }
 

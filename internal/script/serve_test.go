@@ -92,21 +92,21 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-func TestParseReply(t *testing.T) {
-	for _, reply := range []Reply{
+func TestParseOutput(t *testing.T) {
+	for _, output := range []Output{
 		{Functions: []string{}},
 		{Response: []byte(`{"a":[1,2]}`)},
 		{Error: &Error{File: "a", Line: 1, Column: 2, Message: "m", Stack: []string{"f (a:1:2)"}, Limit: "memory 128MiB"}},
 		{Log: new(string)},
 	} {
-		line := reply.appendLine(nil)
-		got, err := ParseReply(line[:len(line)-1])
-		if err != nil || fmt.Sprint(got.Functions, string(got.Response), got.Error) != fmt.Sprint(reply.Functions, string(reply.Response), reply.Error) || (got.Log == nil) != (reply.Log == nil) {
+		line := output.appendLine(nil)
+		got, err := ParseOutput(line[:len(line)-1])
+		if err != nil || fmt.Sprint(got.Functions, string(got.Response), got.Error) != fmt.Sprint(output.Functions, string(output.Response), output.Error) || (got.Log == nil) != (output.Log == nil) {
 			t.Errorf("%s: %+v, %v", line, got, err)
 		}
 	}
 	for _, line := range []string{"", "hello", "{}", `{"response":`, "[]"} {
-		if got, err := ParseReply([]byte(line)); err == nil {
+		if got, err := ParseOutput([]byte(line)); err == nil {
 			t.Errorf("%q: %+v", line, got)
 		}
 	}

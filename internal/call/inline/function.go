@@ -26,7 +26,7 @@ type function struct {
 // maxLogBytes is what a call may write besides its response.
 const maxLogBytes = 4 << 20
 
-var errUnexpected = errors.New("unexpected reply of the engine")
+var errUnexpected = errors.New("unexpected response of the engine")
 
 // Timeout implements call.Transport.
 func (f *function) Timeout() time.Duration { return f.timeout }
@@ -40,40 +40,40 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	body := withTime(req.Body, now)
 	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body)})
 	limits := child.Call{Object: req.Object, Timeout: f.timeout, MaxBytes: req.Limits.MaxResponseBytes + maxLogBytes}
-	var reply script.Reply
+	var output script.Output
 	err := f.pool.Do(ctx, limits, func(conn *child.Conn) (err error) {
-		reply, err = roundTrip(conn, header, body)
+		output, err = roundTrip(conn, header, body)
 		return err
 	})
 	if err != nil {
 		return call.Response{}, f.explain(err, req.Limits)
 	}
-	result.BytesIn = len(reply.Response)
+	result.BytesIn = len(output.Response)
 	switch {
-	case reply.Error != nil:
+	case output.Error != nil:
 		result.Code = http.StatusInternalServerError
-		reply.Error.Message = call.Quote(f.messageOf(reply.Error), req.Limits.MaxErrorBytes)
-		return call.Response{}, reply.Error
-	case reply.Response == nil:
+		output.Error.Message = call.Quote(f.messageOf(output.Error), req.Limits.MaxErrorBytes)
+		return call.Response{}, output.Error
+	case output.Response == nil:
 		return call.Response{}, errUnexpected
-	case int64(len(reply.Response)) > req.Limits.MaxResponseBytes:
+	case int64(len(output.Response)) > req.Limits.MaxResponseBytes:
 		return call.Response{}, req.Limits.TooLarge()
 	}
 	result.Code = http.StatusOK
-	return call.Response{Body: reply.Response}, nil
+	return call.Response{Body: output.Response}, nil
 }
 
-// roundTrip sends lines and returns the reply to them. It logs lines before that.
-func roundTrip(conn *child.Conn, lines ...[]byte) (reply script.Reply, err error) {
+// roundTrip sends lines and returns what the engine responds. It logs lines before that.
+func roundTrip(conn *child.Conn, lines ...[]byte) (output script.Output, err error) {
 	line, err := conn.RoundTrip(lines...)
 	for err == nil {
-		if reply, err = script.ParseReply(line); err != nil || reply.Log == nil {
-			return reply, err
+		if output, err = script.ParseOutput(line); err != nil || output.Log == nil {
+			return output, err
 		}
-		conn.Log(*reply.Log)
+		conn.Log(*output.Log)
 		line, err = conn.Line()
 	}
-	return reply, err
+	return output, err
 }
 
 // withTime adds the time to a request, so that a call can be repeated with the same result.

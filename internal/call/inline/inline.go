@@ -62,17 +62,17 @@ type program struct {
 
 // load sends the code to a new child.
 func (p *program) load(conn *child.Conn, load []byte) error {
-	reply, err := roundTrip(conn, load)
+	output, err := roundTrip(conn, load)
 	switch {
 	case err != nil:
 		return err
-	case reply.Error != nil:
-		return reply.Error
-	case reply.Functions == nil:
+	case output.Error != nil:
+		return output.Error
+	case output.Functions == nil:
 		return errUnexpected
 	}
 	if p.functions == nil {
-		p.functions = reply.Functions
+		p.functions = output.Functions
 	}
 	return nil
 }
