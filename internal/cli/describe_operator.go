@@ -21,7 +21,7 @@ func (f *operatorFlags) describe(ctx context.Context, in manager.Cluster, from c
 		return nil, usageError{err}
 	}
 	source.Kubeconfig = operator.Kubeconfig{File: from.kubeconfig, Context: from.context}
-	source.Stderr = stderr
+	source.Stdout, source.Stderr = stderr, stderr // What a script prints is no part of the output.
 	o.Python = &source
 	return operator.Describe(ctx, o)
 }

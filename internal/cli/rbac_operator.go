@@ -27,6 +27,7 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer op.Close()
 	o := r.programOptions(op)
 	o.Config = cluster.Config
 	if r.needs, err = manager.NewObjectPermissions(o, nil); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // installNamespace is the namespace of the chart and the manifests.
@@ -84,9 +85,11 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 		Version:   readVersion().Version, Log: flags.NewLog(p.stderr, flags.Brief, "info"),
 	}
 	if f.operator.given() {
-		if err := f.describe(c, cluster, &options, files, p.stderr); err != nil {
+		op, err := f.describe(c, cluster, &options, files, p.stderr)
+		if err != nil {
 			return err
 		}
+		defer op.Close()
 	}
 	removed := 0
 	err = manager.Uninstall(c.Context(), options, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
@@ -114,10 +117,10 @@ func (f *uninstallFlags) check(c *cobra.Command, files []string) error {
 }
 
 // describe sets the options of `setpoint run` of an operator, without running it.
-func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options *manager.Options, files []string, stderr io.Writer) error {
+func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options *manager.Options, files []string, stderr io.Writer) (*operator.Operator, error) {
 	op, err := f.operator.describe(c.Context(), in, f.cluster, files, stderr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !c.Flags().Changed("namespace") {
 		options.Namespace = metav1.NamespaceDefault // As that of a program outside of the cluster.
@@ -126,5 +129,5 @@ func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options 
 		options.Admission.Service = op.Name()
 	}
 	op.Configure(options)
-	return nil
+	return op, nil
 }

@@ -151,7 +151,8 @@ func invalid(format string, args ...any) error {
 // Compiled is a compiled controller.
 type Compiled struct {
 	// Programs are one for each kind of parent, Reactions one for each kind of object
-	// that has handlers, and Admission has the webhooks, nil if there are none. There is at least one of them, and they have one name.
+	// that has handlers, and Admission has the webhooks, nil if there are none. They have one name. There
+	// is none of them only if other controllers of an operator handle all its kinds.
 	Programs  []compose.Program
 	Handlers  []handle.Program
 	Admission *admission.Program
@@ -191,15 +192,31 @@ type Code struct {
 	Outdated *Refusal
 }
 
-// Name returns the name of the programs.
+// Name returns the name of the programs; "" if there are none.
 func (c *Compiled) Name() string {
 	switch {
 	case len(c.Programs) > 0:
 		return c.Programs[0].Name
 	case len(c.Handlers) > 0:
 		return c.Handlers[0].Name
+	case c.Admission != nil:
+		return c.Admission.Name
 	}
-	return c.Admission.Name
+	return ""
+}
+
+// Add adds the programs of another part of the same controller.
+func (c *Compiled) Add(part *Compiled) {
+	release := c.Release
+	c.Handlers = append(c.Handlers, part.Handlers...)
+	c.Credentials = append(c.Credentials, part.Credentials...)
+	c.HookAddresses = slices.Compact(slices.Sorted(slices.Values(append(c.HookAddresses, part.HookAddresses...))))
+	c.Notes = append(c.Notes, part.Notes...)
+	c.Account, c.Suspended = part.Account, part.Suspended
+	c.Release = func() {
+		release()
+		part.Release()
+	}
 }
 
 // Finalizes reports whether the programs add a finalizer.

@@ -3,9 +3,11 @@ package compile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 )
 
 const (
@@ -29,6 +31,31 @@ func handlerSignature(name string) string { return "handlercontroller-" + name }
 // recordAnnotation returns the annotation with the state of a controller's handlers.
 func recordAnnotation(name string) string {
 	return setpoint.GroupVersion.Group + "/" + shorten("handled-by-"+handlerSignature(name), maxQualifiedName)
+}
+
+// copiedRecordAnnotation is that of kinds whose objects get copies of the record of others.
+func copiedRecordAnnotation(name string) string { return recordAnnotation(name + "-replicasets") }
+
+// HandlerFinalizer returns the default finalizer of a HandlerController.
+func HandlerFinalizer(name string) string {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Resource.Kind == setpoint.HandlerControllerKind })
+	return kinds[i].finalizer(name)
+}
+
+// TakeOverRecords makes the programs continue from the records of a former HandlerController.
+func (c *Compiled) TakeOverRecords(name string) {
+	for i := range c.Handlers {
+		p := &c.Handlers[i]
+		record := handle.FormerRecord{Annotation: recordAnnotation(name)}
+		if p.HandledStatusKey != "" {
+			record.StatusKey = handlerSignature(name)
+		}
+		p.FormerRecords = append(p.FormerRecords, record)
+		if isReplicaSet(p.Resource) {
+			p.FormerRecords = append(p.FormerRecords, handle.FormerRecord{Annotation: copiedRecordAnnotation(name)})
+		}
+	}
 }
 
 // manager returns the field manager of a controller. All controllers of metacontroller.k8s.io share

@@ -54,7 +54,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	}
 	for i := range programs {
 		if copiesAnnotations(spec, programs[i].Resource) {
-			programs[i].HandledAnnotation = recordAnnotation(o.Name() + "-replicasets")
+			programs[i].HandledAnnotation = copiedRecordAnnotation(o.Name())
 		}
 		if err := checkAccount(draft.Account, programs[i].Resource); err != nil {
 			return nil, err
@@ -118,7 +118,11 @@ func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, 
 // copiesAnnotations reports whether Kubernetes copies the record of another handled kind to objects
 // of this one: a ReplicaSet has the annotations of its Deployment.
 func copiesAnnotations(spec *api.HandlerControllerSpec, resource object.Resource) bool {
-	return len(spec.Resources) > 0 && resource.GroupKind() == object.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	return len(spec.Resources) > 0 && isReplicaSet(resource)
+}
+
+func isReplicaSet(resource object.Resource) bool {
+	return resource.GroupKind() == object.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 }
 
 // handledBy returns the selections of handled objects with the paths of their fields.

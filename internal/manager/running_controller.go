@@ -205,6 +205,7 @@ func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) && reflect.DeepEqual(a.Children, b.Children) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handle.Program) bool {
-			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey
+			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&
+				slices.Equal(a.FormerRecords, b.FormerRecords) // Those of merged controllers of an operator.
 		})
 }

@@ -19,10 +19,7 @@ func (o *Operator) controllers() []manager.GoController {
 	for i := range o.declaration.Controllers {
 		declared := &o.declaration.Controllers[i]
 		c := &controller{declaredController: declared, field: fmt.Sprintf("controllers[%d]", i), operator: o}
-		// In logs and metrics a controller has the name of its operator, as those of Go
-		// programs do.
-		c.kind.Name = o.declaration.Name
-		own := manager.GoController{Name: c.kind.Name + "/" + declared.Metadata.Name, Compile: c.compile}
+		own := manager.GoController{Name: o.declaration.Name + "/" + declared.Metadata.Name, Compile: c.compile}
 		if declared.selects() {
 			own.Changed = o.discovery.notify()
 		}
@@ -47,7 +44,7 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 	if r.all, err = c.operator.discovery.kinds(ctx); err != nil {
 		return nil, err
 	}
-	declared, err := c.object(c.field, c.operator.endpoint.base, r.kinds)
+	spec, err := c.expand(c.field, c.operator.endpoint.base, r.kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +52,7 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 		return nil, fmt.Errorf("%w: %w", errors.Join(r.unserved...), compile.ErrNotServed)
 	}
 	env.Dial, env.Routed = c.operator.endpoint.dial, c.operator.endpoint.routed
-	compiled, err := c.kind.Compile(ctx, declared, env)
+	compiled, err := c.compileKinds(ctx, env, &r, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +67,20 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 	return compiled, nil
 }
 
-// object returns the controller as an object without selectors.
-func (c *declaredController) object(field, base string, kinds selectKinds) (*object.Object, error) {
-	spec, err := c.expand(field, base, kinds)
+// compileSpec compiles the controller with a spec that has no selectors.
+func (c *controller) compileSpec(ctx context.Context, env compile.Environment, spec map[string]any) (*compile.Compiled, error) {
+	declared, err := c.object(c.field, spec)
 	if err != nil {
 		return nil, err
 	}
+	kind := c.kind
+	// In logs and metrics a controller has the name of its operator, as those of Go programs do.
+	kind.Name = c.operator.declaration.Name
+	return kind.Compile(ctx, declared, env)
+}
+
+// object returns the controller as an object with a spec.
+func (c *declaredController) object(field string, spec map[string]any) (*object.Object, error) {
 	data, err := json.Marshal(map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": c.Metadata, "spec": spec})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)

@@ -32,6 +32,10 @@ type Declaration struct {
 	// Notifications and Health are paths of the process; "" for none.
 	Notifications string `json:"notifications"`
 	Health        string `json:"health"`
+	// Merged is a path below which the process declares a controller with the handlers of several, by
+	// their names separated by mergedSeparator, for kinds that all of them select; "" if controllers
+	// are independent.
+	Merged string `json:"merged"`
 	// Instance differs after each start of the process.
 	Instance string `json:"instance"`
 
@@ -90,7 +94,7 @@ func (d *Declaration) check() []error {
 	if wrong := validation.IsDNS1123Label(d.Name); len(wrong) > 0 {
 		say("name: %q: %s", d.Name, wrong[0])
 	}
-	for field, path := range map[string]string{"notifications": d.Notifications, "health": d.Health} {
+	for field, path := range map[string]string{"notifications": d.Notifications, "health": d.Health, "merged": d.Merged} {
 		if path != "" && !strings.HasPrefix(path, "/") {
 			say("%s: %q must be a path that starts with /", field, path)
 		}

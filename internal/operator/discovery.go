@@ -69,8 +69,12 @@ func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Since(d.fetchedAt) > discoveryAge {
-		if _, err := d.fetch(ctx); err != nil {
+		changed, err := d.fetch(ctx)
+		if err != nil {
 			return nil, err
+		}
+		if changed {
+			d.sendChanged() // Other controllers were compiled with the former kinds.
 		}
 	}
 	var all []served.Kind
@@ -92,16 +96,20 @@ func (d *discovery) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			d.log.Debug("kinds not discovered; retrying", "error", err.Error())
 		}
-		if !changed {
-			return
-		}
-		for _, each := range d.changed {
-			select {
-			case each <- struct{}{}:
-			default: // A notification is pending.
-			}
+		if changed {
+			d.sendChanged()
 		}
 	}, discoveryInterval)
+}
+
+// sendChanged notifies of changed kinds.
+func (d *discovery) sendChanged() {
+	for _, each := range d.changed {
+		select {
+		case each <- struct{}{}:
+		default: // A notification is pending.
+		}
+	}
 }
 
 // fetch reads discovery, and reports whether it has changed.

@@ -96,6 +96,11 @@ func TestDiscoveryNotifies(t *testing.T) {
 	if full.Load() != 2 {
 		t.Errorf("%d full responses", full.Load())
 	}
+	select {
+	case <-changed: // All are notified of what one of them has read.
+	default:
+		t.Error("not notified of the first kinds")
+	}
 	kind.Store("Lute")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

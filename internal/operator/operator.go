@@ -79,17 +79,19 @@ func Open(ctx context.Context, o Options) (*Operator, error) {
 	return op, nil
 }
 
-// Describe returns an operator that is not run. Files are imported, but no handlers are started.
+// Describe returns an operator that is not run. Files are imported, but no handler is called. Close
+// it after use.
 func Describe(ctx context.Context, o Options) (*Operator, error) {
+	if o.Python != nil {
+		described := *o.Python
+		described.describe = true
+		o.Python = &described
+		return Open(ctx, o)
+	}
 	op := &Operator{log: o.Log}
 	var err error
 	if op.discovery, err = newDiscovery(o.Config, o.Log); err != nil {
 		return nil, err
-	}
-	if o.Python != nil {
-		op.endpoint = socketEndpoint("")
-		op.declaration, err = o.Python.Declare(ctx)
-		return op, err
 	}
 	if op.endpoint, err = parseEndpoint(o.URL); err != nil {
 		return nil, fmt.Errorf("--operator: %w", err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -32,6 +31,8 @@ type Python struct {
 	Executable string
 	Stdout     io.Writer
 	Stderr     io.Writer
+	// describe means that no handler of the operator is called.
+	describe bool
 }
 
 // ParsePython returns the files and modules that arguments of --python name. An argument is a
@@ -84,6 +85,9 @@ func (p *Python) String() string {
 // arguments returns the name, the files and the modules as arguments of the package.
 func (p *Python) arguments() []string {
 	var args []string
+	if p.describe {
+		args = append(args, "--describe")
+	}
 	if p.Name != "" {
 		args = append(args, "--name", p.Name)
 	}
@@ -118,26 +122,6 @@ const startPackage = `import sys
 if sys.path[:1] == [""]: del sys.path[0]
 import runpy
 runpy.run_module("setpoint", run_name="__main__", alter_sys=True)`
-
-// Declare imports the files and returns their declaration. It starts no handlers.
-func (p *Python) Declare(ctx context.Context) (*Declaration, error) {
-	in, remove, err := newFolder()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	interpreter, env, err := p.prepare(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	command := exec.CommandContext(ctx, interpreter, append([]string{"-c", startPackage, "declare"}, p.arguments()...)...)
-	command.Env, command.Stderr = append(os.Environ(), env...), p.Stderr
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("import %s: %w", p, err)
-	}
-	return decodeDeclaration(output)
-}
 
 // pythonProcess is a running process.
 type pythonProcess struct {

@@ -137,11 +137,20 @@ func TestInterruptedImport(t *testing.T) {
 	}
 }
 
-func TestDeclare(t *testing.T) {
-	p, _ := newPython(t, declaring)
-	d, err := p.Declare(t.Context())
-	if err != nil || d.Name != "rates" {
-		t.Errorf("%+v, %v", d, err)
+func TestDescribe(t *testing.T) {
+	p, _ := newPython(t, declaring+`import sys; declaration["name"] = "described" if "--describe" in sys.argv else "run"`)
+	for _, c := range []struct {
+		open func(context.Context, Options) (*Operator, error)
+		name string
+	}{{Describe, "described"}, {Open, "run"}} {
+		op, err := c.open(t.Context(), Options{Python: p, Config: &rest.Config{Host: "http://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		op.Close()
+		if op.Name() != c.name {
+			t.Errorf("%s, want %s", op.Name(), c.name)
+		}
 	}
 }
 

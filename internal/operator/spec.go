@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	api "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -92,24 +93,19 @@ func (c *declaredController) expand(field, base string, kinds selectKinds) (map[
 	if len(c.Selectors) == 0 {
 		return spec, nil
 	}
-	var resources []any
-	listed := map[object.Kind]bool{}
+	var resources []compile.ResourceName
 	for i := range c.Selectors {
 		found, err := kinds(fmt.Sprintf("%s.selectors[%d]", field, i), &c.Selectors[i])
 		if err != nil {
 			return nil, err
 		}
 		for _, kind := range found {
-			if !listed[kind] {
-				resources = append(resources, map[string]any{"apiVersion": kind.APIVersion(), "resource": kind.Plural})
+			if name := (compile.ResourceName{APIVersion: kind.APIVersion(), Plural: kind.Plural}); !slices.Contains(resources, name) {
+				resources = append(resources, name)
 			}
-			listed[kind] = true
 		}
 	}
-	if spec["resources"] = resources; len(resources) == 1 {
-		spec["resource"] = resources[0]
-		delete(spec, "resources")
-	}
+	setKinds(spec, resources, false)
 	return spec, nil
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import re
@@ -13,7 +12,6 @@ import threading
 from collections.abc import Sequence
 
 from setpoint._serve.loading import LoadError, load
-from setpoint._serve.message import encode
 from setpoint._serve.server import Endpoint, serve
 
 logger = logging.getLogger("setpoint")
@@ -36,11 +34,10 @@ def _parser() -> argparse.ArgumentParser:
     where = serving.add_mutually_exclusive_group(required=True)
     where.add_argument("--socket", metavar="PATH", help="listen on this Unix socket")
     where.add_argument("--listen", metavar="HOST:PORT", help="listen on this address")
-    declaring = commands.add_parser(
-        "declare", help="import files and print what they declare, without startup handlers", allow_abbrev=False
+    serving.add_argument(
+        "--describe", action="store_true", help="for what Setpoint reads without running the operator: no handler is called"
     )
-    for command in (serving, declaring):
-        _add_options(command)
+    _add_options(serving)
     return parser
 
 
@@ -72,15 +69,10 @@ def run(options: argparse.Namespace) -> int:
         return _fail("nothing to serve: name a file, or a module with -m")
     _login.configure_clients_on_import()
     try:
-        # What a script prints is no part of a declaration.
-        with contextlib.redirect_stdout(sys.stderr):
-            load(options.files, options.modules)
+        load(options.files, options.modules)
         operator = _operator.Operator(_registry.get_default_registry(), name=options.name or operator_name(options))
-        if options.command == "declare":
-            operator.declare()
-            print(encode(operator.declaration()).decode())
-            return 0
-        asyncio.run(serve(operator, _endpoint(options)))
+        application = _operator.Description(operator) if options.describe else operator
+        asyncio.run(serve(application, _endpoint(options)))
     except (LoadError, _registry.DeclarationError) as error:
         # Only another state of the files helps.
         return _fail(str(error), EXIT_IMPORT)

@@ -5,7 +5,7 @@ import unittest
 
 from setpoint.kopf._registry import DeclarationError
 from setpoint.kopf._units import safe_name
-from tests.harness import Script
+from tests.harness import Script, example
 
 
 class Names(unittest.TestCase):
@@ -130,6 +130,40 @@ class Declaration(unittest.TestCase):
         """) as script:
             stored = {name for name, handler in script.handlers().items() if "previousState" in handler}
         self.assertEqual(stored, {"passes", "reads", "inner", "filters"})
+
+    def test_controllers_of_one_kind_are_merged(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            @kopf.on.create('example.com', kopf.EVERYTHING)
+            def fn(**_): calls.append('fn')
+            @kopf.on.update('example.com', kopf.EVERYTHING)
+            def other(**_): calls.append('other')
+            @kopf.index('example.com', kopf.EVERYTHING)
+            def by_name(name, **_): return {name: 1}
+            calls = []
+            def make():
+                @kopf.on.create('examples', id='other')
+                def other(**_): calls.append('clash')
+            make()
+        """) as script:
+            names = [c["metadata"]["name"] for c in script.declaration()["controllers"]]
+            examples = next(name for name in names if "everything" not in name)
+            path = examples + "+" + next(name for name in names if "everything" in name)
+            status, merged = script.request("GET", f"/controllers/{path}")
+            self.assertEqual((status, merged["metadata"]["name"], len(merged["selectors"])), (200, examples, 2))
+            handlers = {h["name"]: h for h in merged["spec"]["handlers"]}
+            clash = next(name for name in handlers if name.startswith("other-"))
+            self.assertEqual(set(handlers), {"fn", "other", clash, "kopf-takeover"})
+            self.assertEqual(handlers["fn"]["reasons"], ["Create"])
+            request = {"reason": "Create", "object": example()}
+            for name in ("fn", "other", clash):
+                script.request("POST", handlers[name]["webhook"]["url"], request)
+            self.assertEqual(script.names["calls"], ["fn", "clash"])
+            feed = {"apiVersion": "example.com/v1", "kind": "Example", "first": True, "objects": [example()], "complete": True}
+            self.assertEqual(script.request("POST", merged["spec"]["index"]["webhook"]["url"], feed)[0], 200)
+            self.assertEqual(list(script.operator.indices["by_name"]), ["one"])
+            for unknown in (f"{examples}+{examples}", f"{examples}+none", "none"):
+                self.assertEqual(script.request("GET", f"/controllers/{unknown}")[0], 404)
 
     def test_limits_and_finalizers(self) -> None:
         with Script("""

@@ -23,7 +23,8 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	if p.ReplacedAnnotation == "" || len(recorded) == 0 {
 		return back, nil
 	}
-	annotations := map[string]any{}
+	annotations, status := p.removedRecords(o)
+	annotations = object.CombinePatches(annotations, map[string]any{})
 	if o.Field(p.annotationPath()...) != nil {
 		annotations[p.HandledAnnotation] = nil
 	}
@@ -46,10 +47,12 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 		return back, err
 	}
 	if p.HandledStatusKey != "" && o.Field(p.statusPath()...) != nil {
-		status := map[string]any{}
-		object.SetField(status, nil, p.statusPath()...)
-		status["metadata"] = map[string]any{"uid": o.UID()}
-		back.Status, err = json.Marshal(status)
+		status = object.CombinePatches(status, map[string]any{p.HandledStatusKey: nil})
+	}
+	if status != nil {
+		back.Status, err = json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": o.UID()}, statusPart: map[string]any{HandledStatusField: status},
+		})
 	}
 	return back, err
 }

@@ -14,12 +14,47 @@ const HandledStatusField = "setpointHandledBy"
 // handledStateOf reads the record of an object. It falls back to the annotation, which an
 // earlier release may have written.
 func (p *Program) handledStateOf(o *object.Object) handledState {
-	if p.HandledStatusKey != "" {
-		if r := readHandledState(o, p.statusPath()...); len(r) > 0 {
-			return p.withCurrentNames(r)
+	state := readRecord(o, FormerRecord{p.HandledAnnotation, p.HandledStatusKey})
+	for _, former := range p.FormerRecords {
+		state.takeOver(readRecord(o, former))
+	}
+	return p.withCurrentNames(state)
+}
+
+// readRecord reads a record from the status, else from the annotation.
+func readRecord(o *object.Object, from FormerRecord) handledState {
+	if from.StatusKey != "" {
+		if state := readHandledState(o, statusPath(from.StatusKey)...); len(state) > 0 {
+			return state
 		}
 	}
-	return p.withCurrentNames(readHandledState(o, p.annotationPath()...))
+	return readHandledState(o, annotationPath(from.Annotation)...)
+}
+
+// takeOver adds the entries of a former record. Revisions of its states have other names, so that
+// they are not found again.
+func (r handledState) takeOver(former handledState) {
+	for name, e := range former {
+		if _, own := r[name]; !own {
+			e.HasRevision = false
+			r[name] = e
+		}
+	}
+}
+
+// removedRecords returns patches of the annotations and of the records in the status that remove
+// those of former controllers; nil for none.
+func (p *Program) removedRecords(o *object.Object) (annotations, status map[string]any) {
+	for _, former := range p.FormerRecords {
+		// A copy of another object's record is left: what copied it would do so again.
+		if len(readHandledState(o, annotationPath(former.Annotation)...)) > 0 {
+			annotations = object.CombinePatches(annotations, map[string]any{former.Annotation: nil})
+		}
+		if former.StatusKey != "" && o.Field(statusPath(former.StatusKey)...) != nil {
+			status = object.CombinePatches(status, map[string]any{former.StatusKey: nil})
+		}
+	}
+	return annotations, status
 }
 
 // withCurrentNames renames the entries of renamed handlers. The next write of the record stores
@@ -38,12 +73,11 @@ func (p *Program) withCurrentNames(state handledState) handledState {
 	return state
 }
 
-func (p *Program) statusPath() []string {
-	return []string{"status", HandledStatusField, p.HandledStatusKey}
-}
-func (p *Program) annotationPath() []string {
-	return []string{"metadata", "annotations", p.HandledAnnotation}
-}
+func (p *Program) statusPath() []string     { return statusPath(p.HandledStatusKey) }
+func (p *Program) annotationPath() []string { return annotationPath(p.HandledAnnotation) }
+
+func statusPath(key string) []string      { return []string{"status", HandledStatusField, key} }
+func annotationPath(name string) []string { return []string{"metadata", "annotations", name} }
 
 // storesStateInStatus reports whether the record is stored in the status.
 func (c *Controller) storesStateInStatus() bool {
@@ -64,7 +98,9 @@ func (r *run) storeStateWithStatus(ctx context.Context, applied []*pendingRespon
 	text, differs := r.stateText(applied)
 	differs = differs && !r.removesLastFinalizer(applied)
 	if differs {
-		status = object.CombinePatches(status, map[string]any{HandledStatusField: map[string]any{r.program.HandledStatusKey: text}})
+		_, records := r.program.removedRecords(r.Stored)
+		records = object.CombinePatches(records, map[string]any{r.program.HandledStatusKey: text})
+		status = object.CombinePatches(status, map[string]any{HandledStatusField: records})
 	}
 	var err error
 	if d.status, err = r.storeStatus(ctx, status, checkVersion); err != nil {
@@ -88,13 +124,18 @@ func (r *run) removesLastFinalizer(applied []*pendingResponse) bool {
 	return r.Stored.Deleting() && len(r.Stored.Finalizers()) == 1 && r.removesFinalizer(applied)
 }
 
-// storeCleanup removes the finalizer, and a record in an annotation, once the record is stored
+// storeCleanup removes the finalizer, and records in annotations, once the record is stored
 // in the status.
 func (r *run) storeCleanup(ctx context.Context, applied []*pendingResponse) error {
 	metadata := map[string]any{}
-	former := r.Stored.Field(r.program.annotationPath()...) != nil
-	if former && len(readHandledState(r.Stored, r.program.statusPath()...)) > 0 {
-		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: nil}
+	if len(readHandledState(r.Stored, r.program.statusPath()...)) > 0 {
+		annotations, _ := r.program.removedRecords(r.Stored)
+		if r.Stored.Field(r.program.annotationPath()...) != nil {
+			annotations = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: nil})
+		}
+		if annotations != nil {
+			metadata["annotations"] = annotations
+		}
 	}
 	remaining, released := r.remainingFinalizers(applied)
 	if released {

@@ -107,3 +107,36 @@ func TestStatusPrunesState(t *testing.T) {
 		t.Errorf("%d attempts to keep it in the status", n)
 	}
 }
+
+// A program with the handlers of a former one continues from its record, and removes it with the
+// first write of its own.
+func TestFormerRecords(t *testing.T) {
+	for _, location := range []string{"annotation", "status"} {
+		t.Run(location, func(t *testing.T) {
+			t.Setenv(stateLocationVariable, location)
+			s, e := newServer(t), newFakeHandler()
+			on := []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate}
+			former := program(Handler{Name: "b", On: on, Do: e})
+			former.Name, former.HandledAnnotation = "former", "setpoint.dev/handled-by-former"
+			record := FormerRecord{Annotation: former.HandledAnnotation}
+			if former.HandledStatusKey != "" {
+				former.HandledStatusKey, record.StatusKey = "former", "former"
+			}
+			s.create(rates, "eur", `{"spec":{"n":1}}`)
+			st := e.start(t, s, former)
+			st.expectCalls(t, "b create eur")
+			st.stop()
+
+			p := program(Handler{Name: "a", On: on, Do: e}, Handler{Name: "b", On: on, Do: e})
+			p.FormerRecords = []FormerRecord{record}
+			st = e.start(t, s, p)
+			st.expectCalls(t, "a create eur")
+			o := s.get(rates, "eur")
+			if state := stateIn(o); state["a"].Digest == "" || state["b"].Digest == "" || strings.Contains(text(o), "former") {
+				t.Errorf("left as %s", text(o))
+			}
+			s.edit(rates, "eur", `{"spec":{"n":2}}`)
+			st.expectCalls(t, "a create eur", "a update eur spec.n:1->2", "b update eur spec.n:1->2")
+		})
+	}
+}

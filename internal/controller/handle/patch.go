@@ -43,7 +43,8 @@ func (r *run) storeObject(ctx context.Context, applied []*pendingResponse, d obj
 func (r *run) metadataPatch(applied []*pendingResponse) map[string]any {
 	metadata := map[string]any{}
 	if text, differs := r.stateText(applied); differs {
-		metadata["annotations"] = map[string]any{r.program.HandledAnnotation: text}
+		annotations, _ := r.program.removedRecords(r.Stored)
+		metadata["annotations"] = object.CombinePatches(annotations, map[string]any{r.program.HandledAnnotation: text})
 	}
 	if remaining, differ := r.remainingFinalizers(applied); differ {
 		metadata["finalizers"] = remaining

@@ -53,6 +53,9 @@ type Program struct {
 	// if not empty, is the key of the record in the status, if the schema of the kind has
 	// HandledStatusField: one request writes both then.
 	HandledAnnotation, HandledStatusKey string
+	// FormerRecords are those of controllers whose handlers are now in this program. Its record takes
+	// over their entries.
+	FormerRecords []FormerRecord
 	// Finalizer is the name of the finalizer that delays a deletion until Delete handlers and
 	// daemons are done.
 	Finalizer string
@@ -76,6 +79,10 @@ type Program struct {
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
 }
+
+// FormerRecord is where a former controller has its record: in an annotation or, by the key, in the
+// status.
+type FormerRecord struct{ Annotation, StatusKey string }
 
 // WritePermission permits responses to write objects of one kind.
 type WritePermission struct {

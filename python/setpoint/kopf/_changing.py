@@ -47,8 +47,8 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
         reasons.add("Create")
     declared: dict[str, Any] = {"reasons": [reason for reason in _ORDER if reason in reasons], **filters}
     if "Update" in reasons:
-        selector = unit.first.selector
-        if selector is not None and may_be_stored(selector) and needs_previous(definitions):
+        stored = all(d.selector is not None and may_be_stored(d.selector) for d in definitions)
+        if stored and needs_previous(definitions):
             declared["previousState"] = "ControllerRevision"
         fields = _fields(definitions)
         if fields:
@@ -129,7 +129,7 @@ async def _call(change: Change, definition: ChangingHandler, request: HandlerReq
         await children.execute_implicitly(call)
         return result
 
-    outcome = await outcome_of(work(), definition, attempts, cause.logger)
+    outcome = await outcome_of(work(), definition, attempts, cause.logger, writes=True)
     if request.reason == "Delete" and outcome.error is not None and not outcome.retried:
         # Authors give up with an error or a limit to let the object go. Setpoint would hold it.
         children.failures.append(f"{definition} gave up, and the object goes nevertheless: {outcome.message}")

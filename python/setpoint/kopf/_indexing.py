@@ -49,7 +49,7 @@ class Indexer:
     async def feed(self, controller: Controller, data: Mapping[str, Any]) -> None:
         """Take new, changed and deleted objects of one kind."""
         units = [unit for unit in controller.units if isinstance(unit.first, IndexHandler)]
-        kind = (controller.name, data["apiVersion"], data["kind"])
+        kind = (controller.path, data["apiVersion"], data["kind"])
         known = self._known.setdefault(kind, set())
         if data.get("first"):
             self._listed[kind] = set()
@@ -57,7 +57,7 @@ class Indexer:
             key = _key(obj["metadata"])
             known.add(key)
             self._listed.get(kind, known).add(key)
-            await self._index(units, key, HandlerRequest("Index", obj, data.get("controller") or {}))
+            await self._index(units, key, HandlerRequest("Index", obj, data.get("controller") or {}, path=controller.path))
         for name in data.get("deleted") or ():
             self._drop(units, known, _key(name))
         if data.get("complete") and kind in self._listed:

@@ -17,7 +17,6 @@ from setpoint.kopf._activities import ActivityError, run_activity
 from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
 from setpoint.kopf._daemons import Daemons, NotRunning
-from setpoint.kopf._dicts import resolve
 from setpoint.kopf._events import Sink
 from setpoint.kopf._filters import FilterError
 from setpoint.kopf._forgetting import ForgettingHandler, forgetting_unit
@@ -42,7 +41,7 @@ from setpoint.kopf._resources import resource_of
 from setpoint.kopf._response import failure
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
 from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, replaced_annotation, takeover_unit
-from setpoint.kopf._units import Controller, Unit, group
+from setpoint.kopf._units import SEPARATOR, Controller, Unit, group, merge
 
 logger = logging.getLogger("kopf")
 
@@ -101,6 +100,8 @@ class Operator:
         self._indexer = Indexer(self)
         self._reviews = Reviews(self)
         self._controllers: list[Controller] = []
+        # By their paths, also those that are merged.
+        self._by_path: dict[str, Controller] = {}
         # The controllers of which no function reads the memo: none is kept for their objects.
         self._without_memos: set[str] = set()
         self._units: dict[str, Unit] = {}
@@ -124,17 +125,19 @@ class Operator:
             self._events.close()
             raise
 
+    def describe(self) -> None:
+        """Declare without startup handlers: the indices are empty, and the settings are the default ones."""
+        self._indexer.declare(self.registry.handlers(IndexHandler))
+        self.declare()
+
     def declare(self) -> None:
         """Make controllers of the handlers; DeclarationError if they do not fit together."""
         self.kopf_prefixes = kopf_prefixes(self.settings)
         self._reviews.declare()
-        served = [h for h in self.registry.all_handlers() if not isinstance(h, WebhookHandler)]
-        self._controllers = group(served, self.name)
+        self._controllers = group(self._served(), self.name)
+        self._by_path, self._units = {}, {}
         for controller in self._controllers:
-            self._add_own_units(controller)
-        self._units = {f"{c.name}/{unit.name}": unit for c in self._controllers for unit in c.units}
-        for controller in self._controllers:
-            _check_kinds(controller, self.settings)
+            self._add(controller)
 
     async def stop(self) -> None:
         """Stop the daemons, and run the cleanup handlers."""
@@ -156,6 +159,7 @@ class Operator:
             "namespaces": list(self.namespaces),
             "notifications": "/notifications",
             "health": "/healthz",
+            "merged": "/controllers",
         }
 
     def routes(self) -> dict[tuple[str, str], Route]:
@@ -164,9 +168,26 @@ class Operator:
             ("POST", "/handlers/"): self._call,
             ("POST", "/index/"): self._index,
             ("POST", "/reviews/"): self._review,
+            ("GET", "/controllers/"): self._merged,
             ("GET", "/notifications"): self.notifications.route,
             ("GET", "/healthz"): self._health,
         }
+
+    def _served(self) -> list[ResourceHandler]:
+        return [handler for handler in self.registry.all_handlers() if not isinstance(handler, WebhookHandler)]
+
+    def _add(self, controller: Controller) -> None:
+        self._add_own_units(controller)
+        _check_kinds(controller, self.settings)
+        self._by_path[controller.path] = controller
+        self._units.update((f"{controller.path}/{unit.name}", unit) for unit in controller.units)
+
+    def _controller(self, path: str) -> Optional[Controller]:
+        """Return a controller by its path; one that is merged is made when it is used first."""
+        parts = [self._by_path.get(name) for name in path.split(SEPARATOR)]
+        if path not in self._by_path and len(set(map(id, parts))) == len(parts) > 1 and None not in parts:
+            self._add(merge(tuple(part for part in parts if part), self._served()))
+        return self._by_path.get(path)
 
     def _add_own_units(self, controller: Controller) -> None:
         """Add handlers of ours, after all others."""
@@ -175,7 +196,7 @@ class Operator:
             controller.units.append(takeover_unit(controller.selector))
         forgetting = forgetting_unit(controller.selector, handlers)
         if forgetting is None:
-            self._without_memos.add(controller.name)
+            self._without_memos.add(controller.path)
         else:
             controller.units.append(forgetting)
 
@@ -183,7 +204,7 @@ class Operator:
 
     def cause(self, request: HandlerRequest, extra: Mapping[str, Any], *, forgotten: bool = False) -> Cause:
         """Return why handlers are called, for one request. A memo that is forgotten is for this call only."""
-        forgotten = forgotten or resolve(request.controller, "metadata.name", None) in self._without_memos
+        forgotten = forgotten or request.path in self._without_memos
         return Cause(
             body=Body(request.object),
             resource=resource_of(request),
@@ -195,11 +216,12 @@ class Operator:
         )
 
     async def _call(self, http: Request, path: str) -> Response:
-        unit = self._units.get(path)
+        of, _, _ = path.rpartition("/")
+        unit = self._units.get(path) if self._controller(of) else None
         if unit is None:
             return respond_error(404, f"no handler {path}: the process has been replaced by one that declares others")
         try:
-            request = parse_request(http.json())
+            request = parse_request(http.json(), of)
         except ValueError as error:
             return respond_error(400, str(error))
         kind = KINDS[type(unit.first)]
@@ -221,7 +243,7 @@ class Operator:
             return respond_error(500, f"{unit.first}: {fault}")
 
     async def _index(self, http: Request, path: str) -> Response:
-        controller = next((c for c in self._controllers if c.name == path), None)
+        controller = self._controller(path)
         if controller is None:
             return respond_error(404, f"no controller {path}: the process has been replaced by one that declares others")
         try:
@@ -229,6 +251,15 @@ class Operator:
         except (ValueError, KeyError, TypeError) as error:
             return respond_error(400, f"not a request of Setpoint: {error!r}")
         return respond({})
+
+    async def _merged(self, http: Request, path: str) -> Response:
+        try:
+            controller = self._controller(path)
+        except DeclarationError as error:
+            return respond_error(400, str(error))
+        if controller is None:
+            return respond_error(404, f"no controllers {path}: the process has been replaced by one that declares others")
+        return respond(self._declare(controller))
 
     async def _review(self, http: Request, path: str) -> Response:
         handler = self._reviews.handler(path)
@@ -266,7 +297,7 @@ class Operator:
         if owned:
             spec["owns"] = owned
         if any(isinstance(unit.first, IndexHandler) for unit in controller.units):
-            spec["index"] = {"webhook": {"url": f"/index/{controller.name}"}}
+            spec["index"] = {"webhook": {"url": f"/index/{controller.path}"}}
         if handlers:
             spec.update(self._finalizers(controller))
             annotation = replaced_annotation(self.settings)
@@ -276,7 +307,7 @@ class Operator:
             "apiVersion": "setpoint.dev/v1alpha1",
             "kind": "HandlerController",
             "metadata": {"name": controller.name},
-            "selectors": [controller.selector.declaration()],
+            "selectors": [selector.declaration() for selector in controller.selectors],
             "spec": spec,
         }
 
@@ -286,7 +317,8 @@ class Operator:
         if finalizer == DEFAULT_FINALIZER:
             had = any(_had_finalizer(d) for unit in controller.units for d in unit.definitions)
             return {"replacedFinalizers": [DEFAULT_FINALIZER]} if had else {}
-        earlier = self._controllers[: self._controllers.index(controller)]
+        first = controller.parts[0] if controller.parts else controller
+        earlier = self._controllers[: self._controllers.index(first)]
         number = 1 + sum(other.selector.may_overlap(controller.selector) for other in earlier)
         return {"finalizer": finalizer if number == 1 else f"{finalizer}-{number}"}
 
@@ -294,8 +326,24 @@ class Operator:
         return {
             "name": unit.name,
             **KINDS[type(unit.first)].declare(unit, self.settings),
-            "webhook": {"url": f"/handlers/{controller.name}/{unit.name}", "timeout": CALL_TIMEOUT},
+            "webhook": {"url": f"/handlers/{controller.path}/{unit.name}", "timeout": CALL_TIMEOUT},
         }
+
+
+class Description:
+    """An operator that is not run. Setpoint calls its handlers as dry runs, which call no function."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.declaration = operator.declaration
+        self.routes = operator.routes
+        self._operator = operator
+
+    async def start(self) -> None:
+        """Declare."""
+        self._operator.describe()
+
+    async def stop(self) -> None:
+        """Nothing was started."""
 
 
 def _had_finalizer(handler: ResourceHandler) -> bool:

@@ -32,9 +32,11 @@ class HandlerRequest:
     progress: Optional[Mapping[str, Any]] = None
     deleted: bool = False
     dry_run: bool = False
+    # The path of the controller: its name, unless it is merged.
+    path: str = ""
 
 
-def parse_request(data: Mapping[str, Any]) -> HandlerRequest:
+def parse_request(data: Mapping[str, Any], path: str) -> HandlerRequest:
     """Read a request; ValueError if it is none."""
     if not isinstance(data, Mapping) or not isinstance(data.get("object"), Mapping) or "reason" not in data:
         raise ValueError("not a request of Setpoint: object and reason are required")
@@ -53,6 +55,7 @@ def parse_request(data: Mapping[str, Any]) -> HandlerRequest:
         progress=data.get("progress"),
         deleted=bool(data.get("deleted")),
         dry_run=bool(data.get("dryRun")),
+        path=path,
     )
 
 

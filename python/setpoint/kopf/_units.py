@@ -1,7 +1,8 @@
 """Groups the handlers of a script as Setpoint knows them: controllers, and their handlers by name.
 
 One handler of Setpoint is made of each function, id and class of decorators; stacked decorators of one class are
-one handler. Handlers with one selector are one controller.
+one handler. Handlers with one selector are one controller. Only Setpoint knows which kinds several selectors
+select: for these it requests a controller that is merged of theirs, so that each function is called once.
 """
 
 from __future__ import annotations
@@ -39,11 +40,27 @@ class Unit:
 
 @dataclass
 class Controller:
-    """The handlers of one selector."""
+    """The handlers of one selector, or those of several for the kinds that all of them select."""
 
     name: str
     selector: Selector
     units: list[Unit] = field(default_factory=list)
+    # The controllers that this one is merged of. Its name, for records and finalizers, is that of the first.
+    parts: tuple[Controller, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """What tells the controller apart in URLs."""
+        return SEPARATOR.join(part.name for part in self.parts) or self.name
+
+    @property
+    def selectors(self) -> list[Selector]:
+        """The selectors of the controller, or of its parts."""
+        return [part.selector for part in self.parts] or [self.selector]
+
+
+# Not in names of controllers.
+SEPARATOR = "+"
 
 
 def group(handlers: Iterable[ResourceHandler], operator: str) -> list[Controller]:
@@ -60,16 +77,35 @@ def group(handlers: Iterable[ResourceHandler], operator: str) -> list[Controller
     return controllers
 
 
-def _units(handlers: list[ResourceHandler]) -> list[Unit]:
-    groups: dict[tuple[type, int, str], list[ResourceHandler]] = {}
+def merge(parts: tuple[Controller, ...], handlers: Iterable[ResourceHandler]) -> Controller:
+    """Return a controller with the handlers of several, of those of the script, in the order of the decorators."""
+    first, selectors = parts[0], {part.selector for part in parts}
+    members = [handler for handler in handlers if handler.selector in selectors]
+    names: dict[_Key, str] = {}
+    for part in parts:
+        for unit in part.units:
+            if _key(unit.first) not in names:
+                # Handlers keep their names, and with them their records.
+                names[_key(unit.first)] = _unused(unit.name, f"{part.name} {unit.name}", set(names.values()))
+    return Controller(first.name, first.selector, _units(members, names), parts)
+
+
+_Key = tuple[type, int, str]
+
+
+def _key(handler: ResourceHandler) -> _Key:
+    """Return what decorators of one handler of Setpoint have in common."""
+    return type(handler), id(handler.fn), handler.id
+
+
+def _units(handlers: list[ResourceHandler], named: Optional[dict[_Key, str]] = None) -> list[Unit]:
+    groups: dict[_Key, list[ResourceHandler]] = {}
     for handler in handlers:
-        groups.setdefault((type(handler), id(handler.fn), handler.id), []).append(handler)
-    _refuse_twice(list(groups.values()))
-    # Handlers with records get their names first: those must not depend on the others.
-    ordered = sorted(groups.values(), key=lambda members: not isinstance(members[0], ChangingHandler))
-    names: set[str] = set()
-    units = {id(members): Unit(_unit_name(members[0], names), members) for members in ordered}
-    result = [units[id(members)] for members in groups.values()]
+        groups.setdefault(_key(handler), []).append(handler)
+    if named is None:
+        _refuse_twice(list(groups.values()))
+        named = _unit_names(groups)
+    result = [Unit(named[key], members) for key, members in groups.items()]
     siblings = [handler for handler in handlers if isinstance(handler, ChangingHandler)]
     for unit in result:
         unit.siblings = siblings
@@ -78,6 +114,13 @@ def _units(handlers: list[ResourceHandler]) -> list[Unit]:
             f"{handlers[0].selector}: {len(result)} handlers of one kind; at most {MAX_HANDLERS} are supported"
         )
     return result
+
+
+def _unit_names(groups: dict[_Key, list[ResourceHandler]]) -> dict[_Key, str]:
+    # Handlers with records get their names first: those must not depend on the others.
+    ordered = sorted(groups, key=lambda key: not isinstance(groups[key][0], ChangingHandler))
+    names: set[str] = set()
+    return {key: _unit_name(groups[key][0], names) for key in ordered}
 
 
 def _refuse_twice(groups: list[list[ResourceHandler]]) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 
 arguments = sys.argv[1:]
-command = arguments.pop(0)
+arguments.pop(0)
 socket = None
 files = []
 while arguments:
@@ -21,10 +21,6 @@ while arguments:
 names = {}
 exec(compile(open(files[0]).read(), files[0], "exec"), names)
 declaration = json.dumps(names["declaration"])
-if command == "declare":
-    print(declaration)
-    sys.exit()
-
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def address_string(self):

@@ -1,0 +1,209 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
+)
+
+// mergedSeparator separates names of controllers in the path of a merged one.
+const mergedSeparator = "+"
+
+// kindGroup are kinds that the same controllers select. The first of these handles them, with the
+// handlers of all.
+type kindGroup struct {
+	controllers []*declaredController
+	kinds       []compile.ResourceName
+}
+
+// compileKinds compiles the controller for the kinds that it is the first to select. Another one
+// handles the others, which a note says.
+func (c *controller) compileKinds(ctx context.Context, env compile.Environment, r *resolution, spec map[string]any) (*compile.Compiled, error) {
+	if c.operator.declaration.Merged == "" || len(c.Selectors) == 0 {
+		return c.compileSpec(ctx, env, spec)
+	}
+	kinds := kindsIn(spec)
+	all := &compile.Compiled{Release: func() {}}
+	for _, group := range c.groups(r.all, kinds) {
+		if first := group.controllers[0]; first != c.declaredController {
+			all.Notes = append(all.Notes, fmt.Sprintf("%s handles %s, with the handlers of this controller", first.Metadata.Name, kindNames(group.kinds)))
+			continue
+		}
+		compiled, err := c.compileGroup(ctx, env, group, spec, len(kinds) > 1)
+		if err != nil {
+			all.Release()
+			return nil, err
+		}
+		all.Add(compiled)
+	}
+	return all, nil
+}
+
+// compileGroup compiles the controller for some of its kinds. Whether it has several in all is
+// a part of how records are named.
+func (c *controller) compileGroup(ctx context.Context, env compile.Environment, group *kindGroup, spec map[string]any, several bool) (*compile.Compiled, error) {
+	if len(group.controllers) == 1 {
+		spec = runtime.DeepCopyJSON(spec)
+		setKinds(spec, group.kinds, several)
+		return c.compileSpec(ctx, env, spec)
+	}
+	merged, err := c.operator.merged(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if spec, err = merged.expand(merged.field, c.operator.endpoint.base, noKinds); err != nil {
+		return nil, err
+	}
+	setKinds(spec, group.kinds, several)
+	var finalizers []any
+	for _, other := range group.controllers[1:] {
+		finalizers = append(finalizers, other.finalizer())
+	}
+	replaced, _ := spec["replacedFinalizers"].([]any)
+	spec["replacedFinalizers"] = append(replaced, finalizers...)
+	compiled, err := merged.compileSpec(ctx, env, spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range group.controllers[1:] {
+		compiled.TakeOverRecords(other.Metadata.Name)
+	}
+	return compiled, nil
+}
+
+// merged requests the controller of a group from the process.
+func (o *Operator) merged(ctx context.Context, group *kindGroup) (*controller, error) {
+	var names []string
+	for _, c := range group.controllers {
+		names = append(names, c.Metadata.Name)
+	}
+	path := o.declaration.Merged + "/" + strings.Join(names, mergedSeparator)
+	data, err := o.endpoint.get(ctx, path, declareTimeout, maxDeclarationBytes)
+	if err != nil {
+		return nil, fmt.Errorf("merge the controllers of %s: %w", kindNames(group.kinds), err)
+	}
+	declared := &declaredController{notifications: o.declaration.Notifications}
+	if err := decodeStrictly(data, declared); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	problems := declared.check(path)
+	if name := declared.Metadata.Name; name != names[0] {
+		problems = append(problems, fmt.Errorf("%s.metadata.name: must be %s, not %s", path, names[0], name))
+	}
+	return &controller{declaredController: declared, field: path, operator: o}, errors.Join(problems...)
+}
+
+// groups returns kinds of the controller by the controllers that select them.
+func (c *controller) groups(all []served.Kind, kinds []compile.ResourceName) []*kindGroup {
+	var groups []*kindGroup
+	for _, kind := range kinds {
+		selecting := c.operator.selecting(all, kind)
+		if !slices.Contains(selecting, c.declaredController) {
+			selecting = []*declaredController{c.declaredController} // Discovery does not list the kind yet.
+		}
+		i := slices.IndexFunc(groups, func(g *kindGroup) bool { return slices.Equal(g.controllers, selecting) })
+		if i < 0 {
+			i, groups = len(groups), append(groups, &kindGroup{controllers: selecting})
+		}
+		groups[i].kinds = append(groups[i].kinds, kind)
+	}
+	return groups
+}
+
+// selecting returns the controllers that select a kind: those that name it before those with
+// broader selectors, otherwise in the order of the declaration.
+func (o *Operator) selecting(all []served.Kind, kind compile.ResourceName) []*declaredController {
+	type selection struct {
+		by      *declaredController
+		breadth int
+	}
+	var found []selection
+	for i := range o.declaration.Controllers {
+		c := &o.declaration.Controllers[i]
+		if j := slices.IndexFunc(c.Selectors, func(s Selector) bool { return s.selects(all, kind) }); j >= 0 {
+			found = append(found, selection{c, c.Selectors[j].breadth()})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b selection) int { return cmp.Compare(a.breadth, b.breadth) })
+	var controllers []*declaredController
+	for _, each := range found {
+		controllers = append(controllers, each.by)
+	}
+	return controllers
+}
+
+// selects reports whether the selector selects a kind in its version.
+func (s *Selector) selects(all []served.Kind, kind compile.ResourceName) bool {
+	found, err := s.find(all) // The controller of an ambiguous name reports the error itself.
+	return err == nil && slices.ContainsFunc(found, func(k served.Kind) bool {
+		return k.Plural == kind.Plural && object.GroupOf(k.APIVersion()) == object.GroupOf(kind.APIVersion)
+	})
+}
+
+// breadth orders selectors: those of one kind, of a category, and of any kind.
+func (s *Selector) breadth() int {
+	switch {
+	case s.names():
+		return 0
+	case s.Category != "":
+		return 1
+	}
+	return 2
+}
+
+// finalizer returns the finalizer of the controller's objects.
+func (c *declaredController) finalizer() string {
+	if given, _ := c.Spec["finalizer"].(string); given != "" {
+		return given
+	}
+	return compile.HandlerFinalizer(c.Metadata.Name)
+}
+
+// noKinds resolves no selector.
+func noKinds(string, *Selector) ([]object.Kind, error) { return nil, nil }
+
+// kindsIn returns the handled kinds of a spec.
+func kindsIn(spec map[string]any) []compile.ResourceName {
+	listed, _ := spec["resources"].([]any)
+	if one := spec["resource"]; one != nil {
+		listed = []any{one}
+	}
+	var kinds []compile.ResourceName
+	for _, each := range listed {
+		resource, _ := each.(map[string]any)
+		apiVersion, _ := resource["apiVersion"].(string)
+		plural, _ := resource["resource"].(string)
+		kinds = append(kinds, compile.ResourceName{APIVersion: apiVersion, Plural: plural})
+	}
+	return kinds
+}
+
+// setKinds sets the handled kinds of a spec.
+func setKinds(spec map[string]any, kinds []compile.ResourceName, several bool) {
+	delete(spec, "resource")
+	var resources []any
+	for _, kind := range kinds {
+		resources = append(resources, map[string]any{"apiVersion": kind.APIVersion, "resource": kind.Plural})
+	}
+	if spec["resources"] = resources; len(resources) == 1 && !several {
+		spec["resource"] = resources[0]
+		delete(spec, "resources")
+	}
+}
+
+func kindNames(kinds []compile.ResourceName) string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, kind.String())
+	}
+	return strings.Join(names, ", ")
+}
