@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
 
@@ -27,6 +28,8 @@ type devFlags struct {
 	// readyTimeout is how long COMMAND waits for the processes.
 	readyTimeout time.Duration
 	logLevel     *flags.Choice
+	// interpreter runs FILE.py.
+	interpreter string
 	// clusterOnly starts no controllers.
 	clusterOnly bool
 }
@@ -79,6 +82,7 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
 	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
+	c.Flags().StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
 	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
 	return c
@@ -91,16 +95,19 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint run` with an existing cluster",
 		}
 	}
-	dirs, manifests, operator := splitFiles(dirs)
+	dirs, manifests, files := splitFiles(dirs)
+	if f.interpreter != "" && len(files) == 0 {
+		return usageError{errors.New("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")}
+	}
 	o := dev.Options{
-		Dirs: dirs, Manifests: manifests, Operator: operator, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
+		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
-		if unused := slices.Concat(dirs, manifests, operator); len(unused) > 0 {
+		if unused := slices.Concat(dirs, manifests, files); len(unused) > 0 {
 			fmt.Fprintf(p.stderr, "warning: --cluster-only: %s is neither applied nor run\n", clean(strings.Join(unused, ", ")))
 		}
-		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, nil
+		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, project.Operator{}
 	}
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {

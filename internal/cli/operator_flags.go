@@ -42,7 +42,7 @@ func (f *operatorFlags) register(c *cobra.Command) {
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with an operator: all namespaces, the default; excludes --namespaces")
 	set.StringVarP(&f.liveness, "liveness", "L", "", "with an operator: `URL` to serve its health at, such as http://0.0.0.0:8080/healthz")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "with an operator: --log-level=debug, also for its own logs")
-	set.BoolVarP(&f.debug, "debug", "d", false, "with an operator: --verbose, and logs of Python libraries")
+	set.BoolVarP(&f.debug, "debug", "d", false, "with an operator: --verbose, and logs of libraries")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "with an operator: --log-level=warn, also for its own logs")
 	set.BoolVar(&f.stopOnEOF, "stop-on-stdin-eof", false, "with --operator: stop when standard input ends, such as a pipe from the program that started Setpoint, however that ends")
 	set.BoolVar(&f.standalone, "standalone", false, "with an operator: --leader-elect=false")

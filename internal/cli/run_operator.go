@@ -22,6 +22,9 @@ func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) 
 		return usageError{err}
 	}
 	options.Log = flags.NewLog(p.stderr, f.LogFormat.Value, f.LogLevel.Value)
+	if f.operator.verbose && !f.operator.debug {
+		flags.LimitLibraries(p.stderr, f.LogFormat.Value, "info")
+	}
 	for _, note := range notes {
 		options.Log.Warn(note.text, "flag", note.flag) //nolint:sloglint // One constant message for each flag.
 	}

@@ -24,9 +24,9 @@ func TestSignalsAtOnceAreOne(t *testing.T) {
 			if n := passed(syscall.SIGTERM); n != 1 {
 				t.Errorf("at once: %d passed", n)
 			}
-			time.Sleep(sameSignal / 4)
+			<-time.After(sameSignal / 4)
 		}
-		time.Sleep(sameSignal / 4)
+		<-time.After(sameSignal / 4)
 		for range 3 {
 			if n := passed(syscall.SIGINT); n != 2 {
 				t.Errorf("later: %d passed", n)

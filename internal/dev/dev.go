@@ -72,8 +72,8 @@ type Options struct {
 	Dirs []string
 	// Manifests are manifest files to apply that need no setpoint.yaml.
 	Manifests []string
-	// Operator are the Python files of an operator to run.
-	Operator []string
+	// Operator is one in Python files to run, if it has any.
+	Operator project.Operator
 	// Command runs once everything is ready; the session ends with it.
 	Command []string
 	// ProcessLogs is the folder for the output of processes, one NAME.log each; "" for the
@@ -144,7 +144,7 @@ func open(o Options) (*session, error) {
 	if len(o.Manifests) > 0 {
 		add(project.ForManifests(o.Manifests))
 	}
-	if len(o.Operator) > 0 {
+	if len(o.Operator.Files) > 0 {
 		add(project.ForOperator(o.Operator))
 	}
 	if err := errors.Join(problems...); err != nil {

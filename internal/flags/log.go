@@ -18,22 +18,27 @@ const Brief = "brief"
 // NewLog returns the logger of the process in a format and from a level on. client-go's klog
 // writes to it too.
 func NewLog(w io.Writer, format, level string) *slog.Logger {
+	log := newLogger(w, format, level)
+	setLibraryLog(log)
+	return log
+}
+
+// LimitLibraries makes client-go log from a level on, whatever the level of the process.
+func LimitLibraries(w io.Writer, format, level string) { setLibraryLog(newLogger(w, format, level)) }
+
+func setLibraryLog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
+
+func newLogger(w io.Writer, format, level string) *slog.Logger {
 	var lowest slog.Level
 	_ = lowest.UnmarshalText([]byte(level)) // The flag allows valid levels only.
 	options := &slog.HandlerOptions{Level: lowest}
-	var handler slog.Handler
 	switch format {
 	case "json":
-		handler = slog.NewJSONHandler(w, options)
+		return slog.New(slog.NewJSONHandler(w, options))
 	case Brief:
 		options.ReplaceAttr = dropTime
-		fallthrough
-	default:
-		handler = newTextHandler(w, options)
 	}
-	log := slog.New(handler)
-	klog.SetSlogLogger(log.With("library", "client-go"))
-	return log
+	return slog.New(newTextHandler(w, options))
 }
 
 func dropTime(groups []string, a slog.Attr) slog.Attr {

@@ -3,9 +3,24 @@
 import unittest
 from unittest import mock
 
+from setpoint import kopf
 from setpoint.kopf import _memo, _operator
 from setpoint.kopf._operator import StartError
 from tests.harness import Script, example
+
+
+class Settings(unittest.TestCase):
+    def test_unknown_names_are_refused(self) -> None:
+        settings = kopf.OperatorSettings()
+        with self.assertRaisesRegex(AttributeError, r"settings\.posting\.levle: no such setting; did you mean level\?"):
+            settings.posting.levle = 3  # type: ignore[attr-defined]
+        with self.assertRaisesRegex(kopf.PermanentError, "settings.scanning.xyz: no such setting; there are disabled"):
+            settings.scanning.xyz = 3  # type: ignore[attr-defined]
+        with self.assertRaisesRegex(AttributeError, "settings.postings: no such setting; did you mean posting"):
+            settings.postings = None  # type: ignore[attr-defined]
+        settings.peering.namespaced = True
+        settings.execution.max_workers = 2
+        settings.execution.executor.shutdown()
 
 
 class Activities(unittest.TestCase):

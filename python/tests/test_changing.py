@@ -255,11 +255,27 @@ class Errors(unittest.TestCase):
                 raised = f"raise type('ApiException', (Exception,), {attributes})(\"({status}) headers: {{'Date': 'now'}}\")"
                 self.assertEqual(self.respond(raised)["error"]["message"], expected)
 
+    def test_errors_without_a_text(self) -> None:
+        for raised in ("kopf.TemporaryError('')", "kopf.TemporaryError(' ', delay=1)", "kopf.TemporaryError()"):
+            self.assertEqual(self.respond(f"raise {raised}")["error"]["message"], "TemporaryError")
+        self.assertEqual(self.respond("raise kopf.PermanentError('')")["error"]["message"], "PermanentError")
+
+    def test_a_success_that_cannot_be_written_is_none(self) -> None:
+        with self.assertLogs("kopf.objects") as logs:
+            with Script("@kopf.on.create('examples')\ndef fn(**_): return object()") as script:
+                response = script.call("fn", "Create")
+        message = "its patch or result cannot be written: status.fn: <object object> is object, which has no JSON form"
+        self.assertEqual(response["error"]["message"], message)
+        self.assertEqual([record.getMessage() for record in logs.records], [f"Handler 'fn': {message}"])
+        with self.assertLogs("kopf.objects") as logs:
+            self.respond("pass")
+        self.assertEqual([record.getMessage() for record in logs.records], ["Handler 'fn' succeeded."])
+
     def test_limits(self) -> None:
         self.assertIn("retryAfterSeconds", self.respond("raise ValueError", ", retries=3", attempt=1))
         last = self.respond("raise ValueError('odd')", ", retries=3", attempt=2)["error"]
         self.assertTrue(last["permanent"])
-        self.assertRegex(last["message"], "3 attempts are used: ValueError: odd")
+        self.assertRegex(last["message"], "^gave up after 3 attempts: ValueError: odd")
         timeout = self.respond("raise ValueError('odd')", ", timeout=30")["error"]
         self.assertTrue(timeout["permanent"])
         early = self.respond("raise ValueError", ", timeout=90, backoff=1", attempt=1, firstAttempt="2020-01-01T00:00:00.000000Z")

@@ -127,14 +127,13 @@ class Process(unittest.TestCase):
         self.folder = directory.name
         self.socket = os.path.join(self.folder, "s")
 
-    def start(self, source: str, *arguments: str, name: str = "operator.py", command: str = "serve") -> subprocess.Popen[str]:
+    def start(self, source: str, *arguments: str, name: str = "operator.py") -> subprocess.Popen[str]:
         path = os.path.join(self.folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(source))
-        where = ["--socket", self.socket] if command == "serve" else []
         process = subprocess.Popen(
-            [sys.executable, "-c", START, command, *where, *arguments, path],
+            [sys.executable, "-c", START, "serve", "--socket", self.socket, *arguments, path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": PACKAGE}, cwd=self.folder,
         )
@@ -251,8 +250,28 @@ class Process(unittest.TestCase):
         self.fails("import kopf\n@kopf.on.create('x', labels={'a': None})\ndef fn(**_): ...", 3, "operator.py\", line", "labels= a")
 
     def test_import_errors_do_not_show_our_own_lines(self) -> None:
-        process = self.start("1 / 0")
-        self.assertNotIn("loading.py", process.communicate(timeout=60)[1])
+        for source in ("1 / 0", "import kopf\n@kopf.on.create('x', labels={'a': None})\ndef fn(**_): ..."):
+            stderr = self.start(source).communicate(timeout=60)[1]
+            self.assertIn("operator.py\", line", stderr)
+            self.assertNotIn("setpoint" + os.sep, stderr)
+
+    def test_names_of_modules(self) -> None:
+        source = "import logging, dataclasses, sys\nlogging.getLogger(__name__).warning('named %s', sys.modules[__name__].__file__)"
+        again = os.path.join(self.folder, "b", "rates.py")
+        os.mkdir(os.path.dirname(again))
+        with open(again, "w", encoding="utf-8") as file:
+            file.write(source)
+        for name, expected, more in (
+            ("rates.py", "rates ", [again]), ("operator.py", "operator_py ", []), ("queue.py", "queue_py", []), ("my-op.v1.py", "my-op_v1 ", []),
+        ):
+            with self.subTest(name):
+                process = self.start(source + "\n", *more, name=name)
+                self.request(process, "GET", "/declaration")
+                process.terminate()
+                stderr = process.communicate(timeout=60)[1]
+                self.assertIn(f" {expected}", stderr)
+                if more:
+                    self.assertIn(" rates_py ", stderr)
 
     def test_names_of_kopf_that_are_missing_are_no_matter_of_the_interpreter(self) -> None:
         process = self.start("import kopf.structs")
@@ -283,18 +302,20 @@ class Process(unittest.TestCase):
         process = self.start(source, name="package/main.py")
         self.assertEqual(self.request(process, "GET", "/declaration")["controllers"][0]["selectors"], [{"name": "examples"}])
 
-    def test_declare_prints_json_only(self) -> None:
+    def test_a_description_calls_no_handler(self) -> None:
         process = self.start("""
             import kopf
-            print('a line of the script')
             @kopf.on.startup()
-            def start(**_): raise AssertionError
+            @kopf.on.cleanup()
+            def never(**_): raise AssertionError
             @kopf.on.create('examples')
-            def fn(**_): ...
-        """, command="declare")
-        stdout, stderr = process.communicate(timeout=60)
-        self.assertEqual(json.loads(stdout)["name"], "operator")
-        self.assertIn("a line of the script", stderr)
+            def fn(**_): raise AssertionError
+        """, "--describe")
+        url = self.request(process, "GET", "/declaration")["controllers"][0]["spec"]["handlers"][0]["webhook"]["url"]
+        planned = self.request(process, "POST", url, {"reason": "Create", "object": {"metadata": {}}, "dryRun": True})
+        self.assertEqual(planned, {"message": "Handler 'fn' would be called; a handler of Kopf has no dry run"})
+        process.terminate()
+        self.assertNotIn("Error", process.communicate(timeout=60)[1])
 
     def test_a_socket_of_a_killed_process_is_replaced_and_a_file_is_not(self) -> None:
         former = socket.socket(socket.AF_UNIX)

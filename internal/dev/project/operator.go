@@ -3,6 +3,7 @@ package project
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -10,14 +11,30 @@ import (
 // Setpoint is the program of a command that is `setpoint` itself; it need not be on the PATH.
 const Setpoint = "setpoint"
 
+// Operator is an operator in Python files, without a setpoint.yaml.
+type Operator struct {
+	Files []string
+	// Interpreter is the path of Python; "" for the default.
+	Interpreter string
+}
+
 // ForOperator returns the project of an operator in Python files, without a setpoint.yaml: one
 // process that runs them, and is restarted when one of them or a file beside them changes.
-func ForOperator(files []string) (*Project, error) {
+func ForOperator(o Operator) (*Project, error) {
+	files := o.Files
 	dir, err := filepath.Abs(filepath.Dir(files[0]))
 	if err != nil {
 		return nil, err
 	}
-	command := []string{Setpoint, "run", "--address=127.0.0.1:{port}", "--python"}
+	command := []string{Setpoint, "run", "--address=127.0.0.1:{port}"}
+	if o.Interpreter != "" {
+		interpreter, err := o.interpreter()
+		if err != nil {
+			return nil, err
+		}
+		command = append(command, "--python-interpreter="+interpreter)
+	}
+	command = append(command, "--python")
 	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("%s: no such file", file)
@@ -36,6 +53,16 @@ func ForOperator(files []string) (*Project, error) {
 	name := strings.TrimSuffix(filepath.Base(files[0]), filepath.Ext(files[0]))
 	process := Process{Name: name, Written: command, Command: command, Dir: dir, Ready: "/readyz"}
 	return &Project{Dir: dir, File: files[0], Processes: []Process{process}}, nil
+}
+
+// interpreter returns the path of the interpreter, which is run in the folder of the files; a name
+// without a folder is found on the PATH.
+func (o Operator) interpreter() (string, error) {
+	path, err := exec.LookPath(o.Interpreter)
+	if err != nil {
+		return "", fmt.Errorf("--python-interpreter: %w", err)
+	}
+	return filepath.Abs(path)
 }
 
 // RunsOperator reports whether the process is `setpoint run` of an operator.

@@ -19,7 +19,7 @@ func TestForOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := project.ForOperator([]string{"ops/rates.py", "ops/lib/more.py"})
+	p, err := project.ForOperator(project.Operator{Files: []string{"ops/rates.py", "ops/lib/more.py"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,25 @@ func TestForOperator(t *testing.T) {
 		"write a setpoint.yaml with this": {"ops/rates.py", "other.py"},
 		"ops/missing.py: no such file":    {"other.py", "ops/missing.py"},
 	} {
-		if _, err := project.ForOperator(files); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := project.ForOperator(project.Operator{Files: files}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", files, err)
 		}
+	}
+}
+
+func TestInterpreterOfOperator(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, mode := range map[string]os.FileMode{"rates.py": 0o600, "python": 0o700} {
+		if err := os.WriteFile(name, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := project.ForOperator(project.Operator{Files: []string{"rates.py"}, Interpreter: "./python"})
+	if err != nil || !filepath.IsAbs(strings.TrimPrefix(p.Processes[0].Command[3], "--python-interpreter=")) || p.Processes[0].Command[5] != "rates.py" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := project.ForOperator(project.Operator{Files: []string{"rates.py"}, Interpreter: "./missing"}); err == nil || !strings.Contains(err.Error(), "--python-interpreter: ") {
+		t.Error(err)
 	}
 }
 

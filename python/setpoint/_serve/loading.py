@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from types import TracebackType
 from typing import Optional
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class LoadError(Exception):
@@ -18,21 +23,21 @@ class LoadError(Exception):
 
 def load(files: Sequence[str], modules: Sequence[str]) -> None:
     """Import files, then modules, in their order."""
-    for i, path in enumerate(files):
-        _import(path, lambda i=i, path=path: _load_file(i, path))
+    for path in files:
+        _import(path, lambda path=path: _load_file(path))
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in modules:
         _import(f"module {name}", lambda name=name: importlib.import_module(name))
 
 
-def _load_file(number: int, path: str) -> None:
+def _load_file(path: str) -> None:
     if not os.path.isfile(path):
         raise LoadError(f"{path}: no such file")
     folder = os.path.abspath(os.path.dirname(path))
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    name, package = _module_name(number, path)
+    name, package = _module_name(path)
     if package:
         importlib.import_module(name)
         return
@@ -49,7 +54,7 @@ def _load_file(number: int, path: str) -> None:
         raise
 
 
-def _module_name(number: int, path: str) -> tuple[str, bool]:
+def _module_name(path: str) -> tuple[str, bool]:
     """Return the name of a file's module, and whether it belongs to a package.
 
     In a package, the file is imported by its full name, so that its relative imports work and modules
@@ -59,13 +64,24 @@ def _module_name(number: int, path: str) -> tuple[str, bool]:
     stem = os.path.splitext(stem)[0]
     parts = [] if stem == "__init__" else [stem]
     if not os.path.isfile(os.path.join(folder, "__init__.py")):
-        return f"__setpoint_{number}__{stem}", False
+        return _unused_name(stem.replace(".", "_"), folder), False
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
         parts.insert(0, name)
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return ".".join(parts), True
+
+
+def _unused_name(stem: str, folder: str) -> str:
+    """Return the name of the file, which its logger has, or with a suffix if another module has it.
+
+    Many files are named operator.py or queue.py, as modules of the standard library are.
+    """
+    others = [entry for entry in sys.path if os.path.abspath(entry) != folder]
+    known = stem in sys.modules or stem in sys.builtin_module_names or PathFinder.find_spec(stem, others) is not None
+    names = itertools.chain([] if known else [stem], [f"{stem}_py"], (f"{stem}_py_{i}" for i in itertools.count(2)))
+    return next(name for name in names if name not in sys.modules)
 
 
 def _import(what: str, action: object) -> None:
@@ -79,7 +95,7 @@ def _import(what: str, action: object) -> None:
     except SystemExit as error:
         raise LoadError(f"cannot import {what}: it calls sys.exit({error.code!r}) when it is imported") from None
     except Exception as error:
-        trace = "".join(traceback.format_exception(type(error), error, _authors_part(error.__traceback__)))
+        trace = "".join(_traceback(error).format())
         raise LoadError(f"cannot import {what}:\n{trace.rstrip()}{_missing(error)}") from None
 
 
@@ -88,6 +104,17 @@ def _missing(error: Exception) -> str:
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", "kopf", "setpoint"):
         return ""
     return f"\nThe interpreter is {sys.executable}; that of an activated virtual environment comes before python3 of the PATH."
+
+
+def _traceback(error: Exception) -> traceback.TracebackException:
+    """Return the error with the frames of the author's files, not with those below, of decorators of ours."""
+    shown = traceback.TracebackException(type(error), error, _authors_part(error.__traceback__))
+    own = len(shown.stack)
+    while own > 0 and shown.stack[own - 1].filename.startswith(_PACKAGE):
+        own -= 1
+    if own:
+        del shown.stack[own:]
+    return shown
 
 
 def _authors_part(trace: Optional[TracebackType]) -> Optional[TracebackType]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
+
+
+# The address of an object differs each time, and says nothing.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def _first_fault(value: Any, path: str, parents: tuple[int, ...]) -> Optional[st
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
-        return f"{path or 'value'}: {_shorten(repr(value))} is {_kind(value)}, which has no JSON form"
+        return f"{path or 'value'}: {_shorten(_ADDRESS.sub('', repr(value)))} is {_kind(value)}, which has no JSON form"
     return None
 
 

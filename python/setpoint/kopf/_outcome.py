@@ -37,6 +37,8 @@ class Outcome:
     error: Optional[Exception] = None
     # Seconds until a retry; None if there is none.
     delay: Optional[float] = None
+    # A success that is logged once its writes are known to be possible.
+    unlogged: bool = False
 
     @property
     def retried(self) -> bool:
@@ -65,8 +67,10 @@ class Attempts:
     early: bool = False
 
 
-async def outcome_of(work: Awaitable[Any], handler: Handler, attempts: Attempts, logger: Any) -> Outcome:
-    """Await a handler, and log and judge its end."""
+async def outcome_of(
+    work: Awaitable[Any], handler: Handler, attempts: Attempts, logger: Any, *, writes: bool = False
+) -> Outcome:
+    """Await a handler, and log and judge its end. If it writes, its response logs the success."""
     try:
         result = await work
     except asyncio.CancelledError:
@@ -81,14 +85,16 @@ async def outcome_of(work: Awaitable[Any], handler: Handler, attempts: Attempts,
         return Outcome(error=error)
     except Exception as error:
         return _raised(error, handler, attempts, logger)
-    logger.info(f"{handler} succeeded.")
-    return Outcome(result=result)
+    if not writes:
+        logger.info(f"{handler} succeeded.")
+    return Outcome(result=result, unlogged=writes)
 
 
 def describe(error: BaseException) -> str:
     """Return the text of an error; that of unexpected ones has the class."""
     if isinstance(error, (TemporaryError, PermanentError)):
-        return str(error) if error.args and error.args[0] is not None else type(error).__name__
+        given = error.args and error.args[0] is not None
+        return (str(error).strip() if given else "") or type(error).__name__
     text = _refusal(error) or str(error)
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
@@ -133,7 +139,7 @@ def _failed(error: Exception, handler: Handler, attempts: Attempts, delay: float
     """Return a retry after a delay, or the end if the handler's limits leave none."""
     limit = _limit(error, handler, attempts, delay)
     if limit is not None:
-        logger.error(str(limit), exc_info=trace_of(error) if trace else None)
+        logger.error(f"{handler} {limit}", exc_info=trace_of(error) if trace else None)
         return Outcome(error=limit)
     again = f" and will try again in {delay:g} seconds" if trace else ""
     what = f"failed with an exception{again}" if trace else "failed temporarily"
@@ -141,11 +147,14 @@ def _failed(error: Exception, handler: Handler, attempts: Attempts, delay: float
     return Outcome(error=error, delay=delay)
 
 
+def _count(attempts: int) -> str:
+    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
+
+
 def _limit(error: Exception, handler: Handler, attempts: Attempts, delay: float) -> Optional[PermanentError]:
     runtime = (now() - attempts.started).total_seconds() if attempts.started else 0.0
     if handler.timeout is not None and runtime + delay >= handler.timeout:
-        reason = f"its timeout of {handler.timeout:g} s leaves no retry"
-        return HandlerTimeoutError(f"{handler} failed, and {reason}: {describe(error)}")
+        return HandlerTimeoutError(f"gave up, since its timeout of {handler.timeout:g} s leaves no retry: {describe(error)}")
     if handler.retries is not None and not attempts.early and attempts.count + 1 >= handler.retries:
-        return HandlerRetriesError(f"{handler} failed, and its {handler.retries} attempts are used: {describe(error)}")
+        return HandlerRetriesError(f"gave up after {_count(handler.retries)}: {describe(error)}")
     return None

@@ -32,6 +32,8 @@ def respond_outcome(cause: Cause, handler: Handler, outcome: Outcome) -> dict[st
     """Return the response of a handler that ended: its patch is written also if it failed."""
     add_result(cause, handler, outcome.result)
     response = writes(cause, handler)
+    if outcome.unlogged and "error" not in response:
+        cause.logger.info(f"{handler} succeeded.")
     if cause.events:
         response["events"] = list(cause.events)
     if "error" in response:

@@ -6,13 +6,15 @@ accepted, because scripts set them; which of them have an effect, their comments
 
 from __future__ import annotations
 
-import concurrent.futures
+import concurrent.futures.thread  # With its parts: later, a script named queue.py would be found instead.
+import difflib
 import logging
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
+from setpoint.kopf._errors import PermanentError
 from setpoint.kopf._storages import (
     AnnotationsDiffBaseStorage,
     DiffBaseStorage,
@@ -23,15 +25,37 @@ from setpoint.kopf._storages import (
 DEFAULT_FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 
 
+class UnknownSetting(AttributeError, PermanentError):
+    """A script sets what there is not. Nothing would come of it."""
+
+
+class _Settings:
+    """Settings refuse names that they do not have."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(type(self), name) and name not in getattr(type(self), "__dataclass_fields__", {}):
+            raise UnknownSetting(self._unknown(name))
+        super().__setattr__(name, value)
+
+    def _unknown(self, name: str) -> str:
+        group = type(self).__name__.removesuffix("Settings").lower()
+        where = "settings" if group == "operator" else f"settings.{group}"
+        fields: Iterable[str] = getattr(type(self), "__dataclass_fields__", ())
+        known = [each for each in fields if not each.startswith("_")]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        return f"{where}.{name}: no such setting; {hint}"
+
+
 @dataclass
-class ProcessSettings:
+class ProcessSettings(_Settings):
     """No effect: Setpoint ends the process."""
 
     ultimate_exiting_timeout: Optional[float] = 600
 
 
 @dataclass
-class PostingSettings:
+class PostingSettings(_Settings):
     """Which events are sent: enabled, loggers and level have an effect. Setpoint is the one who reports."""
 
     enabled: bool = True
@@ -43,7 +67,7 @@ class PostingSettings:
 
 
 @dataclass
-class PeeringSettings:
+class PeeringSettings(_Settings):
     """No effect: a Lease elects the replica of Setpoint that works."""
 
     name: str = "default"
@@ -65,7 +89,7 @@ class PeeringSettings:
 
 
 @dataclass
-class WatchingSettings:
+class WatchingSettings(_Settings):
     """No effect: Setpoint watches, and connects again by itself."""
 
     server_timeout: Optional[float] = None
@@ -76,7 +100,7 @@ class WatchingSettings:
 
 
 @dataclass
-class QueueingSettings:
+class QueueingSettings(_Settings):
     """No effect: Setpoint queues."""
 
     worker_limit: Optional[int] = None
@@ -87,14 +111,14 @@ class QueueingSettings:
 
 
 @dataclass
-class ScanningSettings:
+class ScanningSettings(_Settings):
     """No effect: Setpoint discovers kinds and namespaces."""
 
     disabled: bool = False
 
 
 @dataclass
-class AdmissionSettings:
+class AdmissionSettings(_Settings):
     """Whether admission handlers are served. Setpoint has the server and the configurations."""
 
     server: Any = None
@@ -102,7 +126,7 @@ class AdmissionSettings:
 
 
 @dataclass
-class ExecutionSettings:
+class ExecutionSettings(_Settings):
     """How handlers run. All have an effect."""
 
     default_backoff: float = 60
@@ -128,7 +152,7 @@ class ExecutionSettings:
 
 
 @dataclass
-class NetworkingSettings:
+class NetworkingSettings(_Settings):
     """No effect: Setpoint makes the requests to the API server."""
 
     request_timeout: Optional[float] = 300
@@ -139,7 +163,7 @@ class NetworkingSettings:
 
 
 @dataclass
-class PersistenceSettings:
+class PersistenceSettings(_Settings):
     """The finalizer has an effect. The storages say where a former Kopf kept what it handled."""
 
     finalizer: str = DEFAULT_FINALIZER
@@ -149,7 +173,7 @@ class PersistenceSettings:
 
 
 @dataclass
-class BackgroundSettings:
+class BackgroundSettings(_Settings):
     """No effect: a notification says at once that a daemon has ended."""
 
     cancellation_polling: float = 60
@@ -158,7 +182,7 @@ class BackgroundSettings:
 
 
 @dataclass
-class OperatorSettings:
+class OperatorSettings(_Settings):
     """All settings of an operator."""
 
     process: ProcessSettings = field(default_factory=ProcessSettings)

@@ -64,7 +64,7 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
     attempts = Attempts(request.attempt, request.first_attempt or now(), backoff=cause.settings.execution.default_backoff)
     call = Call(definition, cause.settings, cause)
     work = invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started)
-    outcome = await outcome_of(work, definition, attempts, cause.logger)
+    outcome = await outcome_of(work, definition, attempts, cause.logger, writes=True)
     return respond_outcome(cause, definition, outcome)
 
 
