@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // codeChanges is the exit code if there are changes.
@@ -30,6 +34,7 @@ type planFlags struct {
 	fieldManager string
 	processes    hookProcesses
 	timeout      time.Duration
+	operator     operatorFlags
 	outputFlags
 }
 
@@ -54,6 +59,10 @@ treated as applied.
 
 ` + kindHelp + `
 
+--python plans the controllers of an operator in Python, and each argument is an OBJECT. Its
+files are imported, but no function is called, also none of the startup: the plan shows which
+would be. --operator calls a process that runs already.
+
 A hook behind a Service of the cluster is not reachable from outside. --hook, or
 $SETPOINT_HOOKS separated by commas, sets an address to reach it, or another version of
 it. Processes of 'setpoint dev' are found by the kubeconfig that it writes.
@@ -64,6 +73,7 @@ Exit codes: 0 no changes, 1 failure, 2 there are changes.`,
   setpoint plan -f controller.yaml --all -n shop            # with a changed controller
   setpoint plan -f controller.yaml -f example.yaml          # before anything is applied
   setpoint plan spcc/teams red --hook localhost:8080        # with another hook
+  setpoint plan --python operator.py -A                     # an operator in Python
   setpoint plan handlercontroller.setpoint.dev/rates -A --calls-only
   setpoint plan spcc/teams -A -o json | jq .summary`,
 		Annotations:       map[string]string{usageCode: "1"},
@@ -89,6 +99,8 @@ func (f *planFlags) register(c *cobra.Command) {
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy for controllers of metacontroller.k8s.io, as for 'setpoint run'")
 	set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "field manager `name` for them")
 	set.DurationVar(&f.timeout, "timeout", time.Minute, "timeout for the list of objects, and for each object")
+	f.operator.registerSource(set)
+	set.StringVar(&f.operator.name, "name", "", "`name` of the operator, if it runs with one")
 	f.outputFlags.register(c)
 }
 
@@ -114,6 +126,14 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	if err := f.processes.addTo(&options); err != nil {
 		return err
 	}
+	if f.operator.given() {
+		op, err := f.describeOperator(ctx, cluster, p.stderr)
+		if err != nil {
+			return err
+		}
+		defer op.Close()
+		op.Configure(&options)
+	}
 	h, err := manager.New(options)
 	if err != nil {
 		return err
@@ -123,9 +143,18 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	dryRun.Program = options.Name
 	report := dryrun.Run(ctx, dryRun)
 	p.code = exitCode(report.Summary)
 	return f.write(p, report)
+}
+
+// describeOperator returns the operator of the flags, without running it.
+func (f *planFlags) describeOperator(ctx context.Context, in manager.Cluster, stderr io.Writer) (*operator.Operator, error) {
+	if err := f.operator.checkDescribed(nil); err != nil {
+		return nil, usageError{err}
+	}
+	return f.operator.describe(ctx, in, f.cluster, nil, stderr)
 }
 
 // options builds the options of the dry run.
@@ -143,8 +172,15 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	if err != nil {
 		return o, err
 	}
-	if len(args) > 0 {
+	switch {
+	case f.operator.given():
+	case len(args) > 0 && filepath.Ext(args[0]) == ".py":
+		return o, usageError{fmt.Errorf("unexpected argument %q: plan an operator in Python with --python %s", args[0], args[0])}
+	case len(args) > 0:
 		stored, err := perms.controllerOf(ctx, h, args[0], len(declared) == 0)
+		if unknown, is := errors.AsType[*unknownKindError](err); is {
+			return o, errorWithHint{unknown, "`kubectl api-resources` lists the kinds; controllers of a process, such as " + args[0] + ", are planned by --python FILE, or in the dashboard"}
+		}
 		if err != nil {
 			return o, err
 		}
@@ -152,7 +188,7 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 			o.Controllers, args = append(o.Controllers, stored), args[1:]
 		}
 	}
-	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 {
+	if o.Declared = declared; len(o.Controllers)+len(declared) == 0 && !f.operator.given() {
 		return o, usageError{errors.New("no controller given; use compositecontroller.setpoint.dev/NAME, or -f FILE with one")}
 	}
 	if o.Selection.Names, err = perms.named(ctx, args); err != nil {

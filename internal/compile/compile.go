@@ -208,6 +208,7 @@ func (c *Compiled) Name() string {
 // Add adds the programs of another part of the same controller.
 func (c *Compiled) Add(part *Compiled) {
 	release := c.Release
+	c.Programs = append(c.Programs, part.Programs...)
 	c.Handlers = append(c.Handlers, part.Handlers...)
 	c.Credentials = append(c.Credentials, part.Credentials...)
 	c.HookAddresses = slices.Compact(slices.Sorted(slices.Values(append(c.HookAddresses, part.HookAddresses...))))

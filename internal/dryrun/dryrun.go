@@ -28,7 +28,9 @@ type Options struct {
 	// Controllers are stored controller objects. Declared are those in files, which need not be
 	// stored.
 	Controllers, Declared []*object.Object
-	Selection             Selection
+	// Program is the name of the Manager's program, to run its controllers; "" for none.
+	Program   string
+	Selection Selection
 	// CallsOnly reports which handlers would be called, without calling them.
 	CallsOnly bool
 	// Timeout limits the time for one object, and for the lists before it; a minute if zero.
@@ -42,6 +44,11 @@ func Run(ctx context.Context, o Options) Report {
 		o.Timeout = time.Minute
 	}
 	var report Report
+	if o.Program != "" {
+		c := Controller{Name: o.Program}
+		c.setError(o.planProgram(ctx, &c))
+		report.Controllers = append(report.Controllers, c)
+	}
 	for _, stored := range o.Controllers {
 		c := Controller{Name: nameOf(stored)}
 		c.setError(o.planController(ctx, stored, &c))
@@ -87,15 +94,30 @@ func (o Options) planController(ctx context.Context, declared *object.Object, in
 	if err != nil {
 		return err
 	}
+	if o.CallsOnly && len(compiled.Programs) > 0 {
+		compiled.Release()
+		return fmt.Errorf("--calls-only is for handlers; a %s has none", declared.Kind())
+	}
+	return o.planCompiled(ctx, compiled, into)
+}
+
+// planProgram runs the controllers of the Manager's program.
+func (o Options) planProgram(ctx context.Context, into *Controller) error {
+	compiled, err := o.Manager.CompileProgram(ctx)
+	if err != nil {
+		return err
+	}
+	return o.planCompiled(ctx, compiled, into)
+}
+
+// planCompiled runs a compiled controller, and releases it.
+func (o Options) planCompiled(ctx context.Context, compiled *manager.Compiled, into *Controller) error {
 	r, err := start(o.Manager, compiled, o.Selection.listNamespace())
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	into.setController(r)
-	if o.CallsOnly && len(r.Programs) > 0 {
-		return fmt.Errorf("--calls-only is for handlers; a %s has none", declared.Kind())
-	}
 	if err := r.waitForSync(ctx, o.Timeout); err != nil {
 		return err
 	}

@@ -85,6 +85,32 @@ func (m *Manager) CompileNamed(ctx context.Context, name string) (*Compiled, err
 	return m.Compile(ctx, declared)
 }
 
+// CompileProgram compiles all controllers of a program as one, except those of admission.
+func (m *Manager) CompileProgram(ctx context.Context) (*Compiled, error) {
+	all := &compile.Compiled{Release: func() {}}
+	for _, own := range m.options.GoControllers {
+		compiled, err := own.Compile(ctx, m.compileEnvironment())
+		if errors.Is(err, compile.ErrNotServed) {
+			all.Notes = append(all.Notes, err.Error())
+			continue
+		}
+		if err != nil {
+			all.Release()
+			return nil, fmt.Errorf("%s: %w", own.Name, err)
+		}
+		if compiled.Release == nil {
+			compiled.Release = func() {}
+		}
+		if compiled.Admission != nil {
+			compiled.Release()
+			continue
+		}
+		all.Add(compiled)
+	}
+	m.setStatusOwners(all)
+	return &Compiled{Compiled: all}, nil
+}
+
 // setStatusOwners gives programs the status owners of the running ones.
 func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 	compiled.Programs = slices.Clone(compiled.Programs)

@@ -26,7 +26,7 @@ DEFAULT_FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 
 
 class UnknownSetting(AttributeError, PermanentError):
-    """A script sets what there is not. Nothing would come of it."""
+    """A script sets a setting that does not exist. It would have no effect."""
 
 
 class _Settings:
