@@ -6,8 +6,11 @@ package script
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Engine compiles sources of one language.
@@ -86,4 +89,22 @@ func (e *Error) Place() string {
 		place = append(place, fmt.Sprint(n))
 	}
 	return strings.Join(place, ":")
+}
+
+// CheckEncoding returns an *Error for the first source that is not UTF-8.
+func (f Files) CheckEncoding() error {
+	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
+		source := f.Sources[name]
+		for i, r := range source {
+			if _, size := utf8.DecodeRuneInString(source[i:]); r == utf8.RuneError && size == 1 {
+				before := source[:i]
+				return &Error{
+					File: name, Line: strings.Count(before, "\n") + 1,
+					Column:  utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1,
+					Message: "the source is not UTF-8",
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -1,0 +1,123 @@
+package javascript
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"modernc.org/libc"
+	"modernc.org/libquickjs"
+
+	"github.com/setpoint-dev/setpoint/internal/script"
+)
+
+// exception is the error of the pending exception.
+func (m *vm) exception() error {
+	thrown := libquickjs.XJS_GetException(m.tls, m.context)
+	defer m.free(thrown)
+	return m.describeError(thrown)
+}
+
+// roomForErrors is what describing an error may take when no memory is left.
+const roomForErrors = 1 << 20
+
+// describeError is the error of a value that was thrown.
+func (m *vm) describeError(thrown value) error {
+	if m.memory.exceeded && thrown.Ftag == libquickjs.EJS_TAG_NULL {
+		return m.outOfMemory()
+	}
+	m.memory.reserve = roomForErrors
+	description, err := m.describeWith(thrown)
+	m.memory.reserve = 0
+	if err != nil {
+		return &script.Error{Message: "an exception that cannot be described"}
+	}
+	e := &script.Error{Message: description.Message}
+	m.addStack(e, description.Stack)
+	switch {
+	case strings.HasSuffix(e.Message, "Error: out of memory"):
+		e.Limit = m.limitOfMemory()
+	case strings.HasSuffix(e.Message, "Error: stack overflow"):
+		e.Limit = "depth of calls"
+	}
+	return e
+}
+
+type description struct{ Message, Stack string }
+
+func (m *vm) describeWith(thrown value) (d description, err error) {
+	m.arguments[0] = thrown
+	v := libquickjs.XJS_Call(m.tls, m.context, m.describe, undefined, 1, address(&m.arguments[0]))
+	defer m.free(v)
+	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, address(&m.length), v, 0)
+	if c == 0 {
+		m.free(libquickjs.XJS_GetException(m.tls, m.context))
+		return d, errOutOfMemory
+	}
+	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
+	return d, json.Unmarshal(libc.GoBytes(c, int(m.length)), &d)
+}
+
+func (m *vm) outOfMemory() error {
+	return &script.Error{Message: "out of memory", Limit: m.limitOfMemory()}
+}
+
+func (m *vm) limitOfMemory() string {
+	if m.memory.limit == 0 {
+		return "memory"
+	}
+	return fmt.Sprintf("memory %dMiB", m.memory.limit>>20)
+}
+
+// maxFrames bounds the stack of an error.
+const maxFrames = 20
+
+// addStack adds the frames of the author's files and of functions of the language, such as map. The
+// first with a line is the place of the error.
+func (m *vm) addStack(e *script.Error, stack string) {
+	for line := range strings.Lines(stack) {
+		if len(e.Stack) == maxFrames {
+			return
+		}
+		frame := strings.TrimPrefix(strings.TrimSpace(line), "at ")
+		function, place, inParentheses := strings.Cut(strings.TrimSuffix(frame, ")"), " (")
+		if !inParentheses {
+			function, place = "", frame
+		}
+		file, ln, column := parsePlace(place)
+		if !m.sources[file] && place != "native" {
+			continue
+		}
+		if e.File == "" && ln > 0 {
+			e.File, e.Line, e.Column = file, ln, column
+		}
+		if function == "" || function == "<eval>" || function == "<anonymous>" {
+			e.Stack = append(e.Stack, place)
+			continue
+		}
+		e.Stack = append(e.Stack, function+" ("+place+")")
+	}
+}
+
+// parsePlace parses "sync.js:12:5".
+func parsePlace(place string) (file string, line, column int) {
+	rest, last, _ := cutLast(place, ":")
+	file, middle, _ := cutLast(rest, ":")
+	line, err := strconv.Atoi(middle)
+	if err != nil {
+		return place, 0, 0
+	}
+	column, err = strconv.Atoi(last)
+	if err != nil {
+		return place, 0, 0
+	}
+	return file, line, column
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,136 @@
+// Package starlark runs inline hooks in Starlark, on go.starlark.net. It is the only package that
+// imports it.
+//
+// Files run once and are frozen then, so a call cannot leave anything behind for the next one. The
+// dialect is that of tools which Kubernetes users know, such as Tilt: sets, while, recursion, and
+// statements at the top level.
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.starlark.net/lib/json"
+	"go.starlark.net/lib/math"
+	startime "go.starlark.net/lib/time"
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+	"go.starlark.net/syntax"
+
+	"github.com/setpoint-dev/setpoint/internal/script"
+)
+
+// Engine compiles Starlark files.
+type Engine struct{}
+
+// Load implements script.Engine.
+func (Engine) Load(files script.Files) (script.Program, error) {
+	if err := files.CheckEncoding(); err != nil {
+		return nil, err
+	}
+	l := &loader{files: files, modules: map[string]*module{}}
+	globals, err := l.run(files.Entry)
+	if err != nil {
+		return nil, asError(err)
+	}
+	p := &program{entry: files.Entry, functions: map[string]starlark.Callable{}}
+	for name, v := range globals {
+		if f, ok := v.(*starlark.Function); ok {
+			p.functions[name] = f
+		}
+	}
+	return p, nil
+}
+
+// predeclared are the names that every file has besides those of the language.
+func predeclared() starlark.StringDict {
+	return starlark.StringDict{
+		"json":   json.Module,
+		"math":   math.Module,
+		"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"time":   startime.Module,
+	}
+}
+
+// loader runs files, each once.
+type loader struct {
+	files   script.Files
+	modules map[string]*module
+}
+
+type module struct {
+	globals starlark.StringDict
+	err     error
+	done    bool
+}
+
+func (l *loader) run(name string) (starlark.StringDict, error) {
+	m := &module{}
+	l.modules[name] = m
+	options := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true}
+	thread := newThread(nil)
+	thread.Load = func(_ *starlark.Thread, specifier string) (starlark.StringDict, error) {
+		return l.load(name, specifier)
+	}
+	startime.SetNow(thread, func() (time.Time, error) {
+		return time.Time{}, errors.New("there is no time at the top level, which runs once for many calls; call time.now() in a function")
+	})
+	m.globals, m.err = starlark.ExecFileOptions(options, thread, name, l.files.Sources[name], predeclared())
+	m.done = true
+	return m.globals, m.err
+}
+
+// load is called for each load statement.
+func (l *loader) load(from, specifier string) (starlark.StringDict, error) {
+	name := path.Join(path.Dir(from), specifier)
+	if _, exists := l.files.Sources[name]; !exists {
+		return nil, l.noModule(from, specifier)
+	}
+	m, loaded := l.modules[name]
+	switch {
+	case !loaded:
+		return l.run(name)
+	case !m.done:
+		return nil, fmt.Errorf("%s and %s load each other", from, name)
+	}
+	return m.globals, m.err
+}
+
+func (l *loader) noModule(from, specifier string) error {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(l.files.Sources)), func(name string) bool { return name == from })
+	if len(names) == 0 {
+		return fmt.Errorf("there is no module %q, and no other", specifier)
+	}
+	return fmt.Errorf("there is no module %q; there is %s", specifier, strings.Join(names, ", "))
+}
+
+const (
+	maxDepth          = 1000
+	stepsBetweenTests = 1000
+)
+
+// newThread makes a thread that bounds the depth of calls, which the language does not: they are
+// calls of Go, and a stack without end would end the process.
+func newThread(log func(string)) *starlark.Thread {
+	t := &starlark.Thread{Print: func(_ *starlark.Thread, message string) {
+		if log == nil {
+			return
+		}
+		for line := range strings.SplitSeq(message, "\n") {
+			log(line)
+		}
+	}}
+	t.SetMaxExecutionSteps(stepsBetweenTests)
+	t.OnMaxSteps = func(t *starlark.Thread) {
+		if t.CallStackDepth() > maxDepth {
+			t.Cancel(tooDeep)
+		}
+		t.SetMaxExecutionSteps(t.Steps + stepsBetweenTests)
+	}
+	return t
+}
