@@ -32,7 +32,7 @@ func (p *program) compile(files script.Files) error {
 	}
 	// Functions need no text of their source, which would make bytecode larger.
 	libquickjs.XJS_SetStripInfo(m.tls, m.runtime, libquickjs.MJS_STRIP_SOURCE)
-	if p.prelude, err = m.bytecode(m.compileSource(string(nameOfPrelude[:len(nameOfPrelude)-1]), preludeSource, libquickjs.MJS_EVAL_TYPE_GLOBAL)); err != nil {
+	if p.prelude, err = m.bytecode(m.compileSource(nameOfPrelude, preludeSource, libquickjs.MJS_EVAL_TYPE_GLOBAL)); err != nil {
 		return err
 	}
 	if err := m.startPrelude(p.prelude); err != nil {
@@ -88,12 +88,12 @@ func (m *vm) bytecode(compiled value) (cString, error) {
 	if _, err := m.result(compiled); err != nil {
 		return cString{}, err
 	}
-	code := libquickjs.XJS_WriteObject(m.tls, m.context, address(&m.length), compiled, libquickjs.MJS_WRITE_OBJ_BYTECODE)
+	code := libquickjs.XJS_WriteObject(m.tls, m.context, m.shared.length(), compiled, libquickjs.MJS_WRITE_OBJ_BYTECODE)
 	if code == 0 {
 		return cString{}, m.exception()
 	}
 	defer libquickjs.Xjs_free(m.tls, m.context, code)
-	return newCString(string(libc.GoBytes(code, int(m.length))))
+	return newCString(string(libc.GoBytes(code, int(read[size](m.shared.length())))))
 }
 
 func (m *vm) readBytecode(code cString) (value, error) {

@@ -47,16 +47,15 @@ func (m *vm) describeError(thrown value) error {
 type description struct{ Message, Stack string }
 
 func (m *vm) describeWith(thrown value) (d description, err error) {
-	m.arguments[0] = thrown
-	v := libquickjs.XJS_Call(m.tls, m.context, m.describe, undefined, 1, address(&m.arguments[0]))
+	v := m.rawCall(m.describe, thrown)
 	defer m.free(v)
-	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, address(&m.length), v, 0)
+	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
 	if c == 0 {
 		m.free(libquickjs.XJS_GetException(m.tls, m.context))
 		return d, errOutOfMemory
 	}
 	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
-	return d, json.Unmarshal(libc.GoBytes(c, int(m.length)), &d)
+	return d, json.Unmarshal(libc.GoBytes(c, int(read[size](m.shared.length()))), &d)
 }
 
 func (m *vm) outOfMemory() error {

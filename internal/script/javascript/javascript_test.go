@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
-const testMemory = 16 << 20
+const testMemory = 4 << 20
 
 // call loads sources, of which the first line of each after the first is "-- name --", calls sync
 // and returns the response or the error, with its stack and its limit.
@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 // TestLimits has what the engine stops itself. What only the parent process can stop is in package
 // scripttest.
 func TestLimits(t *testing.T) {
-	memory, depth := "limit: memory 16MiB", "limit: depth of calls"
+	memory, depth := "limit: memory 4MiB", "limit: depth of calls"
 	for name, test := range map[string]struct{ source, want string }{
 		"objects":         {"export const sync = () => { const a = []; for (;;) a.push({}) }", memory},
 		"strings":         {"export const sync = () => { const a = []; for (let i = 0;; i++) a.push('x'.repeat(1e6) + i) }", memory},
@@ -215,7 +215,7 @@ func TestLimits(t *testing.T) {
 		"through sort":    {"const f = () => [1, 2].sort(f); export const sync = f", depth},
 		"through toJSON":  {"export const sync = () => { const o = {toJSON: () => JSON.stringify(o)}; return {o} }", depth},
 		"generators":      {"function* f() { yield* f() } export const sync = () => [...f()]", depth},
-		"deep JSON":       {"export const sync = () => { let a = {}; for (let i = 0; i < 1e5; i++) a = {a}; return a }", depth},
+		"deep JSON":       {"export const sync = () => { let a = {}; for (let i = 0; i < 1e4; i++) a = {a}; return a }", depth},
 		"deep source":     {"export const a = " + strings.Repeat("[", 1<<20), depth},
 		"deep regexp":     {"export const sync = () => new RegExp('('.repeat(1e6))", "SyntaxError: too many captures [RegExp (native), sync (sync.js:1:37)]"},
 		"large integers":  {"export const sync = () => ({a: 2n ** (2n ** 40n)})", "sync.js:1:35: RangeError: BigInt is too large"},

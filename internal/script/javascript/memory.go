@@ -5,8 +5,6 @@ import (
 	"modernc.org/libquickjs"
 )
 
-type size = libquickjs.Tsize_t
-
 // memory counts what a VM allocates. The engine has a limit of its own, but when no memory is left
 // for an exception it throws null, as an author's code can, too.
 type memory struct {
@@ -68,11 +66,11 @@ func usable(tls *libc.TLS, block uintptr) size { return libc.Xmalloc_usable_size
 
 // newRuntime makes a runtime of the engine that allocates here.
 func (a *memory) newRuntime(m *vm) uintptr {
-	m.allocator = libquickjs.TJSMallocFunctions{
+	write(m.shared.allocator(), libquickjs.TJSMallocFunctions{
 		Fjs_malloc:             callback(m, a.allocate),
 		Fjs_free:               callback(m, a.free),
 		Fjs_realloc:            callback(m, a.reallocate),
 		Fjs_malloc_usable_size: callback(m, usable),
-	}
-	return libquickjs.XJS_NewRuntime2(m.tls, address(&m.allocator), 0)
+	})
+	return libquickjs.XJS_NewRuntime2(m.tls, m.shared.allocator(), 0)
 }

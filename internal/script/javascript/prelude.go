@@ -11,11 +11,6 @@ import (
 //go:embed prelude.js
 var preludeSource string
 
-// nameOfPrelude stands for the prelude in stacks. No file of an author can have it.
-//
-//nolint:gochecknoglobals // a constant; C reads it by address.
-var nameOfPrelude = [...]byte{'<', 's', 'e', 't', 'p', 'o', 'i', 'n', 't', '>', 0}
-
 // startPrelude runs the prelude, before any code of the author.
 func (m *vm) startPrelude(code cString) error {
 	script, err := m.readBytecode(code)
@@ -56,7 +51,7 @@ func (m *vm) newPrint() value {
 		}
 		return undefined
 	}
-	return libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, print), address(&nameOfPrelude[0]), 1, libquickjs.EJS_CFUNC_generic, 0)
+	return libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, print), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
 }
 
 // trackRejection is called for each promise that is rejected while nothing handles it, and again if

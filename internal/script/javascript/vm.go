@@ -1,8 +1,8 @@
 package javascript
 
 import (
+	"bytes"
 	"errors"
-	"unsafe"
 
 	"modernc.org/libc"
 	"modernc.org/libquickjs"
@@ -31,11 +31,8 @@ type vm struct {
 	// sources are the names of the author's files, for stacks.
 	sources map[string]bool
 
-	// C reads and writes these by address, so they are part of a struct that does not move.
-	arguments [1]value
-	length    size
-	allocator libquickjs.TJSMallocFunctions
-	job       uintptr
+	// shared is memory that both C and Go know.
+	shared shared
 	// callbacks keeps the functions alive that C knows by address.
 	callbacks []any
 	// rejected are the promises that were rejected and that nothing handles.
@@ -49,6 +46,9 @@ var errOutOfMemory = errors.New("no memory for a JavaScript VM")
 // newRuntime makes a VM without a realm.
 func newRuntime(memoryBytes int64) (*vm, error) {
 	m := &vm{tls: libc.NewTLS(), memory: memory{limit: size(memoryBytes)}}
+	if m.shared = newShared(m.tls); m.shared == 0 {
+		return nil, errOutOfMemory
+	}
 	m.runtime = m.memory.newRuntime(m)
 	if m.runtime == 0 {
 		return nil, errOutOfMemory
@@ -89,6 +89,7 @@ func (m *vm) close() {
 	}
 	libquickjs.XJS_FreeContext(m.tls, m.context)
 	libquickjs.XJS_FreeRuntime(m.tls, m.runtime)
+	m.shared.free(m.tls)
 	m.tls.Close()
 }
 
@@ -104,8 +105,13 @@ func (m *vm) result(v value) (value, error) {
 
 // call calls a function with one argument, and does not free it.
 func (m *vm) call(function, argument value) (value, error) {
-	m.arguments[0] = argument
-	return m.result(libquickjs.XJS_Call(m.tls, m.context, function, undefined, 1, address(&m.arguments[0])))
+	return m.result(m.rawCall(function, argument))
+}
+
+// rawCall is call whose result may be an exception.
+func (m *vm) rawCall(function, argument value) value {
+	write(m.shared.argument(), argument)
+	return libquickjs.XJS_Call(m.tls, m.context, function, undefined, 1, m.shared.argument())
 }
 
 // property gets a property of an object.
@@ -134,23 +140,23 @@ func (m *vm) parse(json []byte) (value, error) {
 		return undefined, err
 	}
 	defer c.free(m.tls)
-	return m.result(libquickjs.XJS_ParseJSON(m.tls, m.context, c.address, c.length, address(&nameOfPrelude[0])))
+	return m.result(libquickjs.XJS_ParseJSON(m.tls, m.context, c.address, c.length, m.shared.name()))
 }
 
 // text is the string that a value is, in UTF-8.
 func (m *vm) text(v value) ([]byte, error) {
-	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, address(&m.length), v, 0)
+	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
 	if c == 0 {
 		return nil, m.exception()
 	}
 	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
-	return append([]byte(nil), libc.GoBytes(c, int(m.length))...), nil
+	return bytes.Clone(libc.GoBytes(c, int(read[size](m.shared.length())))), nil
 }
 
 // runJobs continues promises until none can go on.
 func (m *vm) runJobs() error {
 	for {
-		switch libquickjs.XJS_ExecutePendingJob(m.tls, m.runtime, address(&m.job)) {
+		switch libquickjs.XJS_ExecutePendingJob(m.tls, m.runtime, m.shared.length()) {
 		case 0:
 			return nil
 		case -1:
@@ -158,38 +164,3 @@ func (m *vm) runJobs() error {
 		}
 	}
 }
-
-// cString is text in memory of C, which ends with a zero byte.
-type cString struct {
-	address uintptr
-	length  size
-}
-
-func newCString(text string) (cString, error) {
-	p, err := libc.CString(text)
-	if err != nil {
-		return cString{}, err
-	}
-	return cString{address: p, length: size(len(text))}, nil
-}
-
-func (c cString) free(tls *libc.TLS) { libc.Xfree(tls, c.address) }
-
-// address is where C finds a variable, which must not be on a stack.
-func address[T any](variable *T) uintptr { return uintptr(unsafe.Pointer(variable)) }
-
-// callback is what C calls a Go function by. It is valid as long as the VM is.
-func callback[F any](m *vm, f F) uintptr {
-	m.callbacks = append(m.callbacks, f)
-	return *(*uintptr)(unsafe.Pointer(&f))
-}
-
-// read copies what C has at an address.
-func read[T any](address uintptr) (v T) {
-	size := unsafe.Sizeof(v)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), size), libc.GoBytes(address, int(size)))
-	return v
-}
-
-// pointer is the address of the object that a value is.
-func pointer(v value) uintptr { return *(*uintptr)(unsafe.Pointer(&v)) }

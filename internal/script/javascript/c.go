@@ -1,0 +1,77 @@
+package javascript
+
+import (
+	"unsafe"
+
+	"modernc.org/libc"
+	"modernc.org/libquickjs"
+)
+
+// This file has all that is unsafe: memory that Go and C share. What C reads or writes by address is
+// in memory of C.
+
+type size = libquickjs.Tsize_t
+
+// cString is text in memory of C, which ends with a zero byte.
+type cString struct {
+	address uintptr
+	length  size
+}
+
+func newCString(text string) (cString, error) {
+	p, err := libc.CString(text)
+	if err != nil {
+		return cString{}, err
+	}
+	return cString{address: p, length: size(len(text))}, nil
+}
+
+func (c cString) free(tls *libc.TLS) { libc.Xfree(tls, c.address) }
+
+// callback is what C calls a Go function by. It is valid as long as the VM is.
+func callback[F any](m *vm, f F) uintptr {
+	m.callbacks = append(m.callbacks, f)
+	return *(*uintptr)(unsafe.Pointer(&f))
+}
+
+// pointer is the address of the object that a value is.
+func pointer(v value) uintptr { return *(*uintptr)(unsafe.Pointer(&v)) }
+
+// shared is memory of C for what functions of C take or return by address.
+type shared uintptr
+
+const (
+	sizeOfValue     = unsafe.Sizeof(value{})
+	sizeOfLength    = unsafe.Sizeof(size(0))
+	sizeOfAllocator = unsafe.Sizeof(libquickjs.TJSMallocFunctions{})
+)
+
+// nameOfPrelude stands for the prelude in stacks. No file of an author can have it.
+const nameOfPrelude = "<setpoint>"
+
+// newShared returns 0 if no memory is left.
+func newShared(tls *libc.TLS) shared {
+	s := shared(libc.Xcalloc(tls, 1, size(sizeOfValue+sizeOfLength+sizeOfAllocator)+size(len(nameOfPrelude))+1))
+	if s != 0 {
+		copy(libc.GoBytes(s.name(), len(nameOfPrelude)), nameOfPrelude)
+	}
+	return s
+}
+
+func (s shared) free(tls *libc.TLS) { libc.Xfree(tls, uintptr(s)) }
+
+func (s shared) argument() uintptr  { return uintptr(s) }
+func (s shared) length() uintptr    { return uintptr(s) + sizeOfValue }
+func (s shared) allocator() uintptr { return s.length() + sizeOfLength }
+func (s shared) name() uintptr      { return s.allocator() + sizeOfAllocator }
+
+func read[T any](address uintptr) (v T) {
+	copy(bytesOf(&v), libc.GoBytes(address, int(unsafe.Sizeof(v))))
+	return v
+}
+
+func write[T any](address uintptr, v T) {
+	copy(libc.GoBytes(address, int(unsafe.Sizeof(v))), bytesOf(&v))
+}
+
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }

@@ -1,0 +1,103 @@
+package scripttest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/script"
+)
+
+// calls has, for each language, code that shows whatever could differ from call to call.
+//
+//nolint:gochecknoglobals // a constant.
+var observing = map[string]string{
+	".js": `
+let calls = 0;
+const top = [Date.now(), Math.random()];
+export async function sync(request) {
+  calls++;
+  await null;
+  const order = new Set(Object.keys(request).concat(Object.getOwnPropertyNames(globalThis)));
+  return {
+    calls, top, now: new Date().toString(), random: Array.from({length: 20}, Math.random), order: [...order], leak: typeof leak,
+    polluted: {}.polluted ?? null, map: [1].map(x => x + 1), shared: Symbol.for("x") in globalThis, request, stack: new Error("x").stack,
+    sorted: Array.from({length: 50}, () => Math.floor(Math.random() * 5)).sort(), json: JSON.stringify({a: 1}),
+  };
+}
+export function hostile(request) {
+  calls += 100;
+  globalThis.leak = 1;
+  Object.prototype.polluted = 1;
+  Array.prototype.map = () => 1;
+  Math.random = () => 4;
+  Date.now = () => 5;
+  JSON.stringify = () => "{}";
+  globalThis[Symbol.for("x")] = 1;
+  Promise.prototype.then = null;
+  Object.freeze(Array.prototype);
+  if (request.throw) throw new Error("x");
+  if (request.memory) for (const a = [];;) a.push({});
+  if (request.depth) return hostile(request);
+  if (request.never) return new Promise(() => {});
+  if (request.jobs) Promise.reject(1);
+  return {};
+}`,
+	".star": `
+seen = []
+def sync(request):
+    return {"now": str(time.now()), "seen": seen, "request": request, "keys": list(request), "dir": dir(seen), "hash": hash("a"), "set": list(set([3, 1, 2]))}
+
+def hostile(request):
+    request["leak"] = 1
+    if "throw" in request:
+        seen.append(1)
+    if "depth" in request:
+        hostile(request)
+    return {"a": set() if "never" in request else 1}
+`,
+}
+
+func TestSameRequestSameResponse(t *testing.T) {
+	const request = `{"parent":{"metadata":{"name":"a"}},"z":1,"b":[1.5,"x"]}`
+	for _, l := range languages {
+		t.Run(l.name, func(t *testing.T) {
+			source := observing[l.ending]
+			entry := "sync" + l.ending
+			p, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, MemoryBytes: 16 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := call(t, p, request)
+			hostile := []string{"{}", `{"throw":1}`, `{"depth":1}`, `{"never":1}`, `{"jobs":1}`, `{"memory":1}`}
+			for i := range 100 {
+				if got := call(t, p, request); got != first {
+					t.Fatalf("call %d: got\n%s\nwant\n%s", i, got, first)
+				}
+				c := newCall(hostile[i%len(hostile)])
+				c.Function = "hostile"
+				_, _ = p.Call(c) // most of them are errors
+			}
+			output, err := task{Language: l.name, Source: source, Request: request}.command(t).Output()
+			if got := strings.TrimSpace(string(output)); err != nil || got != "response: "+first {
+				t.Errorf("in another process: got %v\n%s\nwant\n%s", err, got, first)
+			}
+		})
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	p := languages[0].load(t, "export const sync = () => ({a: [Math.random(), Math.random()]})")
+	seen := map[string]bool{}
+	for seed := range uint64(1000) {
+		c := newCall("{}")
+		c.Seed = seed<<32 + seed%2
+		response, err := p.Call(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[string(response)] = true
+	}
+	if len(seen) != 1000 {
+		t.Errorf("1000 seeds make %d responses", len(seen))
+	}
+}

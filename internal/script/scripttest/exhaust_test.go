@@ -1,0 +1,125 @@
+package scripttest
+
+import (
+	"bufio"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestOnlyTheParentStops has code that no engine stops: the process is killed, in the middle of it,
+// and nothing of it was a response.
+func TestOnlyTheParentStops(t *testing.T) {
+	javascript := func(body string) task {
+		return task{Language: "JavaScript", Source: `export async function sync() { console.log("begins"); ` + body + `; return {} }`}
+	}
+	starlark := func(body string) task {
+		return task{Language: "Starlark", Source: "def sync(request):\n  print('begins')\n  " + body + "\n  return {}"}
+	}
+	for name, k := range map[string]task{
+		"a loop without end":             javascript(`for (;;);`),
+		"a loop of awaits":               javascript(`while (true) await 0`),
+		"a loop that catches":            javascript(`for (;;) try { null.x } catch {}`),
+		"a promise that makes promises":  javascript(`const f = () => Promise.resolve().then(f); await f()`),
+		"indexOf of a long array":        javascript(`Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)`),
+		"a long array":                   javascript(`const a = []; a.length = 2 ** 32 - 1; a.indexOf(1); a.lastIndexOf(1); a.includes(1); for (;;);`),
+		"join of a long array":           javascript(`for (;;) { const a = []; a.length = 1e7; a.join("") }`),
+		"a regular expression":           javascript(`/^(a+)+$/.test("a".repeat(64) + "b")`),
+		"a regular expression, lookback": javascript(`/(?<=(a*)*)c/.test("a".repeat(1e5) + "b"); for (;;) /(x+x+)+y/.test("x".repeat(64))`),
+		"a generator":                    javascript(`function* f() { for (;;) yield 1 } for (const x of f());`),
+		"a proxy":                        javascript(`for (let p = new Proxy({}, {getPrototypeOf: () => p});; p instanceof Map);`),
+		"an iterator":                    javascript(`Array.from({[Symbol.iterator]: () => ({next: () => ({done: false})})}, () => 1).length; for (;;);`),
+		"toJSON":                         javascript(`return {toJSON() { for (;;); }}`),
+		"sort":                           javascript(`for (;;) Array.from({length: 1e5}, Math.random).sort()`),
+		"large integers":                 javascript(`let n = 3n; for (;;) n = n ** 3n % 10n ** 100000n`),
+		"a message of an error":          javascript(`throw {get message() { for (;;); }, toJSON() { for (;;); }}`),
+		"Starlark: a loop without end":   starlark(`while True: pass`),
+		"Starlark: a long range":         starlark(`for i in range(1 << 60): pass`),
+		"Starlark: a deep list, shown":   starlark("a = []\n  for i in range(1000000): a = [a]\n  str(a)"),
+		"Starlark: many calls":           starlark(`def f(n): return n if n < 2 else f(n - 1) + f(n - 2)` + "\n  f(200)"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := k.command(t)
+			output, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(output)
+			if !lines.Scan() || lines.Text() != "log: begins" {
+				t.Errorf("the first line is %q", lines.Text())
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			for lines.Scan() {
+				t.Errorf("it went on: %s", lines.Text())
+			}
+			if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+				t.Errorf("the process ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestMemoryOfTheProcess has code that takes memory which no engine counts: the process ends, and
+// says no response.
+func TestMemoryOfTheProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux keeps a limit of memory")
+	}
+	const engine = 128 << 20
+	for name, k := range map[string]task{
+		"JavaScript, 10 GB":         {Language: "JavaScript", Source: `export const sync = () => { const a = []; for (;;) a.push(new Uint8Array(1e9)) }`},
+		"JavaScript, with a limit":  {Language: "JavaScript", Source: `export const sync = () => { const a = []; for (;;) a.push(new Uint8Array(1e9)) }`, MemoryBytes: engine},
+		"JavaScript, deep and wide": {Language: "JavaScript", Source: `export const sync = () => { let a = []; for (;;) a = [a, a.slice(0, 9), 'x'.repeat(1e5) + a.length] }`, MemoryBytes: engine},
+		"Starlark, 10 GB":           {Language: "Starlark", Source: "def sync(r):\n  a = []\n  for i in range(1 << 40):\n    a.append('x' * 100000000)\n  return {}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := k.command(t).Output()
+			if err == nil || strings.Contains(string(output), "response:") {
+				t.Errorf("ended with %v: %.200s", err, output)
+			}
+			if k.MemoryBytes > 0 && !strings.Contains(string(output), "out of memory") {
+				t.Errorf("the error does not say what ran out: %.200s", output)
+			}
+		})
+	}
+}
+
+// TestLargeInput has sources and strings that are large and fine.
+func TestLargeInput(t *testing.T) {
+	for _, l := range languages {
+		comment, function := "//", "export function sync(request) { return {length: request.text.length} }"
+		if l.ending == ".star" {
+			comment, function = "#", "def sync(request): return {'length': len(request['text'])}"
+		}
+		t.Run(l.name, func(t *testing.T) {
+			source := function + "\n" + comment + strings.Repeat("x", 1<<20) + "\n" + strings.Repeat(comment+" line\n", 1<<16)
+			p := l.load(t, source)
+			request := `{"text":"` + strings.Repeat("y", 32<<20) + `"}`
+			if got, want := call(t, p, request), `{"length":33554432}`; got != want {
+				t.Errorf("got %.100s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestStrings has text that is odd in JSON: it comes back as it was.
+func TestStrings(t *testing.T) {
+	for _, l := range languages {
+		p := l.load(t, map[string]string{".js": "export const sync = r => r", ".star": "def sync(request): return request"}[l.ending])
+		for _, request := range []string{
+			`{"a":"\u0000b"}`, `{"é":"😀 \" \\ \b\f\n\r\t"}`, `{"a":{"":"","__proto__":{"x":1},"constructor":null,"toString":1}}`,
+			`{"a":0,"b":-1,"c":9007199254740993,"d":-9223372036854775808,"e":1.5,"f":1e+21,"g":1e-7,"h":123456789012345680}`,
+			`{"a":[],"b":{},"c":[[],[null,true,false]]}`,
+		} {
+			if got := call(t, p, request); got != request {
+				t.Errorf("%s: got %s, want %s", l.name, got, request)
+			}
+		}
+	}
+}
