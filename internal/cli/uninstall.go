@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +92,7 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 			return err
 		}
 		defer op.Close()
+		warnUnset(options.Log, op.UnsetBy())
 	}
 	removed := 0
 	err = manager.Uninstall(c.Context(), options, manager.UninstallOptions{DryRun: f.dryRun, CRDs: f.crds, Report: func(line string) {
@@ -100,6 +103,14 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 		fmt.Fprintln(p.stdout, "nothing to remove")
 	}
 	return err
+}
+
+// warnUnset tells what is not known of an operator whose startup handlers were not called.
+func warnUnset(log *slog.Logger, handlers []string) {
+	if len(handlers) > 0 {
+		log.Warn("startup handlers are not called: a finalizer or a diffbase_storage that they set is not removed or given back; "+
+			"serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers", strings.Join(handlers, ", "))
+	}
 }
 
 func (f *uninstallFlags) check(c *cobra.Command, files []string) error {

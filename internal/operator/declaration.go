@@ -36,6 +36,9 @@ type Declaration struct {
 	// their names separated by mergedSeparator, for kinds that all of them select; "" if controllers
 	// are independent.
 	Merged string `json:"merged"`
+	// UnsetBy are startup handlers that were not called and may change settings; empty for an operator
+	// that runs.
+	UnsetBy []string `json:"unsetBy"`
 	// Instance differs after each start of the process.
 	Instance string `json:"instance"`
 

@@ -141,6 +141,9 @@ func (o *Operator) Configure(options *manager.Options) {
 	options.Health = o.health.check
 }
 
+// UnsetBy returns the startup handlers that were not called and may change what is declared.
+func (o *Operator) UnsetBy() []string { return o.declaration.UnsetBy }
+
 // Name is the name of the operator.
 func (o *Operator) Name() string { return o.declaration.Name }
 

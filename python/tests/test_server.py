@@ -308,10 +308,14 @@ class Process(unittest.TestCase):
             @kopf.on.startup()
             @kopf.on.cleanup()
             def never(**_): raise AssertionError
+            @kopf.on.startup()
+            def configure(settings, **_): settings.persistence.finalizer = 'example.com/done'
             @kopf.on.create('examples')
             def fn(**_): raise AssertionError
         """, "--describe")
-        url = self.request(process, "GET", "/declaration")["controllers"][0]["spec"]["handlers"][0]["webhook"]["url"]
+        declaration = self.request(process, "GET", "/declaration")
+        self.assertRegex(" ".join(declaration["unsetBy"]), r"^configure \(.*operator.py:\d+\)$")
+        url = declaration["controllers"][0]["spec"]["handlers"][0]["webhook"]["url"]
         planned = self.request(process, "POST", url, {"reason": "Create", "object": {"metadata": {}}, "dryRun": True})
         self.assertEqual(planned, {"message": "Handler 'fn' would be called; a handler of Kopf has no dry run"})
         process.terminate()

@@ -13,6 +13,7 @@ from setpoint._serve.application import Route
 from setpoint._serve.message import NotJSON, Request, Response, respond, respond_error
 from setpoint._serve.notifications import Notifications
 from setpoint.kopf import _changing, _daemons, _forgetting, _takeover, _timers, _watching
+from setpoint.kopf._arguments import reads
 from setpoint.kopf._activities import ActivityError, run_activity
 from setpoint.kopf._admission import Reviews
 from setpoint.kopf._bodies import Body
@@ -49,6 +50,9 @@ logger = logging.getLogger("kopf")
 PROBE_CACHE = 10.0
 # A call may take long; Setpoint reports one that is overdue.
 CALL_TIMEOUT = "24h"
+
+
+_SETTINGS = frozenset({"settings"})
 
 
 class StartError(Exception):
@@ -334,9 +338,14 @@ class Description:
     """An operator that is not run. Setpoint calls its handlers as dry runs, which call no function."""
 
     def __init__(self, operator: Operator) -> None:
-        self.declaration = operator.declaration
         self.routes = operator.routes
         self._operator = operator
+
+    def declaration(self) -> dict[str, Any]:
+        """Return what the operator declares, and what it may declare otherwise after its startup."""
+        startup = self._operator.registry.activities(Activity.STARTUP)
+        unset = [f"{handler.id} ({handler.where})" for handler in startup if reads(handler.fn, _SETTINGS)]
+        return {**self._operator.declaration(), "unsetBy": unset}
 
     async def start(self) -> None:
         """Declare."""
