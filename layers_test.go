@@ -16,7 +16,7 @@ const module = "github.com/setpoint-dev/setpoint"
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/object", "internal/process", "internal/queue", "internal/script", "python"},
 	{"internal/call", "internal/call/child"},
-	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/lease", "internal/request", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
+	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},
 	{"internal/controller"},
@@ -81,6 +81,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/fsnotify/fsnotify", []string{"internal/dev/..."}},
 	{"github.com/go-json-experiment/json", []string{"hook", "internal/object"}},
 	{"github.com/go-logr/logr", []string{"internal/manager/...", "internal/cli", "test/bench/..."}},
+	{"github.com/google/cel-go", []string{"internal/expression"}},
 	{"github.com/google/go-cmp", nil},
 	{"github.com/google/go-containerregistry", []string{"tools/release"}},
 	{"github.com/prometheus", []string{"internal/manager/...", "."}},

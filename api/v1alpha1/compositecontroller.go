@@ -198,7 +198,7 @@ const (
 
 // UpdateStrategy is how Setpoint updates a child that differs from the desired one.
 //
-// +kubebuilder:validation:XValidation:rule="(!has(self.maxUnavailable) && !has(self.statusChecks)) || (has(self.method) && self.method in ['RollingRecreate', 'RollingInPlace'])",message="maxUnavailable and statusChecks require the method RollingRecreate or RollingInPlace"
+// +kubebuilder:validation:XValidation:rule="(!has(self.maxUnavailable) && !has(self.statusChecks) && !has(self.pause)) || (has(self.method) && self.method in ['RollingRecreate', 'RollingInPlace'])",message="maxUnavailable, statusChecks and pause require the method RollingRecreate or RollingInPlace"
 type UpdateStrategy struct {
 	// method is how Setpoint updates the child. Default InPlace. (In metacontroller.k8s.io the default is
 	// OnDelete, with which a changed response of the hook silently has no effect.)
@@ -214,6 +214,11 @@ type UpdateStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+
+	// pause is a CEL expression over parent and children, the list of all children of the parent. While it is
+	// true, no child of this kind moves to the latest revision. An error of its evaluation is one of the parent.
+	// +optional
+	Pause Expression `json:"pause,omitempty"`
 }
 
 // UpdateMethod is how Setpoint updates an existing child: OnDelete does not update it until a user deletes
@@ -242,6 +247,34 @@ type StatusChecks struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []ConditionCheck `json:"conditions,omitempty"`
+
+	// expressions must all be true.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Expressions []ExpressionCheck `json:"expressions,omitempty"`
+}
+
+// Expression is a CEL expression that returns a bool. It has the variables that its field names. It may use the
+// standard library, optional types, two-variable comprehensions, and the extensions strings, lists, sets and
+// math.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=4096
+type Expression string
+
+// ExpressionCheck is met by a child for which an expression is true.
+type ExpressionCheck struct {
+	// expression is CEL over object, the child, and parent. An error of its evaluation is one of the parent;
+	// has() tells whether a field is set.
+	// +required
+	Expression Expression `json:"expression"`
+
+	// message says what a child lacks for which the expression is false, such as "it has too few replicas".
+	// The default is the expression.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // ConditionCheck is met by a child that has a condition of this type, and this status and reason if

@@ -257,6 +257,13 @@ type Handler struct {
 	// +optional
 	AnnotationSelector *AnnotationSelector `json:"annotationSelector,omitempty"`
 
+	// when is a CEL expression over object, oldObject and reason, and true for the objects that this handler
+	// handles. Like a selector, it also decides about the finalizer: for the reason Delete. oldObject is the
+	// object as the handler saw it last, as previousState in requests; null if there is none or it is unknown.
+	// An error of its evaluation is one of the object, and the handler is not called.
+	// +optional
+	When Expression `json:"when,omitempty"`
+
 	// conditional lets the function decide too whether the handler handles an object as it is: its response
 	// may be {"applicable": false}. If a deletion would wait for the handler, Setpoint calls it with the
 	// reason Match after each change of an object, and adds the finalizer only if it is applicable.

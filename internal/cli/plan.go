@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/operator"
@@ -120,7 +121,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
 	options := manager.Options{
-		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true,
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true, Expressions: expression.Compile,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
 	}
 	if err := f.processes.addTo(&options); err != nil {

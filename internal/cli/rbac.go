@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -140,6 +141,7 @@ func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	options.Expressions = expression.Compile
 	if options.Config, err = r.connect(ctx, input); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
@@ -67,7 +68,8 @@ func (r *rbacRun) programOptions(op *operator.Operator) manager.Options {
 		r.grant.Process.Name, r.grant.Process.Namespace = op.Name(), "default"
 	}
 	return manager.Options{
-		Name: cmp.Or(r.name, op.Name()), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
+		Expressions: expression.Compile,
+		Name:        cmp.Or(r.name, op.Name()), Namespace: r.grant.Process.Namespace, Namespaces: r.namespaces,
 		LeaderElection: leader.Election{Enabled: true, Name: op.Name()},
 		Admission:      serving.AdmissionOptions{}.WithClusterDefaults(true, op.Name()),
 		InspectAddress: manager.Cluster{InCluster: true}.InspectAddress(manager.InspectAuto),

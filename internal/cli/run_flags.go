@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/dashboard"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -161,7 +162,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
-		History: f.History(), Plan: dryrun.ForObject,
+		History: f.History(), Plan: dryrun.ForObject, Expressions: expression.Compile,
 		Dashboard: &f.dashboard,
 		Version:   readVersion().Version,
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
@@ -82,7 +83,8 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 		return err
 	}
 	options := manager.Options{
-		Config: cluster.Config, Namespace: f.namespace, Namespaces: f.namespaces, Selector: f.selector,
+		Expressions: expression.Compile,
+		Config:      cluster.Config, Namespace: f.namespace, Namespaces: f.namespaces, Selector: f.selector,
 		Admission: serving.AdmissionOptions{Service: f.service},
 		Version:   readVersion().Version, Log: flags.NewLog(p.stderr, flags.Brief, "info"),
 	}

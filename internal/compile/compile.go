@@ -92,6 +92,8 @@ type Environment struct {
 	Exec   func(command call.Command) (call.Transport, error)
 	// Sources reads the ConfigMaps with code; nil to read them once. It remembers the code that compiled.
 	Sources *configmap.Reader
+	// Expressions compiles CEL over variables; nil where controllers may not have any.
+	Expressions func(source string, variables ...string) (Predicate, error)
 	// Connections limits the connections of all webhooks together; nil for no limit.
 	Connections *webhook.ConnectionLimiter
 	// Workers is the maximum of concurrent reconciles of a controller.

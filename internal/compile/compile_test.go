@@ -23,6 +23,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -158,7 +159,7 @@ func environment(t *testing.T) Environment {
 	}
 	cached := cache.New(client, cache.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cached.Close)
-	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached, Inline: compileWords, Exec: openNothing}
+	return Environment{Resolve: resolve, StatusOf: statusOf, Workers: 4, Namespace: "setpoint-system", PodNamespace: "setpoint-system", FieldManager: "metacontroller", Store: cached, Inline: compileWords, Exec: openNothing, Expressions: expression.Compile}
 }
 
 func kindNamed(t *testing.T, o *object.Object) Kind {
@@ -234,6 +235,12 @@ func describeProgram(line func(string, any), p compose.Program) {
 		text := fmt.Sprintf("%s %s %s", rule.Resource, rule.Method, rule.Strategy)
 		if rule.Method.Rolling() {
 			text += fmt.Sprintf(" %v %d at once", rule.StatusChecks, max(rule.MaxUnavailable, 1))
+			for _, check := range rule.ExpressionChecks {
+				text += ", " + check.Message
+			}
+			if rule.Pause != nil {
+				text += ", paused by " + rule.Pause.Field
+			}
 		}
 		line("child", text)
 	}

@@ -12,12 +12,15 @@ import (
 )
 
 // readHandlers reads the handlers, and how the hook of each is called.
-func readHandlers(spec *api.HandlerControllerSpec) ([]handle.Handler, hookConfigs, error) {
+func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handle.Handler, hookConfigs, error) {
 	if len(spec.Handlers) == 0 && spec.Index == nil {
 		return nil, nil, invalid("spec.handlers: required, unless the controller has an index")
 	}
 	read := func(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
 		h, config, err := readHandler(field, declared)
+		if err == nil {
+			h.Expression, err = env.handlerWhen(field, declared.When)
+		}
 		if err == nil && slices.Contains(h.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
 			err = invalid("%s.reasons: Drift requires spec.owns", field)
 		}

@@ -63,6 +63,7 @@ func describeHandler(h handle.Handler) string {
 	say("of", h.Fields)
 	say("conditional", h.Conditional)
 	say("limited", h.When != nil)
+	say("by an expression", h.Expression != nil)
 	say("every", h.Every)
 	if h.FromFirstSeen {
 		text += fmt.Sprint(", initial delay ", h.InitialDelay)

@@ -37,7 +37,7 @@ type setpointParent struct {
 	AnnotationSelector *api.AnnotationSelector `json:"annotationSelector"`
 }
 
-func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
+func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) {
 	var controller struct {
 		Spec setpointSpec `json:"spec"`
 	}
@@ -78,10 +78,11 @@ func readSetpoint(k Kind, o *object.Object, _ Environment) (*declared, error) {
 		})
 	}
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
-		d.children = append(d.children, child{
-			resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource},
-			rule:        setpointRule(c),
-		})
+		one := child{resourceRef: resourceRef{index(k.childrenField(), i), c.APIVersion, c.Resource}, rule: setpointRule(c)}
+		if err := env.addExpressions(one.field, c.UpdateStrategy, &one.rule); err != nil {
+			return nil, err
+		}
+		d.children = append(d.children, one)
 	}
 	return d, nil
 }

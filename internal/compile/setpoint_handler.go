@@ -23,7 +23,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		return nil, err
 	}
 	spec := &controller.Spec
-	handlers, configs, err := readHandlers(spec)
+	handlers, configs, err := readHandlers(spec, env)
 	if err != nil {
 		return nil, err
 	}

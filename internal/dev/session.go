@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
+	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -143,7 +144,7 @@ func (s *session) startManager(ctx context.Context) error {
 	}
 	manager, err := s.NewManager(manager.Options{
 		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
-		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject,
+		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
 	})
 	if err != nil {
 		return fmt.Errorf("start the controller manager: %w", err)

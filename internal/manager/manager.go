@@ -204,6 +204,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 		UserAgent:     "setpoint/" + m.options.Version,
 		Limits:        m.options.HookLimits,
 		Inline:        m.options.Inline,
+		Expressions:   m.options.Expressions,
 		Exec:          m.options.Exec,
 		Connections:   m.connections,
 		Workers:       m.options.Workers,

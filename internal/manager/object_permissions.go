@@ -71,7 +71,7 @@ func (p *ObjectPermissions) Environment() compile.Environment {
 	reach := o.reach()
 	return compile.Environment{
 		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
-		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
+		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount, Expressions: o.Expressions,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -67,6 +68,8 @@ type Options struct {
 	Workers int
 	// HookLimits limit the responses of hooks; the zero value has defaults.
 	HookLimits call.Limits
+	// Expressions compiles CEL, as in compile.Environment; nil if controllers may not have any.
+	Expressions func(source string, variables ...string) (compile.Predicate, error)
 	// Inline compiles the code of inline hooks, and Exec opens programs of exec hooks, as in
 	// compile.Environment; nil refuses such hooks.
 	Inline func(ctx context.Context, script call.Script) (call.Program, error)

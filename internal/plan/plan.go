@@ -8,6 +8,8 @@
 package plan
 
 import (
+	"reflect"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -63,6 +65,20 @@ type StatusCheck struct {
 	Status, Reason string
 }
 
+// ExpressionCheck is an expression over a child and its parent that holds for a ready child.
+type ExpressionCheck struct {
+	// Message says what a child lacks for which it does not hold.
+	Message string
+	Holds   func(child, parent *object.Object) (bool, error)
+}
+
+// Pause is an expression over a parent and its children. While it holds, no child moves to the latest revision.
+type Pause struct {
+	// Field is the path of the expression in the spec of the controller.
+	Field string
+	Holds func(parent *object.Object, children []*object.Object) (bool, error)
+}
+
 // Rule is how a controller manages one kind of child.
 type Rule struct {
 	Resource object.Resource
@@ -70,10 +86,19 @@ type Rule struct {
 	// Strategy is Merge if empty.
 	Strategy ApplyStrategy
 	// StatusChecks define when a child is ready, for the rolling methods.
-	StatusChecks []StatusCheck
+	StatusChecks     []StatusCheck
+	ExpressionChecks []ExpressionCheck
+	// Pause pauses rollouts; nil for never.
+	Pause *Pause
 	// MaxUnavailable is how many children of the kind may be unavailable during a rollout; 1 if
 	// zero.
 	MaxUnavailable int
+}
+
+// Same compares all of two rules but their expressions, which are functions.
+func (r Rule) Same(other Rule) bool {
+	r.ExpressionChecks, r.Pause, other.ExpressionChecks, other.Pause = nil, nil, nil, nil
+	return reflect.DeepEqual(r, other)
 }
 
 // Rules are the rules for all kinds of children.

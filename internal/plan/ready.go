@@ -15,16 +15,35 @@ type condition struct {
 }
 
 // notReadyReason returns why a child is not ready; "" if it is. A ready child exists, is not being
-// deleted, has a status for its generation, and passes the checks.
-func (r Rule) notReadyReason(child *object.Object) string {
+// deleted, has a status for its generation, and passes the checks. With an error it is not known
+// whether the child is ready.
+func (r Rule) notReadyReason(child, parent *object.Object) (string, error) {
 	switch {
 	case child == nil:
-		return "it does not exist"
+		return "it does not exist", nil
 	case child.Deleting():
-		return "it is being deleted"
+		return "it is being deleted", nil
 	case hasStaleStatus(child):
-		return "its status is not up to date yet"
-	case len(r.StatusChecks) == 0:
+		return "its status is not up to date yet", nil
+	}
+	if problem := r.failedCondition(child); problem != "" {
+		return problem, nil
+	}
+	for _, check := range r.ExpressionChecks {
+		holds, err := check.Holds(child, parent)
+		switch {
+		case err != nil:
+			return "a status check failed: " + err.Error(), fmt.Errorf("%s: %w", child.Ref(), err)
+		case !holds:
+			return check.Message, nil
+		}
+	}
+	return "", nil
+}
+
+// failedCondition returns how the conditions fail the checks; "" if they pass.
+func (r Rule) failedCondition(child *object.Object) string {
+	if len(r.StatusChecks) == 0 {
 		return ""
 	}
 	var conditions []condition

@@ -58,6 +58,9 @@ type Step struct {
 	// Moved is how many children are moved to the latest revision now.
 	Moved    int
 	Progress Progress
+	// Failed are the errors of expressions. The children for which they failed count as not ready, and
+	// a kind whose Pause failed as paused.
+	Failed []error
 }
 
 // Step decides the desired state of each child.
@@ -72,8 +75,9 @@ func (r *Rollout) Step() (Step, error) {
 	}
 	for _, line := range lines {
 		if !r.Frozen {
-			line.advance()
+			line.advance(r.Family.Parent, r.Observed)
 		}
+		step.Failed = append(step.Failed, line.failed()...)
 	}
 	for i, child := range r.Latest {
 		c := candidates[i]
@@ -127,7 +131,7 @@ func (r *Rollout) groups() (lines []*rolloutGroup, candidates []*candidate, err 
 		}
 		at := byKind[name.kind]
 		if at == nil {
-			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1)}
+			at = &rolloutGroup{max: max(child.Rule.MaxUnavailable, 1), pause: child.Rule.Pause}
 			byKind[name.kind] = at
 			lines = append(lines, at)
 		}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -14,8 +16,9 @@ type candidate struct {
 	formerChild *Child
 	// observed is nil if the child does not exist.
 	observed *object.Object
-	// notReady says why it is not ready; "" if it is.
+	// notReady says why it is not ready; "" if it is. failure is why that is not known.
 	notReady string
+	failure  error
 	// differs means that it differs from its own revision.
 	differs bool
 	// moved means that it is moved to the latest revision now. updating also includes children that
@@ -27,7 +30,7 @@ type candidate struct {
 // now on.
 func (r *Rollout) candidate(latest Child, observed *object.Object, by claim) (*candidate, error) {
 	c := &candidate{latest: nonRolling(latest), former: by.former, observed: observed}
-	c.notReady = latest.Rule.notReadyReason(observed)
+	c.notReady, c.failure = latest.Rule.notReadyReason(observed, r.Family.Parent)
 	if by.child != nil {
 		then := nonRolling(*by.child)
 		c.formerChild = &then
@@ -93,12 +96,17 @@ func (c *candidate) desired() (want Child, known bool) {
 type rolloutGroup struct {
 	candidates []*candidate
 	max        int
+	pause      *Pause
+	// paused says why no child moves now; "" if children may. pauseFailure is why that is not known.
+	paused       string
+	pauseFailure error
 }
 
 // advance decides which children are moved to the latest revision. unavailable counts the children
 // that are not ready or will be written to; moved counts those of them that follow the latest
 // revision.
-func (l *rolloutGroup) advance() {
+func (l *rolloutGroup) advance(parent *object.Object, children []*object.Object) {
+	l.evaluatePause(parent, children)
 	unavailable, moved := 0, 0
 	for _, c := range l.candidates {
 		unavailable += count(c.isUnavailable())
@@ -108,6 +116,7 @@ func (l *rolloutGroup) advance() {
 		switch {
 		case c.former < 0:
 			c.updating = c.observed == nil || c.differs
+		case l.paused != "":
 		case c.isUnavailable() && moved < l.max:
 			c.move()
 			moved++
@@ -116,6 +125,29 @@ func (l *rolloutGroup) advance() {
 			moved, unavailable = moved+1, unavailable+1
 		}
 	}
+}
+
+// evaluatePause finds out whether the rollout of the group is paused, if there is one.
+func (l *rolloutGroup) evaluatePause(parent *object.Object, children []*object.Object) {
+	if l.pause == nil || !slices.ContainsFunc(l.candidates, func(c *candidate) bool { return c.former >= 0 }) {
+		return
+	}
+	holds, err := l.pause.Holds(parent, children)
+	switch {
+	case err != nil:
+		l.paused, l.pauseFailure = err.Error(), err
+	case holds:
+		l.paused = l.pause.Field + " is true"
+	}
+}
+
+// failed returns the errors of expressions.
+func (l *rolloutGroup) failed() []error {
+	errs := []error{l.pauseFailure}
+	for _, c := range l.candidates {
+		errs = append(errs, c.failure)
+	}
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 func (c *candidate) isUnavailable() bool { return c.notReady != "" || c.differs }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -11,6 +12,8 @@ const (
 	RolloutProgressing = "RolloutProgressing"
 	// RolloutWaiting: the rollout waits for the children in the message to be ready.
 	RolloutWaiting = "RolloutWaiting"
+	// RolloutPaused: updateStrategy.pause is true, or its evaluation failed; the message says which.
+	RolloutPaused = "RolloutPaused"
 	// OnLatestRevision: every child is at the latest revision.
 	OnLatestRevision = "OnLatestRevision"
 )
@@ -30,6 +33,7 @@ const maxNamed = 3
 func progressOf(lines []*rolloutGroup) Progress {
 	var p progress
 	for _, line := range lines {
+		p.paused = cmp.Or(p.paused, line.paused)
 		for _, c := range line.candidates {
 			p.add(c)
 		}
@@ -38,6 +42,8 @@ func progressOf(lines []*rolloutGroup) Progress {
 	switch {
 	case len(p.updating) > 0:
 		return Progress{RolloutProgressing, state + "; updating " + joinNames(p.updating, ", ")}
+	case p.paused != "":
+		return Progress{RolloutPaused, state + "; paused: " + p.paused}
 	case p.done < p.all:
 		return Progress{RolloutWaiting, state + "; waiting for " + joinNames(p.waitingFor, "; ")}
 	case p.all == 1:
@@ -49,6 +55,7 @@ func progressOf(lines []*rolloutGroup) Progress {
 // progress counts the children and collects those for the message.
 type progress struct {
 	all, done            int
+	paused               string
 	updating, waitingFor []string
 }
 

@@ -185,7 +185,11 @@ func (w *simulation) check(rollout Rollout, step Step, todo Plan) {
 		// A child that differs from its own revision is written in any case, one that matches the
 		// latest in none.
 		isStrange := stored != nil && image(stored) != cmp.Or(own[name], image(stored)) && !w.isNew(name)
-		isDisturbed := child.Rule.notReadyReason(stored) != "" || isStrange
+		notReady, err := child.Rule.notReadyReason(stored, w.parent)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		isDisturbed := notReady != "" || isStrange
 		isMoved := claimed[name] && !kept[name] && own[name] != image(w.parent) && !w.isNew(name)
 		unavailable += count(isDisturbed)
 		followers += count(isDisturbed && !claimed[name])

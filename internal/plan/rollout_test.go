@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -363,5 +364,50 @@ func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	}
 	if step.Claims[0].Has(s.desired("b")[2].Object) {
 		t.Error("an undesired child is still claimed")
+	}
+}
+
+// Expressions decide whether a child is ready, and whether a rollout goes on. One that fails decides neither way.
+func TestRolloutExpressions(t *testing.T) {
+	errBroken := errors.New("no such key: ready")
+	always := func(holds bool, err error) *Pause {
+		return &Pause{Field: "spec.pause", Holds: func(*object.Object, []*object.Object) (bool, error) { return holds, err }}
+	}
+	for name, c := range map[string]struct {
+		children  string
+		fails     string
+		pause     *Pause
+		want, why string
+		failed    int
+	}{
+		"all ready":              {children: ".b+,aa+,aa+", want: ".=,.b,a=", why: "RolloutProgressing: 1 of 3 children are at the latest revision; updating Web town/w1"},
+		"one is not":             {children: ".b+,aa+,aa+", fails: "w0", want: ".=,a=,a=", why: "RolloutWaiting: 1 of 3 children are at the latest revision; waiting for Web town/w0: it is cold"},
+		"not known":              {children: ".b+,aa+,aa+", fails: "w0!", want: ".=,a=,a=", why: "RolloutWaiting: 1 of 3 children are at the latest revision; waiting for Web town/w0: a status check failed: no such key: ready", failed: 1},
+		"not paused":             {children: ".b+,aa+,aa+", pause: always(false, nil), want: ".=,.b,a=", why: "RolloutProgressing: 1 of 3 children are at the latest revision; updating Web town/w1"},
+		"paused":                 {children: ".b+,aa+,aa+", pause: always(true, nil), want: ".=,a=,a=", why: "RolloutPaused: 1 of 3 children are at the latest revision; paused: spec.pause is true"},
+		"paused, one is broken":  {children: ".b+,aa-,aa+", pause: always(true, nil), want: ".=,a=,a=", why: "RolloutPaused: 1 of 3 children are at the latest revision; paused: spec.pause is true"},
+		"paused, one is created": {children: ".b+,aa+,._+", pause: always(true, nil), want: ".=,a=,.b", why: "RolloutProgressing: 1 of 3 children are at the latest revision; updating Web town/w2"},
+		"pause not known":        {children: ".b+,aa+,aa+", pause: always(false, errBroken), want: ".=,a=,a=", why: "RolloutPaused: 1 of 3 children are at the latest revision; paused: no such key: ready", failed: 1},
+		"nothing to pause":       {children: ".b+,.b+,.b+", pause: always(false, errBroken), want: ".=,.=,.=", why: "OnLatestRevision: all 3 children are at the latest revision"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newRolloutFixture(t, RollingInPlace, 1, c.children)
+			rule := &s.f.Rules[1]
+			rule.Pause = c.pause
+			rule.ExpressionChecks = []ExpressionCheck{{Message: "it is cold", Holds: func(child, parent *object.Object) (bool, error) {
+				if parent.Name() != "books" {
+					t.Errorf("the parent is %s", parent.Name())
+				}
+				if c.fails == child.Name()+"!" {
+					return false, errBroken
+				}
+				return c.fails != child.Name(), nil
+			}}}
+			step := s.step()
+			why := step.Progress.Reason + ": " + step.Progress.Message
+			if got := s.outcome(step); got != c.want || why != c.why || len(step.Failed) != c.failed {
+				t.Errorf("got %s, %s, errors %v\nwant %s, %s", got, why, step.Failed, c.want, c.why)
+			}
+		})
 	}
 }

@@ -156,6 +156,9 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	if r.rollout.writes, err = r.rollout.history.Writes(step.Claims); err != nil {
 		return nil, failure.WithReason(ReasonRolloutFailed, err)
 	}
+	if err := joinErrors(step.Failed); err != nil {
+		r.rollout.err = joinErrors([]error{r.rollout.err, failure.WithReason(ReasonRolloutFailed, err)})
+	}
 	r.updatedChildren += step.Moved
 	r.rollout.progress = step.Progress
 	return step.Desired, r.setProgressCondition(step.Progress)

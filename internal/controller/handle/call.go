@@ -81,7 +81,7 @@ func (r *run) takeEvents(events []observedEvent) {
 			continue
 		}
 		for _, e := range events {
-			if e.New != nil && r.isExternalChange(e.New) && h.matches(e.Old, e.New) {
+			if e.New != nil && r.isExternalChange(e.New) && h.matches(e.Old, e.New) && r.holds(h, hook.ReasonEvent, e.Old, e.New) {
 				h.events = appendEvent(h.events, e)
 			}
 		}

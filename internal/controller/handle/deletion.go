@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,11 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
 	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
 	var response *hook.HandlerResponse
-	err := r.checkReads(ctx)
+	holds, err := h.holds(reason, nil, o)
+	if err == nil && !holds {
+		return
+	}
+	err = cmp.Or(err, r.checkReads(ctx))
 	if err == nil {
 		response, err = c.invoke(ctx, r.Record, n, h)
 	}

@@ -15,6 +15,9 @@ const (
 	ReasonHandled = "Handled"
 	// ReasonHandlerFailed: a handler failed; Setpoint retries.
 	ReasonHandlerFailed = "HandlerFailed"
+	// ReasonExpressionFailed: the expression in when of a handler failed, so it is not known whether the handler
+	// handles the object. Setpoint evaluates it again when the object changes.
+	ReasonExpressionFailed = "ExpressionFailed"
 	// ReasonGaveUp: the retries of a handler are exhausted, or its error is permanent. Setpoint
 	// calls it again when a watched field changes.
 	ReasonGaveUp = "HandlerGaveUp"

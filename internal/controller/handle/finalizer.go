@@ -71,7 +71,7 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 		return known && !needed
 	}
 	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
+		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
 		return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
 	})
 }

@@ -60,6 +60,8 @@ type handlerMemory struct {
 	serverDigest struct{ recorded, actual string }
 	// failed is the latest error of the handler; nil after a success.
 	failed *handlerError
+	// expressionFailed means that failed is the error of the handler's Expression.
+	expressionFailed bool
 	// eviction records refused evictions.
 	eviction evictionWait
 	// storedEntry is the entry that was last seen on the object.

@@ -81,7 +81,9 @@ func (r *run) addHandler(a *pendingCalls, h *handlerMemory) {
 	}
 	if r.awaitsMatch(h) {
 		a.waiting = append(a.waiting, h)
-		a.next = earliest(a.next, h.matchAttempt.next)
+		if h.Conditional {
+			a.next = earliest(a.next, h.matchAttempt.next)
+		}
 		return
 	}
 	if c, is := r.changeCall(h); is {
@@ -154,7 +156,7 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 		case hook.ReasonDrift:
 			c.digest = r.ownedDigest
 		}
-		if r.handlesReason(h, reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && !r.declines(h, reason) {
+		if r.handlesReason(h, reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && r.holds(h, reason, c.previous, r.Stored) && !r.declines(h, reason) {
 			return c, true
 		}
 	}
@@ -183,7 +185,7 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate) || e.hasProgress(reason)
 	case hook.ReasonUpdate:
 		if e.Digest == "" {
-			return h.firstDigest != "" && h.firstDigest != h.watched && !h.matches(nil, r.Stored)
+			return h.firstDigest != "" && h.firstDigest != h.watched && !h.mayBeCalled(hook.ReasonUpdate, r.Stored)
 		}
 		// A handler with an update in progress must also see a revert.
 		return anew || changed && !e.Failed || e.InProgress != "" || e.hasProgress(reason)
@@ -215,7 +217,7 @@ func (m *handlerMemory) isStoredAs(recorded string) bool {
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	e, input := h.entry(), deletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !r.retriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || !r.holds(h, hook.ReasonDelete, nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
 		return call{}, false
 	}
 	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, digest: input, previous: h.handled}, true
@@ -232,7 +234,7 @@ func (r *run) isFirstSeen(h *handlerMemory) bool {
 	}
 	e := h.entry()
 	without := e.Digest == "" && !r.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) && e.OwnedDigest == ""
-	return without && h.matches(nil, r.Stored)
+	return without && h.mayBeCalled(h.firstReason(), r.Stored)
 }
 
 // addTimer adds a timer call that is due.
@@ -260,7 +262,7 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 
 // mayTick reports whether the handler has a timer that runs for the object.
 func (r *run) mayTick(h *handlerMemory) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
+	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) && r.holds(h, hook.ReasonTimer, nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
 }
 
 // nextTick returns the next time of a timer; zero if the timer cannot fire.

@@ -42,7 +42,7 @@ func (p *Program) selects(o *object.Object) bool { return p.Matches == nil || p.
 // handlesObject reports whether a handler may be called for an object. The finalizer of a former
 // controller on another object may be that of a controller that still runs.
 func (p *Program) handlesObject(o *object.Object) bool {
-	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.matches(nil, o) })
+	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.matches(nil, o) && h.mayHandle(o) })
 }
 
 // hasFinalizer reports whether an object has the program's finalizer. In a deletion, a finalizer of a
@@ -64,5 +64,7 @@ func (h *Handler) needsFinalizer() bool {
 
 // needsFinalizer reports whether a deletion of this object waits for a handler.
 func (p *Program) needsFinalizer(o *object.Object) bool {
-	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.needsFinalizer() && h.matches(nil, o) })
+	return p.selects(o) && slices.ContainsFunc(p.Handlers, func(h Handler) bool {
+		return h.needsFinalizer() && h.matches(nil, o) && h.mayHold(h.lastReason(), nil, o)
+	})
 }

@@ -116,6 +116,9 @@ type Handler struct {
 	// When is the handler's condition; nil always matches. The old object is nil if it does
 	// not exist or is unknown.
 	When func(old, now *object.Object) bool
+	// Expression is a further condition, which also has the reason of the call; nil for none. If it fails, that is
+	// an error of the object, and the handler is not called.
+	Expression func(reason hook.Reason, old, now *object.Object) (bool, error)
 	// Conditional means that responses may be NotApplicable. If a deletion waits for the handler,
 	// it is called with hook.ReasonMatch once per state of an object.
 	Conditional bool

@@ -45,6 +45,8 @@ type run struct {
 	// failure is the error of the run as a whole, handlerFailing means that a handler failed.
 	failure        error
 	handlerFailing bool
+	// failedExpressions are the handlers whose Expression failed in this run.
+	failedExpressions []*handlerMemory
 	// detached means that this is a write outside of the object's worker, without a memory.
 	detached bool
 	// isDryRun means that nothing is written: see DryRun.
@@ -136,6 +138,9 @@ func (r *run) recordFirstSeen() {
 // reverted.
 func (r *run) clearFailures() {
 	for _, h := range r.memory.handlers {
+		if r.clearExpressionFailure(h) {
+			continue
+		}
 		e := h.entry()
 		if h.Daemon != nil || h.attempt.count+e.Attempts == 0 && e.Progress == "" || r.pending.includes(h) || r.memory.hasPending(h, nil) {
 			continue

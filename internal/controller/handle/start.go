@@ -62,7 +62,7 @@ func (m *handlerMemory) observe(watched string, o *object.Object, now time.Time)
 	if e.Progress != "" && m.isStoredAs(e.progressDigest()) {
 		m.progressObject = o
 	}
-	changesOnly := m.When != nil && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
+	changesOnly := (m.When != nil || m.Expression != nil) && m.handles(hook.ReasonUpdate) && !m.handles(hook.ReasonCreate)
 	switch seen := e.Digest; {
 	case seen != "" && m.isStoredAs(seen):
 		m.handled = o

@@ -207,7 +207,7 @@ func describeNamespaces(namespaces []string) string {
 // describeHandler describes when a handler is called.
 func describeHandler(h *handle.Handler) string {
 	condition := ""
-	if h.When != nil {
+	if h.When != nil || h.Expression != nil {
 		condition = ", if its condition holds"
 	}
 	if h.Conditional {
