@@ -106,7 +106,6 @@ func (c *compiler) load(_ *libc.TLS, _, name, _ uintptr) uintptr {
 	if module.Ftag == libquickjs.EJS_TAG_EXCEPTION {
 		return 0
 	}
-	defer c.free(module) // the realm keeps it
 	return pointer(module)
 }
 

@@ -14,9 +14,7 @@ import (
 
 // exception is the error of the pending exception.
 func (m *vm) exception() error {
-	thrown := libquickjs.XJS_GetException(m.tls, m.context)
-	defer m.free(thrown)
-	return m.describeError(thrown)
+	return m.describeError(libquickjs.XJS_GetException(m.tls, m.context))
 }
 
 // roomForErrors is what describing an error may take when no memory is left.
@@ -48,10 +46,8 @@ type description struct{ Message, Stack string }
 
 func (m *vm) describeWith(thrown value) (d description, err error) {
 	v := m.rawCall(m.describe, thrown)
-	defer m.free(v)
 	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
 	if c == 0 {
-		m.free(libquickjs.XJS_GetException(m.tls, m.context))
 		return d, errOutOfMemory
 	}
 	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)

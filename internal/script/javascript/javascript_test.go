@@ -2,6 +2,7 @@ package javascript
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +249,39 @@ func TestFunctions(t *testing.T) {
 	}
 	if _, err := p.Call(&script.Call{Function: "hidden", Request: []byte("{}")}); err == nil || err.Error() != "a.js exports no function hidden" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingIsLeft has calls that end in all ways: the memory is the same after each.
+func TestNothingIsLeft(t *testing.T) {
+	loaded, err := Engine{}.Load(script.Files{Entry: "sync.js", MemoryBytes: testMemory, Sources: map[string]string{"sync.js": `
+		const kept = [];
+		export async function sync({how}) {
+			kept.push(how, () => kept, new Uint8Array(1e5), "x".repeat(1e5) + how, /a+/g, Promise.reject(how).catch(() => {}), new Map([[kept, kept]]));
+			globalThis[how] = globalThis;
+			if (how === "throw") throw kept;
+			if (how === "memory") for (;;) kept.push({});
+			if (how === "depth") return sync({how});
+			if (how === "never") await new Promise(resolve => kept.push(resolve));
+			if (how === "lost") Promise.reject(kept);
+			return how === "cyclic" ? {kept} : {length: kept.length};
+		}`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := loaded.(*program)
+	if !ok {
+		t.Fatalf("a program is a %T", loaded)
+	}
+	a := &p.vm.memory
+	used, chunks := a.used, len(a.chunks)
+	for i, how := range slices.Repeat([]string{"return", "throw", "memory", "depth", "never", "lost", "cyclic"}, 30) {
+		response, err := p.Call(&script.Call{Function: "sync", Request: []byte(`{"how":"` + how + `"}`)})
+		if (how == "return") != (err == nil) || err == nil && string(response) != `{"length":7}` {
+			t.Fatalf("%s, call %d: %s, %v", how, i, response, err)
+		}
+		if a.used != used || len(a.chunks) != chunks || len(a.loose) > 0 || a.exceeded {
+			t.Fatalf("%s, call %d: %d bytes are used and were %d, %d chunks, %d loose blocks", how, i, a.used, used, len(a.chunks), len(a.loose))
+		}
 	}
 }

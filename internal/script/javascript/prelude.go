@@ -21,12 +21,10 @@ func (m *vm) startPrelude(code cString) error {
 	if err != nil {
 		return err
 	}
-	defer m.free(function)
 	functions, err := m.call(function, m.newPrint())
 	if err != nil {
 		return err
 	}
-	defer m.free(functions)
 	for name, v := range map[string]*value{
 		"begin": &m.begin, "describe": &m.describe, "exact": &m.exact, "functions": &m.functions, "respond": &m.respond,
 	} {
@@ -66,8 +64,6 @@ func (m *vm) trackRejection(promise, reason value, handled bool) {
 	for i, r := range m.rejected {
 		if r.promise == promise {
 			m.rejected = append(m.rejected[:i], m.rejected[i+1:]...)
-			m.free(r.promise)
-			m.free(r.reason)
 			return
 		}
 	}

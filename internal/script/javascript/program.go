@@ -20,8 +20,7 @@ type program struct {
 	modules     []cString
 	sources     map[string]bool
 	functions   []string
-	// spare has the VM of the next call, or nil if it could not be made.
-	spare chan *vm
+	vm          *vm
 }
 
 func (p *program) Functions() []string { return slices.Clone(p.functions) }
@@ -30,30 +29,9 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 	if !slices.Contains(p.functions, c.Function) {
 		return nil, &script.Error{Message: p.entry + " exports no function " + c.Function}
 	}
-	m := <-p.spare
-	if m == nil {
-		var err error
-		if m, err = p.newVM(); err != nil {
-			go p.makeSpare()
-			return nil, err
-		}
-	}
-	defer func() {
-		go func() {
-			m.close()
-			p.makeSpare()
-		}()
-	}()
-	m.log = c.Log
-	return m.run(c)
-}
-
-func (p *program) makeSpare() {
-	m, err := p.newVM()
-	if err != nil {
-		m = nil
-	}
-	p.spare <- m
+	defer p.vm.restart()
+	p.vm.log = c.Log
+	return p.vm.run(c)
 }
 
 // newVM makes a VM with all modules, of which none has run.
@@ -66,20 +44,17 @@ func (p *program) newVM() (*vm, error) {
 	if err := errors.Join(m.addGlobals(false), m.startPrelude(p.prelude)); err != nil {
 		return nil, err
 	}
-	for i, code := range p.modules {
+	for _, code := range p.modules {
 		module, err := m.readBytecode(code)
 		if err != nil {
 			return nil, err
 		}
-		if i < len(p.modules)-1 {
-			m.free(module) // the realm keeps it
-			continue
-		}
-		m.entry = module
+		m.entry = module // the last
 	}
 	if libquickjs.XJS_ResolveModule(m.tls, m.context, m.entry) < 0 {
 		return nil, m.exception()
 	}
+	m.memory.takeImage()
 	return m, nil
 }
 
@@ -89,12 +64,10 @@ func (p *program) exported(m *vm) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(exports)
 	list, err := m.call(m.functions, exports)
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(list)
 	text, err := m.text(list)
 	if err != nil {
 		return nil, err
@@ -112,17 +85,14 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(exports)
 	function, err := m.property(exports, c.Function)
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(function)
 	request, err := m.request(c.Request)
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(request)
 	result, err := m.call(function, request)
 	if err != nil {
 		return nil, err
@@ -130,12 +100,10 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if result, err = m.settled(result, c.Function); err != nil {
 		return nil, err
 	}
-	defer m.free(result)
 	response, err := m.call(m.respond, result)
 	if err != nil {
 		return nil, err
 	}
-	defer m.free(response)
 	return m.text(response)
 }
 
@@ -145,22 +113,17 @@ func (m *vm) start(c *script.Call) (exports value, err error) {
 	if err != nil {
 		return undefined, err
 	}
-	defer m.free(begin)
 	if _, err := m.call(m.begin, begin); err != nil {
 		return undefined, err
 	}
-	module := pointer(m.entry)
-	entry := m.entry
-	m.entry = undefined // the next line frees it
-	started, err := m.result(libquickjs.XJS_EvalFunction(m.tls, m.context, entry))
+	started, err := m.result(libquickjs.XJS_EvalFunction(m.tls, m.context, m.entry))
 	if err != nil {
 		return undefined, err
 	}
-	if started, err = m.settled(started, "the top level"); err != nil {
+	if _, err = m.settled(started, "the top level"); err != nil {
 		return undefined, err
 	}
-	m.free(started)
-	return m.result(libquickjs.XJS_GetModuleNamespace(m.tls, m.context, module))
+	return m.result(libquickjs.XJS_GetModuleNamespace(m.tls, m.context, pointer(m.entry)))
 }
 
 // request makes a value of a request. A number has 53 bits, so larger integers become BigInts.
@@ -173,7 +136,6 @@ func (m *vm) request(text []byte) (value, error) {
 	if err != nil {
 		return undefined, err
 	}
-	defer m.free(s)
 	return m.call(m.exact, s)
 }
 
@@ -193,7 +155,7 @@ func hasLongNumber(text []byte) bool {
 	return false
 }
 
-// settled waits for a promise, if the result is one, and for all others. It frees the result.
+// settled waits for a promise, if the result is one, and for all others.
 func (m *vm) settled(result value, of string) (value, error) {
 	if err := m.runJobs(); err != nil {
 		return undefined, err
@@ -203,13 +165,11 @@ func (m *vm) settled(result value, of string) (value, error) {
 	if state != fulfilled && state != pending && state != rejected {
 		return result, m.unhandled()
 	}
-	defer m.free(result)
 	if state == pending {
 		return undefined, &script.Error{Message: "the promise of " + of + " never settles: there are no timers and no network to wait for"}
 	}
 	settled := libquickjs.XJS_PromiseResult(m.tls, m.context, result)
 	if state == rejected {
-		defer m.free(settled)
 		return undefined, m.describeError(settled)
 	}
 	return settled, m.unhandled()

@@ -8,12 +8,15 @@ import (
 	"modernc.org/libquickjs"
 )
 
-// A value belongs to a VM and counts its references: what a function of the VM returns has to be
-// freed, unless the VM is closed next.
+// A value belongs to a VM. It is never freed: restarting the VM frees all.
 type value = libquickjs.TJSValue
 
 //nolint:gochecknoglobals // a constant; the engine's API has it as a macro.
 var undefined = value{Ftag: libquickjs.EJS_TAG_UNDEFINED}
+
+// garbage is how much memory the engine uses before it looks for cyclic garbage, which most calls end
+// without.
+const garbage = 8 << 20
 
 // vm is one instance of the engine: its runtime, with one realm.
 type vm struct {
@@ -57,6 +60,7 @@ func newRuntime(memoryBytes int64) (*vm, error) {
 	if m.context == 0 {
 		return nil, errOutOfMemory
 	}
+	libquickjs.XJS_SetGCThreshold(m.tls, m.runtime, garbage)
 	return m, nil
 }
 
@@ -79,21 +83,18 @@ func (m *vm) addGlobals(compiles bool) error {
 	return nil
 }
 
+// close frees all memory, without asking the engine to free one object after the other.
 func (m *vm) close() {
-	for _, v := range []value{m.begin, m.describe, m.exact, m.functions, m.respond, m.entry} {
-		m.free(v)
-	}
-	for _, r := range m.rejected {
-		m.free(r.promise)
-		m.free(r.reason)
-	}
-	libquickjs.XJS_FreeContext(m.tls, m.context)
-	libquickjs.XJS_FreeRuntime(m.tls, m.runtime)
+	m.memory.release(m.tls)
 	m.shared.free(m.tls)
 	m.tls.Close()
 }
 
-func (m *vm) free(v value) { libquickjs.XFreeValue(m.tls, m.context, v) }
+// restart makes the VM what it was when the image of its memory was taken.
+func (m *vm) restart() {
+	m.memory.restore(m.tls)
+	m.rejected, m.log = nil, nil
+}
 
 // result turns an exception into an error.
 func (m *vm) result(v value) (value, error) {
@@ -103,7 +104,7 @@ func (m *vm) result(v value) (value, error) {
 	return v, nil
 }
 
-// call calls a function with one argument, and does not free it.
+// call calls a function with one argument.
 func (m *vm) call(function, argument value) (value, error) {
 	return m.result(m.rawCall(function, argument))
 }
