@@ -9,4 +9,8 @@ const (
 	// FinalizerReleaseParents: on a controller object until Setpoint has removed the controller's
 	// finalizers from its objects.
 	FinalizerReleaseParents = "setpoint.dev/release-parents"
+
+	// LabelDevRun: the run of `setpoint dev --context` that has created an object. Other Setpoints ignore
+	// controller objects with it.
+	LabelDevRun = "setpoint.dev/dev-run"
 )

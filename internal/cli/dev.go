@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +31,7 @@ type devFlags struct {
 	interpreter string
 	// clusterOnly starts no controllers.
 	clusterOnly bool
+	context     devContextFlags
 }
 
 func (p *program) devCommand() *cobra.Command {
@@ -59,6 +59,11 @@ in the folder of the first file, again after each change of a Python file there.
 When a manifest changes it is applied again. When a hook changes it is restarted, and
 its objects are reconciled at once.
 
+With --context NAME nothing is booted: the manifests are applied to the cluster of that
+kubeconfig context, and controllers, hooks and operators run here, limited to --namespaces.
+What exists in the cluster stays as it is. Everything that was created is listed in a
+ConfigMap; --cleanup removes it, and nothing else. See docs/dev-context.md.
+
 COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
 of this program. Then everything stops, and the exit code is that of the command.
 Ctrl-C stops everything; another one, a second later or more, aborts.`,
@@ -67,17 +72,25 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
   setpoint dev tenant.yaml                            # with a file of manifests
   setpoint dev operator.py                            # with an operator in Python
   setpoint dev --data-dir ./cluster                   # kept between runs
-  setpoint dev examples/immortalcontainer -- make test`,
+  setpoint dev examples/immortalcontainer -- make test
+  setpoint dev --context kind-dev -n web tenant.yaml  # in a cluster one already has
+  setpoint dev --context kind-dev --cleanup tenant.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			dirs, command := args, []string(nil)
 			if dash := c.ArgsLenAtDash(); dash >= 0 {
 				dirs, command = args[:dash], args[dash:]
 			}
-			return p.dev(c.Context(), f, dirs, command)
+			if err := f.context.check(c.Flags(), dirs, command); err != nil {
+				return usageError{err}
+			}
+			if f.context.cleanup {
+				return p.devCleanup(c.Context(), f, dirs)
+			}
+			return p.dev(c, f, dirs, command)
 		},
 	}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to (default: in the data directory)")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to (default: in the data directory); with --context, the file with that context")
 	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
 	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
 	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
@@ -85,17 +98,19 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 	c.Flags().StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
 	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
+	f.context.register(c, &f.kubeconfig)
 	return c
 }
 
-func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) error {
-	if p.Boot == nil {
+func (p *program) dev(c *cobra.Command, f *devFlags, dirs, command []string) error {
+	if p.Boot == nil && f.context.name == "" {
 		return errorWithHint{
 			errors.New("this binary has no control plane"),
-			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint run` with an existing cluster",
+			"use the full binary (`make build` writes it to bin/setpoint), or `setpoint dev --context` with an existing cluster",
 		}
 	}
-	dirs, manifests, files := splitFiles(dirs)
+	args := dirs
+	dirs, manifests, files := splitFiles(args)
 	if f.interpreter != "" && len(files) == 0 {
 		return usageError{errors.New("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")}
 	}
@@ -110,6 +125,14 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 		o.NewManager, o.DashboardAddress, o.Dirs, o.Manifests, o.Operator = dev.NewIdleManager, "", nil, nil, project.Operator{}
 	}
 	var err error
+	if f.context.name != "" {
+		if o.Target, err = f.context.target(f.kubeconfig, args); err != nil {
+			return err
+		}
+		if !c.Flags().Changed("dashboard-address") {
+			o.DashboardAddress = "" // Every user of this machine could use the cluster by it.
+		}
+	}
 	if o.Executable, err = os.Executable(); err != nil {
 		return err
 	}
@@ -120,7 +143,7 @@ func (p *program) dev(ctx context.Context, f *devFlags, dirs, command []string) 
 	signals, stop := catchSignals()
 	defer stop()
 	o.Signals = signals
-	p.code, err = dev.Run(ctx, o)
+	p.code, err = dev.Run(c.Context(), o)
 	return err
 }
 

@@ -73,7 +73,9 @@ type session struct {
 	// localProcesses finds the processes on this machine, if the kubeconfig refers to them;
 	// pods are the open connections to pods.
 	localProcesses func(context.Context) []model.Source
-	pods           map[portforward.Location]podConnection
+	// besidePods means that there may be processes in pods, too: `setpoint dev` has not booted the cluster.
+	besidePods bool
+	pods       map[portforward.Location]podConnection
 	// timeouts bound the requests to processes.
 	timeouts *model.Timeouts
 	// permissions limit the output.
@@ -102,8 +104,8 @@ func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
 		return nil, err
 	}
 	r := &session{program: p, readFlags: f, target: cluster, permissions: perms, timeouts: model.NewTimeouts(processTimeout)}
-	if cluster.ProcessDir != "" && f.pod == "" {
-		r.localProcesses = discovery.FolderSources(cluster.ProcessDir)
+	if local := cluster.LocalDir(); local != "" && f.pod == "" {
+		r.localProcesses, r.besidePods = discovery.FolderSources(local), cluster.ProcessDir == ""
 	}
 	err = r.discover(ctx)
 	return r, err

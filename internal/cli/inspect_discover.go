@@ -31,11 +31,12 @@ func (r *session) discover(ctx context.Context) error {
 	if r.localProcesses != nil {
 		found = r.localProcesses(ctx)
 	}
-	if len(found) == 0 {
-		var err error
-		if found, err = r.discoverPods(ctx); err != nil {
+	if len(found) == 0 || r.besidePods {
+		inPods, err := r.discoverPods(ctx)
+		if err != nil && len(found) == 0 {
 			return err
 		}
+		found = append(found, inPods...)
 	}
 	if r.process != "" {
 		var names []string

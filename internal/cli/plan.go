@@ -111,8 +111,8 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 		return err
 	}
 	variable := os.Getenv(hooksVariable)
-	if variable == "" && cluster.ProcessDir != "" {
-		variable = discovery.ReadHooks(cluster.ProcessDir)
+	if local := cluster.LocalDir(); variable == "" && local != "" {
+		variable = discovery.ReadHooks(local)
 	}
 	routes, err := parseRoutes(variable, f.hooks)
 	if err != nil {

@@ -66,7 +66,7 @@ type Manager interface {
 	HookDown(addr string, err error)
 }
 
-// Options configure a session. Boot, Reporter and Log are required.
+// Options configure a session. Boot or Target, Reporter and Log are required.
 type Options struct {
 	// Dirs are folders with a setpoint.yaml.
 	Dirs []string
@@ -74,6 +74,8 @@ type Options struct {
 	Manifests []string
 	// Operator is one in Python files to run, if it has any.
 	Operator project.Operator
+	// Target is the cluster, if it is not one that Boot boots.
+	Target *Target
 	// Command runs once everything is ready; the session ends with it.
 	Command []string
 	// ProcessLogs is the folder for the output of processes, one NAME.log each; "" for the
@@ -128,6 +130,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	go s.handleSignals(over)
 	code, err := s.run(ctx)
 	s.stop()
+	s.printRemaining()
 	return code, err
 }
 
@@ -149,6 +152,9 @@ func open(o Options) (*session, error) {
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
+	}
+	if s.Target != nil {
+		s.Boot = s.Target.connect
 	}
 	if s.NewManager == nil {
 		s.NewManager = func(o manager.Options) (Manager, error) { return manager.New(o) }

@@ -83,6 +83,7 @@ func (s *session) routes() []string {
 
 // publishHooks publishes the routes for `setpoint plan`, which finds them by the
 // kubeconfig.
-func (s *session) publishHooks(context.Context) error {
-	return discovery.PublishHooks(s.inspectDir, s.routes())
+func (s *session) publishHooks(context.Context) (err error) {
+	s.withdrawHooks, err = discovery.PublishHooks(s.inspectDir, s.routes())
+	return err
 }

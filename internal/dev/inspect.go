@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -14,12 +15,15 @@ import (
 // prepareInspection creates the folder in which processes publish their inspect endpoints,
 // and refers to it in the kubeconfig.
 func (s *session) prepareInspection(context.Context) error {
-	folder, err := os.MkdirTemp("", "setpoint-inspect-") // 0700.
-	if err != nil {
-		return fmt.Errorf("create the inspect folder: %w", err)
+	path := s.cluster.Kubeconfig()
+	folder := filepath.Dir(path) // Sessions against one cluster share it.
+	if s.Target == nil {
+		var err error
+		if folder, err = os.MkdirTemp("", "setpoint-inspect-"); err != nil { // 0700.
+			return fmt.Errorf("create the inspect folder: %w", err)
+		}
 	}
 	s.inspectDir = folder
-	path := s.cluster.Kubeconfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)

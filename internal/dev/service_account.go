@@ -26,7 +26,7 @@ func (s *session) accountEnv(ctx context.Context, p project.Process) ([]string, 
 	if p.ServiceAccountFrom == "" {
 		return nil, nil
 	}
-	account, err := manifest.ApplyRights(ctx, s.config, p.ServiceAccountFrom)
+	account, err := manifest.ApplyRights(ctx, s.config, s.shared, p.ServiceAccountFrom)
 	if err != nil {
 		return nil, err
 	}

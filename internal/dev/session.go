@@ -47,8 +47,12 @@ type session struct {
 	cluster Cluster
 	config  *rest.Config
 	manager Manager
+	// shared is the cluster if it is a Target; nil for one of our own.
+	shared *manifest.Shared
 	// inspectDir is the folder in which processes publish their inspect endpoints.
 	inspectDir string
+	// withdrawHooks removes the published routes; nil without any.
+	withdrawHooks func()
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -68,7 +72,7 @@ type workspace struct {
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.prepareInspection, s.prepareProcesses, s.publishHooks, s.startManager, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -129,6 +133,9 @@ func (s *session) connect() error {
 	config.QPS = -1 // The API server limits requests itself.
 	config.UserAgent = "setpoint/" + s.Version
 	s.config = config
+	if s.Target != nil {
+		return nil // prepareTarget does it.
+	}
 	for _, w := range s.projects {
 		if w.manifests, err = manifest.NewSet(config, w.Apply); err != nil {
 			return err
@@ -142,10 +149,7 @@ func (s *session) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manager, err := s.NewManager(manager.Options{
-		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
-		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
-	})
+	manager, err := s.NewManager(s.managerOptions(dashboard))
 	if err != nil {
 		return fmt.Errorf("start the controller manager: %w", err)
 	}
@@ -156,6 +160,18 @@ func (s *session) startManager(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// managerOptions returns the options of the manager.
+func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
+	o := manager.Options{
+		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
+		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
+	}
+	if s.Target != nil {
+		s.managerOptionsOfTarget(&o)
+	}
+	return o
 }
 
 func (s *session) awaitManager(ctx context.Context) error {
@@ -187,7 +203,7 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment returns the variables for processes and commands.
 func (s *session) environment() []string {
-	return []string{"KUBECONFIG=" + s.cluster.Kubeconfig(), "SETPOINT=" + s.Executable, discovery.FolderEnv + "=" + s.inspectDir, "SETPOINT_DASHBOARD=" + s.dashboardURL}
+	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, discovery.FolderEnv+"="+s.inspectDir, "SETPOINT_DASHBOARD="+s.dashboardURL)
 }
 
 // stop stops everything in parallel.
@@ -209,7 +225,10 @@ func (s *session) stop() {
 	for _, l := range s.logs {
 		l.close()
 	}
-	if s.inspectDir != "" {
+	if s.withdrawHooks != nil {
+		s.withdrawHooks()
+	}
+	if s.inspectDir != "" && s.Target == nil {
 		_ = os.RemoveAll(s.inspectDir) // Nothing reads it now.
 	}
 }

@@ -31,7 +31,11 @@ func (s *session) printSummary() {
 	for _, idea := range s.suggestions() {
 		fmt.Fprintf(&b, "  %s\n", idea)
 	}
-	b.WriteString("\nCtrl-C stops everything.\n")
+	if s.Target == nil {
+		b.WriteString("\nCtrl-C stops everything.\n")
+	} else {
+		b.WriteString("\nCtrl-C stops what runs here; objects stay in the cluster.\n")
+	}
 	s.Reporter.Line("%s", b.String())
 }
 

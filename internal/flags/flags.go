@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
@@ -53,7 +54,7 @@ func (f *Flags) Register(set *flag.FlagSet, d Defaults) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the cluster to use (default: $KUBECONFIG, the in-cluster config, or ~/.kube/config)")
 	set.StringVar(&f.Context, "context", "", "`name` of the kubeconfig context to use")
 	set.StringVar(&f.Namespace, "namespace", "", "`namespace` of "+d.Program+", for its Lease and Secrets (default: $POD_NAMESPACE, that of the pod, or default)")
-	set.Var(&f.Namespaces, "namespaces", "comma-separated `namespaces` in which "+d.Program+" handles objects (default: all)")
+	set.Var(&f.Namespaces, "namespaces", "comma-separated `namespaces` in which "+d.Program+" handles objects (default: $SETPOINT_NAMESPACES, or all)")
 	set.IntVar(&f.Workers, "workers", 32, "maximum concurrent reconciles of each controller")
 	set.Float64Var(&f.QPS, "kube-api-qps", 0, "maximum requests per second to the API server; 0 leaves the limit to the server")
 	set.IntVar(&f.Burst, "kube-api-burst", 0, "maximum burst of requests to the API server; 0 means twice --kube-api-qps")
@@ -89,12 +90,20 @@ func (f *Flags) registerAdmission(set *flag.FlagSet, d Defaults) {
 	set.DurationVar(&a.CertificateLifetime, "admission-certificate-lifetime", 0, "lifetime of the serving certificate, which is renewed after two thirds of it; 0 means 90 days. The CA lives eight times as long")
 }
 
+// namespacesVariable is the default of --namespaces. `setpoint dev --context` sets it for operators.
+const namespacesVariable = "SETPOINT_NAMESPACES"
+
 // Check validates the values and completes Admission. Its errors name the flag.
 func (f *Flags) Check() error {
 	if f.admissionPort > 65535 {
 		return fmt.Errorf("--admission-service-port must be at most 65535, not %d", f.admissionPort)
 	}
 	f.Admission.Port = int32(f.admissionPort)
+	if variable := os.Getenv(namespacesVariable); len(f.Namespaces) == 0 && variable != "" {
+		if err := f.Namespaces.Set(variable); err != nil {
+			return fmt.Errorf("$%s: %w", namespacesVariable, err)
+		}
+	}
 	switch {
 	case f.Workers < 1:
 		return fmt.Errorf("--workers must be at least 1, not %d", f.Workers)

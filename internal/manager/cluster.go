@@ -27,7 +27,13 @@ type Cluster struct {
 	// ProcessDir is the directory in which processes on this machine publish their
 	// inspect addresses; "" for none.
 	ProcessDir string
+	// DevDir is the directory in which a session of `setpoint dev --context` publishes what it
+	// runs; "" for none.
+	DevDir string
 }
+
+// LocalDir is the directory with processes on this machine; "" for none.
+func (c Cluster) LocalDir() string { return cmp.Or(c.ProcessDir, c.DevDir) }
 
 // ErrNoCluster means that neither a kubeconfig nor a pod names a cluster.
 var ErrNoCluster = errors.New("no cluster is configured")
@@ -44,6 +50,11 @@ func FindCluster(kubeconfig, context string) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	found.ProcessDir = cmp.Or(os.Getenv(discovery.FolderEnv), found.ProcessDir)
+	if folder, err := discovery.ClusterFolder(found.Host); err == nil && !found.InCluster {
+		if _, err := os.Stat(folder); err == nil {
+			found.DevDir = folder
+		}
+	}
 	found.QPS = -1 // The API server limits by priority and fairness.
 	return found, nil
 }

@@ -145,7 +145,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 		return cs.runGoControllers(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.Selector, Managed: true}, cs.controllerChanged(kind))
+		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(), Managed: true}, cs.controllerChanged(kind))
 		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
 	cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -37,6 +39,9 @@ type Options struct {
 	// Selector is a label selector of controller objects, such as "team=web"; "" selects
 	// all.
 	Selector string
+	// DevRun is the run of `setpoint dev --context` whose controller objects are run; "" runs those of
+	// no such run.
+	DevRun string
 	// SkipCRDs does not install Setpoint's CRDs.
 	SkipCRDs bool
 	// GoControllers are the controllers of a Go program. With any, the Manager does not
@@ -160,6 +165,14 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.Default()
 	}
 	return o
+}
+
+// controllerSelector returns the label selector of the controller objects to run.
+func (o *Options) controllerSelector() string {
+	if o.DevRun != "" {
+		return setpoint.LabelDevRun + "=" + o.DevRun
+	}
+	return strings.TrimPrefix(o.Selector+",!"+setpoint.LabelDevRun, ",")
 }
 
 // reach returns how API servers reach the webhook server.

@@ -56,6 +56,18 @@ func Uninstall(ctx context.Context, o Options, u UninstallOptions) error {
 	return r.deleteCRDs(ctx)
 }
 
+// ReleaseDevRun removes the finalizers of a stopped Manager with Options.DevRun from all objects that its
+// controllers have handled, and from the controller objects. The objects stay.
+func ReleaseDevRun(ctx context.Context, o Options, report func(line string)) error {
+	m, err := New(o)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r := &uninstaller{Manager: m, UninstallOptions: UninstallOptions{Report: report}, declared: map[string]int{}}
+	return r.releaseAll(ctx)
+}
+
 // uninstaller is one run of Uninstall.
 type uninstaller struct {
 	*Manager

@@ -24,7 +24,7 @@ func (r *uninstaller) releaseAll(ctx context.Context) error {
 	}
 	var failures []error
 	for _, kind := range compile.Kinds() {
-		stored, err := r.writer().List(ctx, kind.Resource, "", r.options.Selector)
+		stored, err := r.writer().List(ctx, kind.Resource, "", r.options.controllerSelector())
 		if apierrors.IsNotFound(err) {
 			continue // There is no CRD.
 		}
@@ -72,7 +72,8 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 	if !hasReleaseFinalizer(o) {
 		return nil
 	}
-	if len(r.options.Namespaces) > 0 {
+	// No other Setpoint has run the controllers of a dev run.
+	if len(r.options.Namespaces) > 0 && r.options.DevRun == "" {
 		r.report("finalizer %s kept on %s/%s: other namespaces may have objects", setpoint.FinalizerReleaseParents, kind.Name, o.Name())
 		return nil
 	}

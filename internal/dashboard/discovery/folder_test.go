@@ -197,19 +197,39 @@ func TestUniqueNames(t *testing.T) {
 	}
 }
 
-// Fault D3: the folder contains the addresses of hooks.
+// Fault D3: the folder contains the addresses of hooks, of several sessions.
 func TestHooks(t *testing.T) {
 	folder := t.TempDir()
 	if got := discovery.ReadHooks(folder); got != "" {
 		t.Errorf("in an empty folder: %q", got)
 	}
-	if err := discovery.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"}); err != nil {
+	withdraw, err := discovery.PublishHooks(folder, []string{"hook.web=localhost:1", "a.b:8080=localhost:2"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := discovery.ReadHooks(folder); got != "hook.web=localhost:1,a.b:8080=localhost:2" {
 		t.Errorf("published %q", got)
 	}
+	other, err := discovery.PublishHooks(folder, []string{"c.d=localhost:3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(discovery.ReadHooks(folder), ","); len(got) != 3 {
+		t.Errorf("of two sessions: %q", got)
+	}
 	if found := discovery.FolderSources(folder)(t.Context()); len(found) != 0 {
 		t.Errorf("it is taken for the process %s", names(found))
+	}
+	withdraw()
+	if got := discovery.ReadHooks(folder); got != "c.d=localhost:3" {
+		t.Errorf("of the other session: %q", got)
+	}
+	other()
+	killed := filepath.Join(folder, "hooks-1")
+	if err := os.WriteFile(killed, []byte("e.f=localhost:4"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := discovery.ReadHooks(folder); got != "" {
+		t.Errorf("of a killed session: %q", got)
 	}
 }

@@ -33,10 +33,11 @@ const (
 	retryEvery     = 150 * time.Millisecond
 )
 
-// cluster applies and deletes objects.
+// cluster applies and deletes objects of a cluster of our own.
 type cluster struct {
-	dynamic dynamic.Interface
-	mapper  meta.ResettableRESTMapper
+	dynamic   dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	mapper    meta.ResettableRESTMapper
 }
 
 func connect(config *rest.Config) (*cluster, error) {
@@ -48,7 +49,7 @@ func connect(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(served))}, nil
+	return &cluster{client, served, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(served))}, nil
 }
 
 // apply applies an object server-side, with retries of transient errors.
@@ -69,21 +70,27 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 	})
 }
 
+func (c *cluster) complete([]Document) error { return nil }
+
+func (c *cluster) begin(context.Context, string, []*unstructured.Unstructured) error { return nil }
+
+func (c *cluster) end(context.Context) error { return nil }
+
 // delete deletes an object; a missing one is not an error.
-func (c *cluster) delete(ctx context.Context, object *unstructured.Unstructured) error {
+func (c *cluster) delete(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
 	if meta.IsNoMatchError(err) { // The kind was deleted with its objects.
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	background := metav1.DeletePropagationBackground
 	err = resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return true, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // established waits until a new kind is served.

@@ -17,14 +17,17 @@ func RefOf(o *unstructured.Unstructured) object.Ref {
 // stage returns 0 for namespaces and CRDs, which others need, else 1.
 func stage(ref object.Ref) int {
 	switch ref.GroupKind() {
-	case object.GroupKind{Kind: "Namespace"}, crdKind:
+	case namespaceKind, crdKind:
 		return 0
 	default:
 		return 1
 	}
 }
 
-var crdKind = object.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+var (
+	crdKind       = object.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind = object.GroupKind{Kind: "Namespace"}
+)
 
 // digest changes when the document does.
 func digest(o *unstructured.Unstructured) (uint64, error) {

@@ -15,9 +15,17 @@ import (
 var rightsKinds = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}
 
 // ApplyRights applies the ServiceAccount in a file with its roles and returns its name. It applies nothing
-// else of the file, such as the Deployment of the pods that use the ServiceAccount.
-func ApplyRights(ctx context.Context, config *rest.Config, file string) (types.NamespacedName, error) {
+// else of the file, such as the Deployment of the pods that use the ServiceAccount. Shared is the cluster if
+// it is not one of our own.
+func ApplyRights(ctx context.Context, config *rest.Config, shared *Shared, file string) (types.NamespacedName, error) {
+	to, err := rightsTarget(config, shared)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
 	documents, err := Read([]string{file})
+	if err == nil {
+		err = to.complete(documents)
+	}
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
@@ -29,16 +37,26 @@ func ApplyRights(ctx context.Context, config *rest.Config, file string) (types.N
 	if err != nil {
 		return account, err
 	}
-	c, err := connect(config)
-	if err != nil {
+	objects := make([]*unstructured.Unstructured, len(rights))
+	for i, d := range rights {
+		objects[i] = d.Object
+	}
+	if err := to.begin(ctx, "", objects); err != nil {
 		return account, err
 	}
 	for _, d := range rights {
-		if err := c.apply(ctx, d.Object); err != nil {
+		if err := to.apply(ctx, d.Object); err != nil {
 			return account, fmt.Errorf("%s: apply %s: %w", d, RefOf(d.Object), err)
 		}
 	}
-	return account, nil
+	return account, to.end(ctx)
+}
+
+func rightsTarget(config *rest.Config, shared *Shared) (target, error) {
+	if shared != nil {
+		return shared, nil
+	}
+	return connect(config)
 }
 
 // accountIn returns the ServiceAccount among manifests.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -13,7 +14,9 @@ import (
 
 // Set is what this run has applied from some files. It is not safe for concurrent use.
 type Set struct {
-	cluster *cluster
+	target target
+	// source names the files in an inventory.
+	source  string
 	paths   []string
 	applied map[object.Ref]applied
 }
@@ -23,13 +26,45 @@ type applied struct {
 	digest   uint64
 }
 
-// NewSet returns an empty set for the manifests at paths.
+// target is where objects are applied.
+type target interface {
+	// complete completes what the manifests leave open, and refuses what must not be applied.
+	complete(all []Document) error
+	// begin is called before any of these objects is applied, end afterwards.
+	begin(ctx context.Context, source string, objects []*unstructured.Unstructured) error
+	end(ctx context.Context) error
+	apply(ctx context.Context, o *unstructured.Unstructured) error
+	// delete reports whether the object is gone: it may be kept, which an error explains if the user
+	// should know.
+	delete(ctx context.Context, o *unstructured.Unstructured) (bool, error)
+	established(ctx context.Context, definition *unstructured.Unstructured) error
+}
+
+// NewSet returns an empty set for the manifests at paths, in a cluster of our own.
 func NewSet(config *rest.Config, paths []string) (*Set, error) {
 	c, err := connect(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Set{cluster: c, paths: paths, applied: map[object.Ref]applied{}}, nil
+	return &Set{target: c, paths: paths, applied: map[object.Ref]applied{}}, nil
+}
+
+// NewSharedSet returns the set of what former runs have created from the same source, so that what the files
+// hold no more is deleted.
+func NewSharedSet(s *Shared, source string, paths []string) *Set {
+	set := &Set{target: s, source: source, paths: paths, applied: map[object.Ref]applied{}}
+	for _, e := range s.Inventory.Entries {
+		if e.Source != source {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(e.APIVersion)
+		o.SetKind(e.Kind)
+		o.SetNamespace(e.Namespace)
+		o.SetName(e.Name)
+		set.applied[RefOf(o)] = applied{document: Document{Object: o}}
+	}
+	return set
 }
 
 // Changes are the results of a Sync, in order.
@@ -40,6 +75,9 @@ type Changes struct{ Applied, Deleted []object.Ref }
 // may be a typing error.
 func (s *Set) Sync(ctx context.Context) (Changes, error) {
 	documents, err := Read(s.paths)
+	if err == nil {
+		err = s.target.complete(documents)
+	}
 	if err != nil {
 		return Changes{}, err
 	}
@@ -55,12 +93,15 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 		problems = append(problems, err)
 	}
 	for _, gone := range work.deleted {
-		if err := s.cluster.delete(ctx, gone.Object); err != nil {
+		deleted, err := s.target.delete(ctx, gone.Object)
+		if err != nil {
 			problems = append(problems, fmt.Errorf("delete %s: %w", RefOf(gone.Object), err))
 			continue
 		}
 		delete(s.applied, RefOf(gone.Object))
-		changes.Deleted = append(changes.Deleted, RefOf(gone.Object))
+		if deleted {
+			changes.Deleted = append(changes.Deleted, RefOf(gone.Object))
+		}
 	}
 	return changes, errors.Join(problems...)
 }
@@ -106,6 +147,16 @@ func reverseOrder(a, b Document) int {
 func (s *Set) applyAll(ctx context.Context, stage []applied) ([]object.Ref, error) {
 	var landed []object.Ref
 	var problems []error
+	if len(stage) == 0 {
+		return nil, nil
+	}
+	objects := make([]*unstructured.Unstructured, len(stage))
+	for i, item := range stage {
+		objects[i] = item.document.Object
+	}
+	if err := s.target.begin(ctx, s.source, objects); err != nil {
+		return nil, err
+	}
 	for _, item := range stage {
 		if err := s.applyOne(ctx, item); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document, RefOf(item.document.Object), err))
@@ -113,17 +164,17 @@ func (s *Set) applyAll(ctx context.Context, stage []applied) ([]object.Ref, erro
 		}
 		landed = append(landed, RefOf(item.document.Object))
 	}
-	return landed, errors.Join(problems...)
+	return landed, errors.Join(append(problems, s.target.end(ctx))...)
 }
 
 func (s *Set) applyOne(ctx context.Context, item applied) error {
 	object := item.document.Object
-	if err := s.cluster.apply(ctx, object); err != nil {
+	if err := s.target.apply(ctx, object); err != nil {
 		return err
 	}
 	s.applied[RefOf(object)] = item
 	if RefOf(object).GroupKind() == crdKind {
-		return s.cluster.established(ctx, object)
+		return s.target.established(ctx, object)
 	}
 	return nil
 }

@@ -117,13 +117,13 @@ func (i *Inspect) listen(ctx context.Context) (net.Listener, error) {
 	return listener, err
 }
 
-// publish publishes the address of this process in Dir and, while it leads, in the Lease. A
-// failure is logged only.
+// publish publishes the address of this process: in Dir on this machine, else, while it leads, in the Lease.
+// A failure is logged only.
 func (i *Inspect) publish(e discovery.ProcessEntry) (unpublish func()) {
-	if _, port, err := net.SplitHostPort(e.Address); err == nil {
-		i.Published(podName(i.Namespace) + ":" + port)
-	}
 	if i.Dir == "" {
+		if _, port, err := net.SplitHostPort(e.Address); err == nil {
+			i.Published(podName(i.Namespace) + ":" + port)
+		}
 		return func() {}
 	}
 	unpublish, err := discovery.Publish(i.Dir, e)

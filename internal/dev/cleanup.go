@@ -1,0 +1,118 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+)
+
+// CleanupOptions configure Cleanup.
+type CleanupOptions struct {
+	// Name is the run to clean up; "" for the only one there is.
+	Name string
+	// Namespaces are those that may have the inventory. Limited excludes others.
+	Namespaces []string
+	Limited    bool
+	// Manager has the configuration of the cluster, the version and the log.
+	Manager manager.Options
+	// Report is called with a line for each removed or kept object.
+	Report func(format string, args ...any)
+}
+
+// Cleanup removes what a run has created, and returns how many objects are kept.
+func Cleanup(ctx context.Context, o CleanupOptions) (kept int, err error) {
+	i, err := o.choose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	o.Report("cleaning up what %s created from %s (%s)", i.Owner, i.Dir, i)
+	lease := types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()}
+	err = leader.CheckStopped(ctx, o.Manager.Config, lease, func(holder, _ string, most time.Duration) {
+		o.Report("waiting up to %s to see whether %s still runs", most, holder)
+	})
+	if err != nil {
+		return 0, err
+	}
+	options := o.Manager
+	options.Namespace, options.Namespaces, options.DevRun = i.Namespace(), i.Namespaces, i.ID()
+	err = manager.ReleaseDevRun(ctx, options, func(line string) { o.Report("%s", line) })
+	if err != nil {
+		return 0, err
+	}
+	shared, err := manifest.NewShared(o.Manager.Config, i, i.Namespaces)
+	if err != nil {
+		return 0, err
+	}
+	if err := o.removeAll(ctx, shared); err != nil {
+		return 0, err
+	}
+	if len(i.Entries) > 0 {
+		return len(i.Entries), nil
+	}
+	return 0, errors.Join(o.deleteLease(ctx, lease), i.Delete(ctx))
+}
+
+// choose returns the inventory to clean up.
+func (o *CleanupOptions) choose(ctx context.Context) (*inventory.Inventory, error) {
+	all, err := inventory.List(ctx, o.Manager.Config, o.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(i *inventory.Inventory) bool {
+		return o.Name != "" && i.Name != o.Name || o.Limited && !slices.Contains(o.Namespaces, i.Namespace())
+	})
+	switch len(all) {
+	case 0:
+		return nil, fmt.Errorf("%s: %w; there is nothing to remove", strings.TrimSpace("run "+o.Name), inventory.ErrNone)
+	case 1:
+		return all[0], nil
+	}
+	var names []string
+	for _, i := range all {
+		names = append(names, fmt.Sprintf("%s of %s in %s, %s", i.Name, i.Owner, i.Dir, i))
+	}
+	return nil, fmt.Errorf("several runs have created objects; choose one by its DIR or FILE, or by the --namespaces of its inventory:\n%s", strings.Join(names, "\n"))
+}
+
+// removeAll removes the objects, the last created first: examples before controllers, these before CRDs.
+func (o *CleanupOptions) removeAll(ctx context.Context, shared *manifest.Shared) error {
+	var problems []error
+	for _, e := range slices.Backward(slices.Clone(shared.Inventory.Entries)) {
+		kept, err := shared.Remove(ctx, e)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("delete %s: %w", entryName(e), err))
+		case kept != "":
+			o.Report("%s kept: it %s", entryName(e), kept)
+		default:
+			o.Report("%s deleted", entryName(e))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// deleteLease deletes the Lease that the session held.
+func (o *CleanupOptions) deleteLease(ctx context.Context, name types.NamespacedName) error {
+	client, err := coordination.NewForConfig(o.Manager.Config)
+	if err != nil {
+		return err
+	}
+	err = client.Leases(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,323 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/csaupgrade"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/config/crd"
+	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Shared is a cluster with objects of others. Of those that exist, it changes and deletes only what runs with
+// its inventory have created; Namespaces and equal CRDs of others are used.
+type Shared struct {
+	*cluster
+	Inventory *inventory.Inventory
+	// Namespaces are those in which objects may be applied; the first is the default.
+	Namespaces []string
+	// Reviews allows AdmissionControllers: the API server reaches the webhook server of this machine.
+	Reviews bool
+}
+
+// NewShared returns a cluster with objects of others.
+func NewShared(config *rest.Config, i *inventory.Inventory, namespaces []string) (*Shared, error) {
+	c, err := connect(config)
+	return &Shared{cluster: c, Inventory: i, Namespaces: namespaces}, err
+}
+
+// decision is what applying an object means.
+type decision int
+
+const (
+	toCreate decision = iota
+	toUpdate
+	// toUse leaves an object of others as it is.
+	toUse
+)
+
+// errForeign means that an object exists that no run has created.
+var errForeign = errors.New("exists, and was not created by setpoint dev: it stays as it is; give yours another name, or delete that one")
+
+// complete sets the namespace of objects without one, and refuses what must not be applied.
+func (s *Shared) complete(all []Document) error {
+	var problems []error
+	for _, d := range all {
+		if err := s.completeOne(d, all); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", d, RefOf(d.Object), err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Shared) completeOne(d Document, all []Document) error {
+	o := d.Object
+	if o.GroupVersionKind().Group == setpoint.GroupVersion.Group && o.GetKind() == setpoint.AdmissionControllerKind && !s.Reviews {
+		return errors.New("the API server of this cluster does not reach the webhook server on this machine: use --admission-url with the URL of a tunnel to it, or `setpoint dev` without --context")
+	}
+	limited := o.GetNamespace()
+	switch namespaced, known := s.namespaced(o, all); {
+	case RefOf(o).GroupKind() == namespaceKind:
+		limited = o.GetName()
+	case known && !namespaced:
+		return nil
+	case known && limited == "":
+		o.SetNamespace(s.Namespaces[0])
+		return nil
+	}
+	if limited != "" && !slices.Contains(s.Namespaces, limited) {
+		return fmt.Errorf("namespace %s is none of those of this run, %s; add it with --namespaces", limited, strings.Join(s.Namespaces, ", "))
+	}
+	return nil
+}
+
+// namespaced reports whether the kind of an object is namespaced, by the CRDs among the manifests or by what
+// the API server serves.
+func (s *Shared) namespaced(o *unstructured.Unstructured, all []Document) (is, known bool) {
+	kind := o.GroupVersionKind().GroupKind()
+	for _, d := range all {
+		if RefOf(d.Object).GroupKind() == crdKind && definedKind(d.Object) == kind.String() {
+			scope, _, _ := unstructured.NestedString(d.Object.Object, "spec", "scope")
+			return scope == "Namespaced", true
+		}
+	}
+	if slices.Contains(controllerGroups, kind.Group) {
+		return false, true
+	}
+	mapping, err := s.mapper.RESTMapping(kind, o.GroupVersionKind().Version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// definedKind returns the kind of a CRD, as schema.GroupKind prints it.
+func definedKind(definition *unstructured.Unstructured) string {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return kind + "." + group
+}
+
+// decide returns what applying an object means, and the stored object if there is one.
+func (s *Shared) decide(ctx context.Context, o *unstructured.Unstructured) (decision, *unstructured.Unstructured, error) {
+	resource, err := s.resource(o.GroupVersionKind(), o.GetNamespace())
+	if meta.IsNoMatchError(err) {
+		return toCreate, nil, nil // Its CRD is among the manifests.
+	}
+	if err != nil {
+		return toCreate, nil, err
+	}
+	stored, err := resource.Get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return toCreate, nil, nil
+	case err != nil:
+		return toCreate, nil, err
+	case s.Inventory != nil && s.Inventory.Owns(entryOf(o), stored):
+		return toUpdate, stored, nil
+	case RefOf(o).GroupKind() == namespaceKind:
+		return toUse, stored, nil
+	case RefOf(o).GroupKind() == crdKind:
+		return toUse, stored, checkSameCRD(stored, o)
+	}
+	return toUse, stored, errForeign
+}
+
+func entryOf(o *unstructured.Unstructured) inventory.Entry {
+	return inventory.Entry{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// begin lists what is going to be created in the inventory.
+func (s *Shared) begin(ctx context.Context, source string, objects []*unstructured.Unstructured) error {
+	if err := s.InstallKinds(ctx, objects); err != nil {
+		return err
+	}
+	var planned []inventory.Entry
+	for _, o := range objects {
+		if what, _, err := s.decide(ctx, o); err == nil && what == toCreate {
+			e := entryOf(o)
+			e.Source = source
+			planned = append(planned, e)
+		}
+	}
+	return s.Inventory.Plan(ctx, planned)
+}
+
+// end stores the UIDs of what was created.
+func (s *Shared) end(ctx context.Context) error { return s.Inventory.Store(ctx) }
+
+// apply creates an object, or updates one that a run has created.
+func (s *Shared) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	return s.retry(ctx, o.GroupVersionKind(), func() error {
+		what, stored, err := s.decide(ctx, o)
+		switch {
+		case err != nil || what == toUse:
+			return err
+		case what == toCreate:
+			return s.create(ctx, o)
+		}
+		return s.update(ctx, o, stored)
+	})
+}
+
+// create creates an object. It never takes one that another client has created meanwhile.
+func (s *Shared) create(ctx context.Context, o *unstructured.Unstructured) error {
+	resource, err := s.resource(o.GroupVersionKind(), o.GetNamespace())
+	if err != nil {
+		return err
+	}
+	created, err := resource.Create(ctx, s.labeled(o), metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+	if apierrors.IsAlreadyExists(err) {
+		s.Inventory.Forget(entryOf(o))
+		return errForeign
+	}
+	if err != nil {
+		return err
+	}
+	s.Inventory.Created(entryOf(o), created.GetUID())
+	return nil
+}
+
+// labeled returns an object with the label of the run.
+func (s *Shared) labeled(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[setpoint.LabelDevRun] = s.Inventory.ID()
+	o.SetLabels(labels)
+	return o
+}
+
+// update applies an object that a run has created. Fields that the creation has set, and the manifest has no
+// more, are removed: for that they must be those of an apply.
+func (s *Shared) update(ctx context.Context, o, stored *unstructured.Unstructured) error {
+	resource, err := s.resource(o.GroupVersionKind(), o.GetNamespace())
+	if err != nil {
+		return err
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, sets.New(fieldManager), fieldManager)
+	if err == nil && len(patch) > 0 {
+		_, err = resource.Patch(ctx, o.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return err
+	}
+	applied := s.labeled(o)
+	applied.SetUID(stored.GetUID()) // An object that was replaced meanwhile is a conflict.
+	text, err := applied.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	return err
+}
+
+// delete deletes an object that a run has created, and reports whether it did. Others stay.
+func (s *Shared) delete(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+	kept, err := s.Remove(ctx, entryOf(o))
+	if err != nil || kept == "" {
+		return err == nil, err
+	}
+	return false, errors.New(kept)
+}
+
+// controllerGroups are the API groups of controllers.
+var controllerGroups = []string{"setpoint.dev", "metacontroller.k8s.io"}
+
+// InstallKinds creates the CRDs of controllers that are among the objects and not served yet.
+func (s *Shared) InstallKinds(ctx context.Context, objects []*unstructured.Unstructured) error {
+	used := map[string]bool{}
+	for _, o := range objects {
+		if kind := o.GroupVersionKind(); slices.Contains(controllerGroups, kind.Group) {
+			used[kind.GroupKind().String()] = true
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	definitions, err := ownDefinitions()
+	if err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		if !used[definedKind(d)] {
+			continue
+		}
+		if err := s.install(ctx, d); err != nil {
+			return fmt.Errorf("install the CRD %s, which the cluster lacks: %w", d.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// install creates a CRD of Setpoint's, or brings one up to date that a run has created. The one of an
+// installed Setpoint is used, also in another version: the API server refuses fields that it lacks.
+func (s *Shared) install(ctx context.Context, d *unstructured.Unstructured) error {
+	what, _, err := s.decide(ctx, d)
+	if what == toUse {
+		return nil
+	}
+	if err == nil && what == toCreate {
+		err = s.Inventory.Plan(ctx, []inventory.Entry{entryOf(d)})
+	}
+	if err == nil {
+		err = s.apply(ctx, d)
+	}
+	if err == nil {
+		err = s.established(ctx, d)
+	}
+	return errors.Join(err, s.Inventory.Store(ctx))
+}
+
+// ownDefinitions returns the CRDs of controllers.
+func ownDefinitions() ([]*unstructured.Unstructured, error) {
+	texts, err := crd.All()
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, text := range texts {
+		documents, err := parse("setpoint", text)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range documents {
+			all = append(all, d.Object)
+		}
+	}
+	return all, nil
+}
+
+// Objects converts documents for packages that do not use unstructured ones.
+func Objects(documents []Document) ([]*object.Object, error) {
+	var all []*object.Object
+	for _, d := range documents {
+		text, err := json.Marshal(d.Object)
+		if err != nil {
+			return nil, err
+		}
+		o, err := object.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d, err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,231 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
+	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/manager/leader"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Target is a cluster that one already has, in place of one to boot.
+type Target struct {
+	// Kubeconfig has the context and its credentials alone.
+	Kubeconfig *clientcmdapi.Config
+	Context    string
+	Server     string
+	// Namespaces are those in which objects are applied and controllers work; the first is the default.
+	Namespaces []string
+	// InventoryNamespaces are those that may have the inventory, in order of preference.
+	InventoryNamespaces []string
+	Run                 inventory.Run
+	Admission           serving.AdmissionOptions
+	// CleanupCommand removes what the run creates.
+	CleanupCommand string
+}
+
+// connectedCluster implements Cluster for a Target. It starts and stops nothing.
+type connectedCluster struct{ kubeconfig, address string }
+
+func (c connectedCluster) Kubeconfig() string      { return c.kubeconfig }
+func (c connectedCluster) Address() string         { return c.address }
+func (c connectedCluster) Components() []Component { return nil }
+func (c connectedCluster) Done() <-chan struct{}   { return nil }
+func (c connectedCluster) Err() error              { return nil }
+
+// Stop removes the kubeconfig, which has credentials.
+func (c connectedCluster) Stop(context.Context) error { return os.Remove(c.kubeconfig) }
+
+// connect implements Boot: it writes the kubeconfig of the session.
+func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
+	folder, err := discovery.CreateClusterFolder(t.Server)
+	if err != nil {
+		return nil, err
+	}
+	t.Kubeconfig.Contexts[t.Context].Namespace = t.Namespaces[0]
+	text, err := clientcmd.Write(*t.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	path := filepath.Join(folder, t.Run.Name+".kubeconfig")
+	return connectedCluster{path, t.Server}, writeAtomically(path, text)
+}
+
+// prepareTarget checks that the session may run in the cluster, and opens the inventory. It writes nothing
+// before all checks have passed.
+func (s *session) prepareTarget(ctx context.Context) error {
+	t := s.Target
+	if t == nil {
+		return nil
+	}
+	s.Reporter.Line("context %s: %s as %s, in the namespaces %s", t.Context, t.Server, manager.User(ctx, s.config), strings.Join(t.Namespaces, ", "))
+	found, err := inventory.Find(ctx, s.config, t.Run.Name, t.InventoryNamespaces)
+	if err != nil && !errors.Is(err, inventory.ErrNone) {
+		return err
+	}
+	if found != nil {
+		if err := found.CheckOwner(t.Run); err != nil {
+			return fmt.Errorf("%w; use other --namespaces, or remove what it created: %s", err, t.CleanupCommand)
+		}
+		if err := s.checkStopped(ctx, found); err != nil {
+			return err
+		}
+	}
+	shared, err := manifest.NewShared(s.config, found, t.Namespaces)
+	if err != nil {
+		return err
+	}
+	shared.Reviews = t.Admission.URL != ""
+	objects, err := s.checkManifests(ctx, shared)
+	if err != nil {
+		return err
+	}
+	return s.openInventory(ctx, shared, objects)
+}
+
+// checkStopped waits for a process of the same run that was killed, and returns an error for one that runs.
+func (s *session) checkStopped(ctx context.Context, i *inventory.Inventory) error {
+	return leader.CheckStopped(ctx, s.config, types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()}, func(holder, lease string, most time.Duration) {
+		s.Reporter.Still("waiting up to %s to see whether %s still runs (Lease %s)", most, holder, lease)
+	})
+}
+
+// checkManifests returns the objects of all manifests, or why they must not be applied.
+func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) ([]*unstructured.Unstructured, error) {
+	var documents []manifest.Document
+	var problems []error
+	for _, w := range s.projects {
+		some, err := shared.Check(ctx, s.config, w.Apply, s.ownRights(shared.Inventory))
+		documents, problems = append(documents, some...), append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("nothing was applied: %w", err)
+	}
+	all, err := manifest.Objects(documents)
+	if err != nil {
+		return nil, err
+	}
+	options := s.managerOptions(nil)
+	if shared.Inventory != nil {
+		options.DevRun = shared.Inventory.ID()
+	}
+	if err := s.preflight(ctx, options, all); err != nil {
+		return nil, fmt.Errorf("nothing was applied: %w", err)
+	}
+	objects := make([]*unstructured.Unstructured, len(documents))
+	for i, d := range documents {
+		objects[i] = d.Object
+	}
+	return objects, nil
+}
+
+// preflight checks whether the controllers may run beside those of the cluster.
+func (s *session) preflight(ctx context.Context, o manager.Options, all []*object.Object) error {
+	m, err := s.NewManager(o)
+	if err != nil {
+		return err
+	}
+	checks, able := m.(interface {
+		Preflight(ctx context.Context, objects []*object.Object) error
+		Close()
+	})
+	if !able {
+		return nil // It runs no controllers.
+	}
+	defer checks.Close()
+	return checks.Preflight(ctx, all)
+}
+
+// ownRights are those for the inventory and the Lease.
+func (s *session) ownRights(i *inventory.Inventory) []manifest.Right {
+	namespace := s.Target.InventoryNamespaces[0]
+	if i != nil {
+		namespace = i.Namespace()
+	}
+	return slices.Concat(
+		manifest.Rights("", "configmaps", namespace, "get", "create", "update", "delete"),
+		manifest.Rights("coordination.k8s.io", "leases", namespace, "get", "list", "create", "update", "delete"))
+}
+
+// openInventory stores the inventory, installs the CRDs of controllers that the cluster lacks, and prepares
+// the manifests.
+func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, objects []*unstructured.Unstructured) (err error) {
+	t := s.Target
+	if shared.Inventory == nil {
+		shared.Inventory, err = inventory.Create(ctx, s.config, t.Run, t.InventoryNamespaces)
+	}
+	if err == nil {
+		err = shared.Inventory.Limit(ctx, t.Namespaces)
+	}
+	if err != nil {
+		return err
+	}
+	s.shared = shared
+	if err := shared.InstallKinds(ctx, objects); err != nil {
+		return err
+	}
+	for _, w := range s.projects {
+		w.manifests = manifest.NewSharedSet(shared, w.Name(), w.Apply)
+	}
+	return nil
+}
+
+// managerOptionsOfTarget adds what limits the manager to this run.
+func (s *session) managerOptionsOfTarget(o *manager.Options) {
+	t := s.Target
+	o.Namespaces, o.SkipCRDs, o.Admission = t.Namespaces, true, t.Admission
+	o.Namespace = t.InventoryNamespaces[0]
+	if s.shared == nil {
+		return
+	}
+	i := s.shared.Inventory
+	o.Namespace, o.DevRun = i.Namespace(), i.ID()
+	o.LeaderElection = leader.Election{Enabled: true, Name: i.LeaseName(), Namespace: i.Namespace()}
+}
+
+// targetEnvironment limits operators to the namespaces.
+func (s *session) targetEnvironment() []string {
+	if s.Target == nil {
+		return nil
+	}
+	return []string{"SETPOINT_NAMESPACES=" + strings.Join(s.Target.Namespaces, ","), "POD_NAMESPACE=" + s.Target.Namespaces[0]}
+}
+
+// printRemaining prints what stays in the cluster.
+func (s *session) printRemaining() {
+	if s.shared == nil || len(s.shared.Inventory.Entries) == 0 {
+		return
+	}
+	i := s.shared.Inventory
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThese objects stay in the cluster, listed in %s:\n", i)
+	for _, e := range i.Entries {
+		fmt.Fprintf(&b, "  %s\n", entryName(e))
+	}
+	fmt.Fprintf(&b, "To remove them: %s\n", s.Target.CleanupCommand)
+	s.Reporter.Line("%s", b.String())
+}
+
+func entryName(e inventory.Entry) string {
+	name := e.Kind + " "
+	if e.Namespace != "" {
+		name += e.Namespace + "/"
+	}
+	return name + e.Name
+}
