@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/script"
+	"github.com/setpoint-dev/setpoint/internal/script/javascript"
+	"github.com/setpoint-dev/setpoint/internal/script/starlark"
 )
 
 // engineCommand is the name of the command that runs the code of inline hooks. It is not for users.
@@ -11,7 +13,7 @@ const engineCommand = "hook-engine"
 
 // engines are the languages of inline hooks.
 func engines() map[string]script.Engine {
-	return map[string]script.Engine{}
+	return map[string]script.Engine{"JavaScript": javascript.Engine{}, "Starlark": starlark.Engine{}}
 }
 
 func (p *program) engineCommand() *cobra.Command {
