@@ -25,13 +25,21 @@ type stderr struct {
 	log    func(object []byte, line string)
 	budget *lineBudget
 	quiet  bool
-	// object is that of the current call; nil between calls.
+	// object is that of the last call. Its lines may arrive after the response.
 	object atomic.Pointer[[]byte]
 
 	mu      sync.Mutex
 	partial []byte
 	head    []string
 	tail    []string
+}
+
+// begin begins the lines of a call.
+func (s *stderr) begin(object []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.object.Store(&object)
+	s.head, s.tail = nil, nil
 }
 
 // Write implements io.Writer. It keeps at most one line of limited length.
