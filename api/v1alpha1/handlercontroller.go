@@ -115,6 +115,16 @@ type HandlerControllerSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	ReplacedAnnotation string `json:"replacedAnnotation,omitempty"`
 
+	// ignoredAnnotationPrefixes are prefixes of annotations, such as example.com/, that handlers do not watch,
+	// for example because a controller that this one replaces keeps records there. Annotations of
+	// setpoint.dev/, kopf.zalando.org/ and those of kubectl apply are never watched.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=317
+	IgnoredAnnotationPrefixes []string `json:"ignoredAnnotationPrefixes,omitempty"`
+
 	// index sends all handled objects to the process of the handlers before it is called for any of them,
 	// and then every change before the calls for it, so that handlers can look up other objects.
 	// +optional
@@ -246,6 +256,12 @@ type Handler struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, such as publish-rate"
 	Name string `json:"name"`
+
+	// displayName names the handler in events, messages and commands, such as a function that name cannot
+	// have. The default is name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	DisplayName string `json:"displayName,omitempty"`
 
 	// labelSelector selects, by their labels, the objects that this handler handles. The others need no
 	// finalizer for it and cause no calls. The default is all objects of the controller.

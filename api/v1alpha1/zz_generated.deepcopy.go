@@ -931,6 +931,11 @@ func (in *HandlerControllerSpec) DeepCopyInto(out *HandlerControllerSpec) {
 		*out = make([]FinalizerName, len(*in))
 		copy(*out, *in)
 	}
+	if in.IgnoredAnnotationPrefixes != nil {
+		in, out := &in.IgnoredAnnotationPrefixes, &out.IgnoredAnnotationPrefixes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Index != nil {
 		in, out := &in.Index, &out.Index
 		*out = new(HandlerIndex)

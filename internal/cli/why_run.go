@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/diff"
@@ -278,6 +279,9 @@ func (t printer) printResponseChanges(call, before *model.Call) {
 
 // changes prints changed fields.
 func (t printer) changes(depth int, all []model.Change) {
+	if !t.full {
+		all = slices.DeleteFunc(slices.Clone(all), isRecord)
+	}
 	if telling := slices.DeleteFunc(slices.Clone(all), isTrivial); !t.full && len(telling) > 0 {
 		all = telling
 	}
@@ -288,6 +292,11 @@ func (t printer) changes(depth int, all []model.Change) {
 		}
 		t.line(depth, "%s", changeText(c))
 	}
+}
+
+// isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
+func isRecord(c model.Change) bool {
+	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) || strings.HasPrefix(c.Path, "status."+handle.HandledStatusField)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are

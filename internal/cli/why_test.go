@@ -287,3 +287,16 @@ func TestDurations(t *testing.T) {
 		}
 	}
 }
+
+// The record of handled states is long and says nothing to users.
+func TestWhyLeavesOutRecords(t *testing.T) {
+	record := model.Change{Path: `metadata.annotations["setpoint.dev/handled-by-handlercontroller-rates"]`, To: json.RawMessage(`"{}"`)}
+	size := model.Change{Path: "spec.size", From: json.RawMessage("1"), To: json.RawMessage("2")}
+	for full, want := range map[bool]int{false: 1, true: 2} {
+		var out strings.Builder
+		printer{out: &out, full: full}.changes(0, []model.Change{size, record})
+		if got := strings.Count(out.String(), "\n"); got != want {
+			t.Errorf("full %v: %d lines: %s", full, got, &out)
+		}
+	}
+}

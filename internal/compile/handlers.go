@@ -21,6 +21,7 @@ func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handle.Ha
 		if err == nil {
 			h.Expression, err = env.handlerWhen(field, declared.When)
 		}
+		h.IgnoredAnnotations = spec.IgnoredAnnotationPrefixes
 		if err == nil && slices.Contains(h.On, hook.ReasonDrift) && len(spec.Owns) == 0 {
 			err = invalid("%s.reasons: Drift requires spec.owns", field)
 		}
@@ -32,6 +33,7 @@ func readHandlers(spec *api.HandlerControllerSpec, env Environment) ([]handle.Ha
 func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConfig, error) {
 	h := handle.Handler{
 		Name:              declared.Name,
+		DisplayName:       declared.DisplayName,
 		Every:             declared.Every.Duration.Duration,
 		Debounce:          declared.Debounce.Duration.Duration,
 		Idle:              declared.Idle.Duration.Duration,

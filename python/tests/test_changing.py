@@ -496,8 +496,22 @@ class Takeover(unittest.TestCase):
             handled = example(status={"mine": {"state": '{"spec": {"size": 0}}'}}, metadata={"annotations": {"my.dev/fn": "{}"}})
             self.assertEqual(script.call("fn", "Create", handled)["status"], {"fn": {"spec": {"size": 0}}})
             response = script.call("kopf-takeover", "Create", handled)
+            (declared,) = script.declaration()["controllers"]
+        self.assertEqual(declared["spec"]["ignoredAnnotationPrefixes"], ["my.dev/"])
         self.assertEqual(response["status"], {"mine": {"state": None}})
         self.assertEqual(response["patch"], {"metadata": {"annotations": {"my.dev/fn": None}}})
+
+
+class Names(unittest.TestCase):
+    def test_users_read_the_id(self) -> None:
+        with Script("""
+            @kopf.on.field('examples', field='metadata.labels')
+            def relabel(**_): pass
+            @kopf.on.create('examples')
+            def fn(**_): pass
+        """) as script:
+            names = {name: h.get("displayName") for name, h in script.handlers().items() if name != "kopf-takeover"}
+        self.assertEqual(list(names.values()), ["relabel/metadata.labels", None])
 
 
 class DryRun(unittest.TestCase):

@@ -157,7 +157,7 @@ func (r *run) matchFailed(h *handlerMemory, state string, err error) {
 	a.matchAttempt.count++
 	a.matchAttempt.next = now.Add(h.delay(err, a.matchAttempt.count))
 	reason := handlerFailureReason(err)
-	err = fmt.Errorf("handler %s: %w", h.Name, err)
+	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if hook.IsTerminal(err) {
 		a.failedState, a.matchAttempt, reason = state, attempt{}, ReasonGaveUp
 		err = fmt.Errorf("gave up: %w", err)

@@ -49,7 +49,7 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		r.dropRefused(o, err)
 	default:
 		o.attempt.failed(now)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
 	}
 	return false
 }
@@ -79,7 +79,7 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 func (r *run) dropRefused(o *pendingResponse, err error) {
 	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
 	o.call.handler.progress = o.progressBefore
-	r.giveUp(o.call, o.call.digest, fmt.Errorf("handler %s: %w", o.call.handler.Name, err))
+	r.giveUp(o.call, o.call.digest, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.

@@ -146,7 +146,7 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 		failed = response.Err
 	}
 	if rec.Detailed() {
-		rec.Called(started, record.Call{Name: h.Name, Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed})
+		rec.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed})
 	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {

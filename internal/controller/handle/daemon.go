@@ -123,7 +123,7 @@ func (r *run) daemonFailed(h *handlerMemory, err error) {
 	}
 	h.attempt.count++
 	h.attempt.next = now.Add(h.delay(err, h.attempt.count))
-	err = fmt.Errorf("daemon %s: %w", h.Name, err)
+	err = fmt.Errorf("daemon %s: %w", h.title(), err)
 	if hook.IsTerminal(err) || h.exhausted(h.attempt) {
 		h.finished, h.attempt = true, attempt{}
 		r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
@@ -151,7 +151,7 @@ func (r *run) reportStuckDaemon(h *handlerMemory, w *daemonRun) {
 		effect = "the object is deleted without it"
 	}
 	r.recordError(h, failure.WithReason(ReasonDaemonStuck,
-		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.Name, h.stopTimeout(), effect)))
+		fmt.Errorf("daemon %s has not returned within %s after its context was cancelled: %s", h.title(), h.stopTimeout(), effect)))
 }
 
 // stopTimeout returns how long a deleted object waits for the daemon.

@@ -137,7 +137,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	if err != nil {
 		now = d.lastSeen()
 	}
-	run := d.controller.NewDetachedRun(now, "daemon "+d.handler.Name+": "+string(what)+d.trigger)
+	run := d.controller.NewDetachedRun(now, "daemon "+d.handler.title()+": "+string(what)+d.trigger)
 	d.trigger, d.wrote = "", false
 	response, err := d.invoke(ctx, run, what)
 	if err == nil && writesSomething(response) {
@@ -200,7 +200,7 @@ func (d *calledDaemon) writeResponse(ctx context.Context, run *controller.Run, r
 		retry.failed(time.Now())
 		d.controller.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error", failure.OneLine(err))
 		if !controller.Sleep(ctx, time.Until(retry.next)) {
-			return fmt.Errorf("write of daemon %s: %w", d.handler.Name, err)
+			return fmt.Errorf("write of daemon %s: %w", d.handler.title(), err)
 		}
 	}
 }

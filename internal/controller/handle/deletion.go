@@ -97,7 +97,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 		err = response.Err
 	}
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("handler %s: %w", h.Name, err)
+		err = fmt.Errorf("handler %s: %w", h.title(), err)
 		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}

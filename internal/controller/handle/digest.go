@@ -38,7 +38,7 @@ func decodeObject(data []byte) map[string]any {
 // watchedFields returns the part of an object that a handler watches.
 func (h *Handler) watchedFields(o *object.Object) map[string]any {
 	if len(h.Fields) == 0 {
-		return watchableFields(o)
+		return watchableFields(o, h.IgnoredAnnotations...)
 	}
 	part := map[string]any{}
 	for _, path := range h.Fields {
@@ -49,7 +49,7 @@ func (h *Handler) watchedFields(o *object.Object) map[string]any {
 			object.SetField(part, value, path...)
 		}
 	}
-	removeBookkeeping(part)
+	removeBookkeeping(part, h.IgnoredAnnotations...)
 	return part
 }
 
@@ -69,26 +69,28 @@ func (h *Handler) Watches(path []string) bool {
 	return true
 }
 
-// watchableFields returns an object without its status and the metadata of other controllers.
-func watchableFields(o *object.Object) map[string]any {
+// watchableFields returns an object without its status and the metadata of other controllers, such as
+// annotations with the ignored prefixes.
+func watchableFields(o *object.Object, ignored ...string) map[string]any {
 	whole := decodeObject(o.JSON())
 	for _, name := range []string{"apiVersion", "kind", "status"} {
 		delete(whole, name)
 	}
 	metadata, _ := whole["metadata"].(map[string]any)
 	maps.DeleteFunc(metadata, func(name string, _ any) bool { return name != "labels" && name != "annotations" })
-	removeBookkeeping(whole)
+	removeBookkeeping(whole, ignored...)
 	return whole
 }
 
 // removeBookkeeping removes unwatched annotations and records in the status, and the objects
 // that are empty then.
-func removeBookkeeping(whole map[string]any) {
+func removeBookkeeping(whole map[string]any, ignored ...string) {
 	metadata, _ := whole["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
 		return key == lastAppliedAnnotation || strings.HasPrefix(key, annotationPrefix) ||
-			strings.HasPrefix(key, kopfAnnotationPrefix)
+			strings.HasPrefix(key, kopfAnnotationPrefix) ||
+			slices.ContainsFunc(ignored, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})
 	for _, name := range []string{"labels", "annotations"} {
 		if members, isObject := metadata[name].(map[string]any); isObject && len(members) == 0 {
@@ -138,7 +140,7 @@ func (p *Program) watchedDigests(o *object.Object) []string {
 			continue
 		}
 		if whole == "" {
-			whole = digest(watchableFields(o))
+			whole = digest(watchableFields(o, h.IgnoredAnnotations...))
 		}
 		digests[i] = whole
 	}

@@ -201,7 +201,7 @@ func (r *run) skipDebounce() {
 
 // newDryRunCall returns a call without its result.
 func (r *run) newDryRunCall(c call) DryRunCall {
-	f := DryRunCall{Handler: c.handler.Name, Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
+	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
 	if c.reason == hook.ReasonUpdate {
 		f.Debounce = c.handler.Debounce
 	}
@@ -233,7 +233,7 @@ func (r *run) timers() []Timer {
 			continue
 		}
 		if at := r.nextTick(h); !at.IsZero() {
-			timers = append(timers, Timer{Handler: h.Name, At: at, Idle: h.Idle})
+			timers = append(timers, Timer{Handler: h.title(), At: at, Idle: h.Idle})
 		}
 	}
 	return timers
@@ -244,7 +244,7 @@ func (r *run) gaveUp() []string {
 	var names []string
 	for _, h := range r.memory.handlers {
 		if h.entry().Failed && !r.pending.includes(h) {
-			names = append(names, h.Name)
+			names = append(names, h.title())
 		}
 	}
 	return names

@@ -73,6 +73,7 @@ func (p *Program) hasHandled(recorded handledState, o *object.Object) bool {
 func (p *Program) formerState(o *object.Object) map[string]any {
 	state := watchableFields(o)
 	for i := range p.Handlers {
+		removeBookkeeping(state, p.Handlers[i].IgnoredAnnotations...)
 		for _, path := range p.Handlers[i].Fields {
 			if text := o.Field(path...); text != nil && path[0] == statusPart {
 				object.SetField(state, json.RawMessage(text), path...)

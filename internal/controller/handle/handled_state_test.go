@@ -73,6 +73,8 @@ func TestWatchedFields(t *testing.T) {
 		"owner":                        {`"labels"`, `"ownerReferences":[],"labels"`, nil, true},
 		"our record":                   {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, nil, true},
 		"what kubectl notes":           {`"labels"`, `"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels"`, nil, true},
+		"ignored annotation":           {`"labels"`, `"annotations":{"own.dev/progress":"{}"},"labels"`, nil, true},
+		"ignored under annotations":    {`"labels"`, `"annotations":{"own.dev/progress":"{}"},"labels"`, [][]string{{"metadata", "annotations"}}, true},
 		"order of members":             {`"n":1,"m":{"x":1}`, `"m":{"x":1},"n":1`, nil, true},
 		"field":                        {`"n":1`, `"n":2`, [][]string{{"spec", "n"}}, false},
 		"another field":                {`"n":1`, `"n":2`, [][]string{{"spec", "m"}}, true},
@@ -81,7 +83,7 @@ func TestWatchedFields(t *testing.T) {
 		"field that appears":           {`"n":1`, `"n":1,"new":null`, [][]string{{"spec", "new"}}, true},
 		"record under all annotations": {`"labels"`, `"annotations":{"setpoint.dev/handled-by-x":"{}"},"labels"`, [][]string{{"metadata", "annotations"}}, true},
 	} {
-		h := Handler{Fields: c.fields}
+		h := Handler{Fields: c.fields, IgnoredAnnotations: []string{"own.dev/"}}
 		after := parse(t, strings.Replace(before, c.old, c.new, 1))
 		if same := digest(h.watchedFields(parse(t, before))) == digest(h.watchedFields(after)); same != c.same {
 			t.Errorf("%s: same is %v", name, same)

@@ -82,7 +82,7 @@ func (r *run) restorePreviousStates(found []*object.Object) {
 		}
 		var err error
 		if h.handled, err = r.previousStateIn(found, h.entry().Digest); err != nil {
-			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.Name, err))
+			r.reportPreviousState(ReasonPreviousStateLost, fmt.Errorf("previous state of handler %s unknown: %w", h.title(), err))
 		}
 	}
 }

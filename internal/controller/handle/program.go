@@ -8,6 +8,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -101,6 +102,8 @@ type Handler struct {
 	// Name is unique in its program and stable across releases: the record has handlers by
 	// name.
 	Name string
+	// DisplayName, if not empty, replaces the name in what users read.
+	DisplayName string
 	// FormerNames are earlier names of the handler, whose entries in records it takes over.
 	FormerNames []string
 	// On are the reasons for a call. Every and Schedule imply hook.ReasonTimer, and a Daemon
@@ -110,6 +113,9 @@ type Handler struct {
 	// watches the whole object except the status and system metadata: labels and annotations
 	// count, managed fields and versions do not.
 	Fields [][]string
+	// IgnoredAnnotations are prefixes of annotations that the handler does not watch. They are the same
+	// for all handlers of a program.
+	IgnoredAnnotations []string
 	// KeepPreviousState stores the handled state in a ControllerRevision, so that an update
 	// has the previous state even after a restart. See ValidateKeepPreviousState.
 	KeepPreviousState bool
@@ -155,6 +161,9 @@ type Handler struct {
 	// Do is the handler to call; for a daemon nil, or what CallDaemon calls.
 	Do hook.Handler
 }
+
+// title returns the name that users read.
+func (h *Handler) title() string { return cmp.Or(h.DisplayName, h.Name) }
 
 // Schedule is a calendar, such as a cron expression.
 type Schedule interface {

@@ -15,7 +15,7 @@ import (
 // input after what the handler returned beside the error.
 func (r *run) handlerFailed(c call, digest string, err error) {
 	h := c.handler
-	err = fmt.Errorf("handler %s: %w", h.Name, err)
+	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if c.reason == hook.ReasonEvent {
 		r.giveUp(c, digest, err)
 		return

@@ -45,12 +45,12 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 			e.HasRevision, h.unstorableDigest = true, ""
 			h.pendingEntry = &e
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
-			return fmt.Errorf("store the previous state of handler %s: %w", h.Name, err)
+			return fmt.Errorf("store the previous state of handler %s: %w", h.title(), err)
 		default:
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
 			if h.unstorableDigest == "" && !apply.Terminating(err) {
-				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.Name, err))
+				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
 			}
 			h.unstorableDigest = e.Digest
 		}

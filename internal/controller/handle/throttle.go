@@ -130,7 +130,7 @@ func (r *run) updateThrottle() {
 // conflictMessage describes which changes keep calling handlers.
 func (r *run) conflictMessage(c *call) string {
 	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s on %s",
-		maxInterval, c.handler.Name, c.reason)
+		maxInterval, c.handler.title(), c.reason)
 	var paths []string
 	for _, change := range c.handler.Changes(c.previous, c.changed()) {
 		paths = append(paths, change.Path)

@@ -63,7 +63,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		r.responsesWritten(ctx, applied)
 	case o != nil && o.changesObject() && isRejection(err):
 		o.attempt.failed(r.tools.Now())
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.Name, err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
 	default:
 		return r.writeError(ctx, err)
 	}
@@ -130,11 +130,20 @@ func (r *run) mayWrite(o *pendingResponse) bool {
 
 // store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
-	checkVersion := slices.ContainsFunc(applied, (*pendingResponse).changesObject)
 	r.updateOwnedDigests(applied)
 	if err := r.storeRevisions(ctx, applied); err != nil {
 		return err
 	}
+	if err := r.storeResponses(ctx, applied); err != nil {
+		return err
+	}
+	r.warnOfDroppedStatus(applied)
+	return nil
+}
+
+// storeResponses writes the status and the object, with the record.
+func (r *run) storeResponses(ctx context.Context, applied []*pendingResponse) error {
+	checkVersion := slices.ContainsFunc(applied, (*pendingResponse).changesObject)
 	d := objectWrite{before: r.Stored, checkVersion: checkVersion}
 	if r.storesStateInStatus() {
 		return r.storeStateWithStatus(ctx, applied, d)

@@ -41,6 +41,7 @@ from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, pa
 from setpoint.kopf._resources import resource_of
 from setpoint.kopf._response import failure
 from setpoint.kopf._settings import DEFAULT_FINALIZER, OperatorSettings
+from setpoint.kopf._storages import DEFAULT_PREFIX
 from setpoint.kopf._takeover import TakeoverHandler, Unfinished, kopf_prefixes, replaced_annotation, takeover_unit
 from setpoint.kopf._units import SEPARATOR, Controller, Unit, group, merge
 
@@ -50,6 +51,8 @@ logger = logging.getLogger("kopf")
 PROBE_CACHE = 10.0
 # A call may take long; Setpoint reports one that is overdue.
 CALL_TIMEOUT = "24h"
+# The length of names in messages that Setpoint accepts.
+MAX_DISPLAY_NAME = 253
 
 
 _SETTINGS = frozenset({"settings"})
@@ -307,6 +310,9 @@ class Operator:
             annotation = replaced_annotation(self.settings)
             if annotation:
                 spec["replacedAnnotation"] = annotation
+            prefixes = [f"{prefix}/" for prefix in self.kopf_prefixes if prefix != DEFAULT_PREFIX]
+            if prefixes:
+                spec["ignoredAnnotationPrefixes"] = prefixes
         return {
             "apiVersion": "setpoint.dev/v1alpha1",
             "kind": "HandlerController",
@@ -329,6 +335,7 @@ class Operator:
     def _declare_unit(self, controller: Controller, unit: Unit) -> dict[str, Any]:
         return {
             "name": unit.name,
+            **({"displayName": unit.first.id[:MAX_DISPLAY_NAME]} if unit.first.id != unit.name else {}),
             **KINDS[type(unit.first)].declare(unit, self.settings),
             "webhook": {"url": f"/handlers/{controller.path}/{unit.name}", "timeout": CALL_TIMEOUT},
         }
