@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from setpoint._serve.application import Application
 from setpoint._serve.loading import LoadError, load
 from setpoint._serve.server import Endpoint, serve
 
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         load(options.files, options.modules)
         operator = _operator.Operator(_registry.get_default_registry(), name=options.name or operator_name(options))
-        application = _operator.Description(operator) if options.describe else operator
+        application: Application = _operator.Description(operator) if options.describe else operator
         asyncio.run(serve(application, _endpoint(options)))
     except (LoadError, _registry.DeclarationError) as error:
         # Only another state of the files helps.

@@ -12,7 +12,7 @@ import logging
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from setpoint.kopf._errors import PermanentError
 from setpoint.kopf._storages import (
@@ -32,10 +32,13 @@ class UnknownSetting(AttributeError, PermanentError):
 class _Settings:
     """Settings refuse names that they do not have."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not hasattr(type(self), name) and name not in getattr(type(self), "__dataclass_fields__", {}):
-            raise UnknownSetting(self._unknown(name))
-        super().__setattr__(name, value)
+    # Type checkers find such names themselves, unless there is this method.
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not hasattr(type(self), name) and name not in getattr(type(self), "__dataclass_fields__", {}):
+                raise UnknownSetting(self._unknown(name))
+            super().__setattr__(name, value)
 
     def _unknown(self, name: str) -> str:
         group = type(self).__name__.removesuffix("Settings").lower()
