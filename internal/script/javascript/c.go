@@ -31,11 +31,13 @@ func (c cString) free(tls *libc.TLS) { libc.Xfree(tls, c.address) }
 // callback is what C calls a Go function by. It is valid as long as the VM is.
 func callback[F any](m *vm, f F) uintptr {
 	m.callbacks = append(m.callbacks, f)
-	return *(*uintptr)(unsafe.Pointer(&f))
+	return *(*uintptr)(unsafe.Pointer(&f)) //nolint:gosec // a function is a pointer to its code, as C functions of the engine are
 }
 
 // pointer is the address of the object that a value is.
-func pointer(v value) uintptr { return *(*uintptr)(unsafe.Pointer(&v)) }
+func pointer(v value) uintptr {
+	return *(*uintptr)(unsafe.Pointer(&v)) //nolint:gosec // the pointer is the first word of a value
+}
 
 // shared is memory of C for what functions of C take or return by address.
 type shared uintptr
@@ -74,4 +76,6 @@ func write[T any](address uintptr, v T) {
 	copy(libc.GoBytes(address, int(unsafe.Sizeof(v))), bytesOf(&v))
 }
 
-func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+func bytesOf[T any](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) //nolint:gosec // all of the variable and no more
+}

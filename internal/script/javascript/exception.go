@@ -51,7 +51,8 @@ func (m *vm) describeWith(thrown value) (d description, err error) {
 		return d, errOutOfMemory
 	}
 	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
-	return d, json.Unmarshal(libc.GoBytes(c, int(read[size](m.shared.length()))), &d)
+	err = json.Unmarshal(libc.GoBytes(c, int(read[size](m.shared.length()))), &d)
+	return d, err
 }
 
 func (m *vm) outOfMemory() error {
@@ -97,8 +98,8 @@ func (m *vm) addStack(e *script.Error, stack string) {
 
 // parsePlace parses "sync.js:12:5".
 func parsePlace(place string) (file string, line, column int) {
-	rest, last, _ := cutLast(place, ":")
-	file, middle, _ := cutLast(rest, ":")
+	rest, last := cutLast(place, ":")
+	file, middle := cutLast(rest, ":")
 	line, err := strconv.Atoi(middle)
 	if err != nil {
 		return place, 0, 0
@@ -110,9 +111,9 @@ func parsePlace(place string) (file string, line, column int) {
 	return file, line, column
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
+func cutLast(s, sep string) (before, after string) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+		return s[:i], s[i+len(sep):]
 	}
-	return s, "", false
+	return s, ""
 }

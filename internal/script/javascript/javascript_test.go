@@ -132,7 +132,7 @@ func TestCalls(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
-		"syntax":             {"let a = 1;\n  let let = 2", "load: sync.js:2:7: SyntaxError: variable name expected"},
+		"syntax":             {"let a = 1;\n  let if = 2", "load: sync.js:2:7: SyntaxError: variable name expected"},
 		"syntax in a module": {"import './b.js'\n-- b.js --\n\n}", "load: b.js:2:1: SyntaxError: unexpected token in expression: '}'"},
 		"no such module":     {"\nimport a from './b.js'", `load: sync.js:2:15: there is no module "./b.js", and no other`},
 		"no such module in a module": {

@@ -41,7 +41,7 @@ func (m *vm) startPrelude(code cString) error {
 
 // newPrint is a function of JavaScript that logs a string.
 func (m *vm) newPrint() value {
-	print := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
+	printLines := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
 		if text, err := m.text(read[value](arguments)); err == nil && m.log != nil {
 			for line := range strings.SplitSeq(string(text), "\n") {
 				m.log(line)
@@ -49,7 +49,7 @@ func (m *vm) newPrint() value {
 		}
 		return undefined
 	}
-	return libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, print), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
+	return libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, printLines), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
 }
 
 // trackRejection is called for each promise that is rejected while nothing handles it, and again if

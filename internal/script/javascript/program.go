@@ -148,7 +148,8 @@ func hasLongNumber(text []byte) bool {
 			digits = 0
 			continue
 		}
-		if digits++; digits == 16 {
+		digits++
+		if digits == 16 {
 			return true
 		}
 	}

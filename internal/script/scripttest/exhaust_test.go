@@ -10,6 +10,7 @@ import (
 // TestOnlyTheParentStops has code that no engine stops: the process is killed, in the middle of it,
 // and nothing of it was a response.
 func TestOnlyTheParentStops(t *testing.T) {
+	t.Parallel()
 	javascript := func(body string) task {
 		return task{Language: "JavaScript", Source: `export async function sync() { console.log("begins"); ` + body + `; return {} }`}
 	}

@@ -48,12 +48,12 @@ type step struct {
 
 // refuse is an error with the path of the value.
 func (e *encoder) refuse(format string, args ...any) error {
-	path := "response"
+	path := []byte("response")
 	for _, s := range e.path {
 		if s.field != "" {
-			path += "." + s.field
+			path = append(append(path, '.'), s.field...)
 		} else {
-			path += fmt.Sprintf("[%d]", s.index)
+			path = fmt.Appendf(path, "[%d]", s.index)
 		}
 	}
 	return fmt.Errorf("%s "+format, append([]any{path}, args...)...)
