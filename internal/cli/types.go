@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
 	"github.com/setpoint-dev/setpoint/internal/typegen"
 )
@@ -22,6 +23,8 @@ type typesFlags struct {
 	languages []string
 	related   []string
 	output    string
+	// relatedKinds are those of related.
+	relatedKinds []typegen.Resource
 }
 
 // typesLanguage is a language that types are written in.
@@ -67,14 +70,11 @@ may have. A kind that has no schema anywhere has untyped fields, and a warning n
 	set.StringSliceVar(&f.related, "related", nil, "`kind` that customize hooks select, such as v1/secrets or apps/v1/deployments (repeatable)")
 	set.BoolVar(&f.offline, "offline", false, "read no cluster, so that the output depends on the files alone")
 	f.cluster.register(c)
-	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, language := range typesLanguages() {
-			names = append(names, language.name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	for _, language := range typesLanguages() {
+		names = append(names, language.name)
 	}
-	_ = c.RegisterFlagCompletionFunc("language", complete) // It fails only for an undefined flag.
+	completeWords(c, "language", names)
 	return c
 }
 
@@ -90,28 +90,42 @@ func (p *program) types(ctx context.Context, f *typesFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	sources, err := newTypeSources(f, objects)
+	if f.relatedKinds, err = relatedResources(f.related); err != nil {
+		return usageError{err}
+	}
+	module, sources, err := typesOfObjects(ctx, f, objects)
+	if errors.Is(err, errNoKinds) {
+		err = fmt.Errorf("%w in %s", err, strings.Join(args, ", "))
+	}
 	if err != nil {
 		return err
 	}
-	o := typegen.Options{Kinds: sources.inFiles(), Sources: func(r typegen.Resource) (typegen.Kind, error) { return sources.find(ctx, r) }}
+	p.warnUntyped(module, sources)
+	return p.writeTypes(f, languages, module)
+}
+
+var errNoKinds = errors.New("no CRD and no controller")
+
+// typesOfObjects generates the types of CRDs and controllers.
+func typesOfObjects(ctx context.Context, f *typesFlags, objects []*object.Object) (*typegen.Module, *typeSources, error) {
+	sources, err := newTypeSources(f, objects)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := typegen.Options{
+		Kinds: sources.inFiles(), Related: f.relatedKinds,
+		Sources: func(r typegen.Resource) (typegen.Kind, error) { return sources.find(ctx, r) },
+	}
 	for _, each := range objects {
 		if _, is := manager.KindOf(each); is {
 			o.Controllers = append(o.Controllers, each)
 		}
 	}
 	if len(o.Controllers)+len(o.Kinds) == 0 {
-		return fmt.Errorf("no CRD and no controller in %s", strings.Join(args, ", "))
-	}
-	if o.Related, err = relatedResources(f.related); err != nil {
-		return usageError{err}
+		return nil, nil, errNoKinds
 	}
 	module, err := typegen.Generate(o)
-	if err != nil {
-		return err
-	}
-	p.warnUntyped(module, sources)
-	return p.writeTypes(f, languages, module)
+	return module, sources, err
 }
 
 // chosen returns the languages to write.

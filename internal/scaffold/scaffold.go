@@ -1,5 +1,140 @@
 // Package scaffold writes new operators: files from templates, which belong to the author from
-// then on. It never replaces a file that it has not generated.
+// then on. It replaces no file that it has not generated.
 //
-// `setpoint init` calls it; it reads no cluster and has no flags.
+// templates/ has a folder for each language, and common for all. "NAME", "MODULE" and "CRD" in the
+// name of a file stand for those of the operator. `setpoint init` calls the package; it reads no
+// cluster and no flags.
 package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Options describe an operator.
+type Options struct {
+	// Name is that of the controller, of its namespace and of its image.
+	Name     string
+	Language string
+	// Kind, Plural, Group and Version name the kind of the parents.
+	Kind, Plural, Group, Version string
+	// Children are the plural names of kinds.
+	Children []string
+	// CRD and Sample are manifests of a kind that exists; both are empty for a new one.
+	CRD, Sample string
+	// Release is the version of the Go SDK; empty for the newest.
+	Release string
+}
+
+// Languages are those of operators.
+func Languages() []string { return []string{"javascript", "starlark", "python", "typescript", "go"} }
+
+// Files returns the files of a new operator by their paths.
+func Files(o Options) (map[string][]byte, error) {
+	v, err := newView(o)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, folder := range []string{"common", o.Language} {
+		entries, err := templates.ReadDir(path.Join("templates", folder))
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			name := v.fileName(entry.Name())
+			text, err := v.render(path.Join("templates", folder, entry.Name()))
+			if err != nil {
+				return nil, err
+			}
+			files[name] = text
+		}
+	}
+	return files, nil
+}
+
+// fileName returns the name of the file of a template. Files that the go command would read here end with
+// .tmpl.
+func (v *view) fileName(name string) string {
+	name = strings.TrimSuffix(name, ".tmpl")
+	if name == "CRD" {
+		return v.CRDFile()
+	}
+	return strings.NewReplacer("NAME", v.Name, "MODULE", v.Module()).Replace(name)
+}
+
+func (v *view) render(file string) ([]byte, error) {
+	t := template.New(path.Base(file)).Delims("<%", "%>").Option("missingkey=error")
+	t, err := t.ParseFS(templates, "templates/parts/*", file)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, path.Base(file), v); err != nil {
+		return nil, err
+	}
+	text := append(bytes.TrimSpace(out.Bytes()), '\n')
+	if path.Ext(strings.TrimSuffix(file, ".tmpl")) != ".go" {
+		return text, nil
+	}
+	return format.Source(text)
+}
+
+// newView checks the options.
+func newView(o Options) (*view, error) {
+	switch {
+	case len(validation.IsDNS1035Label(o.Name)) > 0:
+		return nil, fmt.Errorf("the name %q: %s", o.Name, validation.IsDNS1035Label(o.Name)[0])
+	case !slices.Contains(Languages(), o.Language):
+		return nil, fmt.Errorf("the language %q: must be one of %s", o.Language, strings.Join(Languages(), ", "))
+	case !kindPattern.MatchString(o.Kind):
+		return nil, fmt.Errorf("the kind %q: must be a word in CamelCase, such as Team", o.Kind)
+	case len(validation.IsDNS1035Label(o.Plural)) > 0:
+		return nil, fmt.Errorf("the plural %q: %s", o.Plural, validation.IsDNS1035Label(o.Plural)[0])
+	case len(validation.IsDNS1123Subdomain(o.Group)) > 0 || !strings.Contains(o.Group, "."):
+		return nil, fmt.Errorf("the group %q: must be a domain, such as example.com", o.Group)
+	case len(o.Children) == 0:
+		return nil, errors.New("no kinds of children; such as configmaps")
+	}
+	known, err := readChildren()
+	if err != nil {
+		return nil, err
+	}
+	v := &view{Options: o}
+	for _, name := range o.Children {
+		at := slices.IndexFunc(known, func(c child) bool { return c.Resource == name })
+		switch {
+		case at < 0:
+			return nil, fmt.Errorf("the kind of children %q: must be one of %s; add others to the controller later", name, strings.Join(ChildKinds(), ", "))
+		case slices.ContainsFunc(v.Children(), func(c child) bool { return c.Resource == name }):
+			return nil, fmt.Errorf("the kind of children %q is given twice", name)
+		}
+		v.children = append(v.children, known[at])
+	}
+	return v, nil
+}
+
+var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+
+// ChildKinds are the plural names of the kinds of children that a new operator can have.
+func ChildKinds() (names []string) {
+	known, _ := readChildren() // It is in the binary, and a test reads it.
+	for _, c := range known {
+		names = append(names, c.Resource)
+	}
+	return names
+}
+

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/scaffold"
+	"github.com/setpoint-dev/setpoint/internal/schema"
+)
+
+// initFlags are the flags of `setpoint init`.
+type initFlags struct {
+	language, kind, group string
+	children              []string
+	fromCRD, output       string
+}
+
+func (p *program) initCommand() *cobra.Command {
+	f := &initFlags{}
+	c := &cobra.Command{
+		Use:   "init NAME",
+		Short: "Write a new operator",
+		Long: `Write the files of a new operator, which works at once: a kind with its CRD, the logic, an
+object, tests, and what runs it in a cluster. 'setpoint dev NAME' runs it on this machine.
+
+In javascript and starlark the logic is in the manifest, and Setpoint runs it. In python it
+is an operator with the package setpoint, in typescript a webhook, in go a program with the
+SDK.
+
+On a terminal it prompts for what the flags leave open; elsewhere the defaults count. It
+replaces no file.`,
+		Example: `  setpoint init tenant
+  setpoint init tenant --language python --kind Tenant --group example.com
+  setpoint init tenant --language go --children deployments,services
+  setpoint init tenant --from-crd crd.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("want one NAME, such as tenant")}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return p.init(c, f, args[0]) },
+	}
+	set := c.Flags()
+	set.SortFlags = false
+	set.StringVar(&f.language, "language", "javascript", "`language` of the logic: "+strings.Join(scaffold.Languages(), ", "))
+	set.StringVar(&f.kind, "kind", "", "`kind` of the objects that the operator handles (default: from NAME)")
+	set.StringVar(&f.group, "group", "example.com", "API `group` of the kind")
+	set.StringSliceVar(&f.children, "children", []string{"configmaps"}, "comma-separated `kinds` of objects that each of them has: "+strings.Join(scaffold.ChildKinds(), ", "))
+	set.StringVar(&f.fromCRD, "from-crd", "", "`file` with the CRD of a kind that exists; excludes --kind and --group")
+	set.StringVarP(&f.output, "output", "o", "", "`folder` to write to (default: NAME)")
+	completeWords(c, "language", scaffold.Languages())
+	completeWords(c, "children", scaffold.ChildKinds())
+	return c
+}
+
+// completeWords completes a flag whose values are words.
+func completeWords(c *cobra.Command, flag string, words []string) {
+	complete := func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(word, words), cobra.ShellCompDirectiveNoFileComp
+	}
+	_ = c.RegisterFlagCompletionFunc(flag, complete) // It fails only for an undefined flag.
+}
+
+func (p *program) init(c *cobra.Command, f *initFlags, name string) error {
+	if f.fromCRD != "" && (f.kind != "" || c.Flags().Changed("group")) {
+		return usageError{errors.New("--from-crd excludes --kind and --group, which are those of the CRD")}
+	}
+	if isTerminal(p.stdin) {
+		if err := p.promptInit(c, f, name); err != nil {
+			return err
+		}
+	}
+	o, err := f.operator(name)
+	if err != nil {
+		return err
+	}
+	files, err := scaffold.Files(o)
+	if err != nil {
+		return usageError{err}
+	}
+	if o.Language == "typescript" {
+		if files[typesLanguages()[0].file], err = typesOf(c.Context(), files); err != nil {
+			return err
+		}
+	}
+	dir := f.output
+	if dir == "" {
+		dir = name
+	}
+	if err := scaffold.Write(dir, files); err != nil {
+		return err
+	}
+	p.printNext(o, dir, files)
+	return nil
+}
+
+// operator returns what the flags say.
+func (f *initFlags) operator(name string) (scaffold.Options, error) {
+	o := scaffold.Options{Name: name, Language: f.language, Kind: f.kind, Group: f.group, Version: "v1", Children: f.children}
+	if version := readVersion().Version; releasePattern.MatchString(version) {
+		o.Release = version
+	}
+	if f.fromCRD != "" {
+		return o, readKind(&o, f.fromCRD)
+	}
+	if o.Kind == "" {
+		o.Kind = kindFromName(name)
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(apischema.GroupVersionKind{Kind: o.Kind})
+	o.Plural = plural.Resource
+	return o, nil
+}
+
+// releasePattern matches versions that the Go command can fetch.
+var releasePattern = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// kindFromName returns a kind such as GuitarShop for guitar-shop.
+func kindFromName(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "-") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// readKind reads the kind of a CRD, in the version that is stored.
+func readKind(o *scaffold.Options, file string) error {
+	objects, err := readObjects(nil, []string{file})
+	if err != nil {
+		return err
+	}
+	var definition *object.Object
+	for _, each := range objects {
+		switch {
+		case each.Kind() != crds.Resource.Kind:
+		case definition != nil:
+			return fmt.Errorf("--from-crd: %s has several CRDs; give the file of one", file)
+		default:
+			definition = each
+		}
+	}
+	if definition == nil {
+		return fmt.Errorf("--from-crd: no CustomResourceDefinition in %s", file)
+	}
+	served, err := schema.OfCRD(definition.JSON())
+	if err != nil {
+		return fmt.Errorf("--from-crd: %s: %w", definition.Name(), err)
+	}
+	kind := served[0]
+	for _, each := range served {
+		if each.Stored {
+			kind = each
+		}
+	}
+	if !kind.Namespaced {
+		return fmt.Errorf("--from-crd: %s is cluster-scoped; init writes operators of namespaced kinds", definition.Name())
+	}
+	o.Kind, o.Plural, o.Group, o.Version = kind.Kind.Kind, kind.Plural, kind.Group, kind.Version
+	return setManifests(o, definition, &kind)
+}
+
+// setManifests sets the CRD and an object of its kind.
+func setManifests(o *scaffold.Options, definition *object.Object, kind *schema.Served) error {
+	crd, err := yaml.JSONToYAML(definition.JSON())
+	if err != nil {
+		return err
+	}
+	example, is := schema.Example(kind.Schema).(map[string]any)
+	if !is {
+		example = map[string]any{}
+	}
+	delete(example, "status")
+	example["apiVersion"], example["kind"] = kind.APIVersion(), kind.Kind.Kind
+	example["metadata"] = map[string]any{"name": "example"}
+	sample, err := yaml.Marshal(example)
+	o.CRD, o.Sample = string(crd), string(sample)
+	return err
+}
+
+// typesOf returns the types of the CRD and of the controller among files.
+func typesOf(ctx context.Context, files map[string][]byte) ([]byte, error) {
+	var objects []*object.Object
+	for _, name := range []string{"crd.yaml", "controller.yaml"} {
+		documents, err := manifest.ReadFrom(name, strings.NewReader(string(files[name])))
+		if err != nil {
+			return nil, err
+		}
+		some, err := parseDocuments(documents)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, some...)
+	}
+	module, _, err := typesOfObjects(ctx, &typesFlags{offline: true}, objects)
+	if err != nil {
+		return nil, err
+	}
+	return module.TypeScript(), nil
+}

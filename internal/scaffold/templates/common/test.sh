@@ -1,0 +1,31 @@
+#!/bin/sh
+# Tests the operator on a real control plane: setpoint dev . -- sh test.sh
+set -eu
+kubectl() { "${SETPOINT:-setpoint}" kubectl "$@"; }
+example=<%.Plural%>.<%.Group%>/example
+
+<%- range .Children%>
+kubectl wait --for=create <%.Resource%>/example --timeout=60s
+<%- end%>
+<%- if .HasStatus%>
+kubectl wait --for=jsonpath='{.status.ready}'=true "$example" --timeout=60s
+<%- end%>
+
+# A child that is deleted comes back.
+<%- with index .Children 0%>
+before=$(kubectl get <%.Resource%>/example --output=jsonpath='{.metadata.uid}')
+kubectl delete <%.Resource%>/example --wait=false
+for _ in $(seq 60); do
+	after=$(kubectl get <%.Resource%>/example --output=jsonpath='{.metadata.uid}' --ignore-not-found)
+	[ -n "$after" ] && [ "$after" != "$before" ] && break
+	sleep 1
+done
+[ -n "$after" ] && [ "$after" != "$before" ]
+<%- end%>
+
+# The children go with their parent.
+kubectl delete "$example"
+<%- range .Children%>
+kubectl wait --for=delete <%.Resource%>/example --timeout=60s
+<%- end%>
+echo passed
