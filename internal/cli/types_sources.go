@@ -56,10 +56,12 @@ func newTypeSources(f *typesFlags, objects []*object.Object) (*typeSources, erro
 	return s, nil
 }
 
-// inFiles returns the kinds of CRDs in the files.
+// inFiles returns the kinds of CRDs in the files, each in the version that is stored.
 func (s *typeSources) inFiles() (all []typegen.Resource) {
 	for i := range s.files {
-		all = append(all, typegen.Resource{APIVersion: s.files[i].APIVersion(), Plural: s.files[i].Plural})
+		if s.files[i].Stored {
+			all = append(all, typegen.Resource{APIVersion: s.files[i].APIVersion(), Plural: s.files[i].Plural})
+		}
 	}
 	return all
 }

@@ -86,29 +86,53 @@ func pyType(t *Type) string {
 	case mapForm:
 		return "Dict[str, " + pyType(t.of[0]) + "]"
 	case unionForm:
-		return "Union[" + joinTypes(t.of, ", ", pyType) + "]"
+		return pyUnion(t.of)
 	case literalForm:
-		return pyLiteral(t.value)
+		return pyUnion([]*Type{t})
 	case objectForm:
 		return t.object.name
 	}
 	return "Any"
 }
 
-// pyLiteral returns the type of a value. There are no literals of fractions.
-func pyLiteral(value any) string {
-	switch value := value.(type) {
+// pyUnion writes literals together, then the other types.
+func pyUnion(all []*Type) string {
+	var literals, texts []string
+	for _, t := range all {
+		text, is := pyLiteral(t)
+		switch {
+		case is:
+			literals = append(literals, text)
+		case !slices.Contains(texts, text):
+			texts = append(texts, text)
+		}
+	}
+	if len(literals) > 0 {
+		texts = slices.Insert(texts, 0, "Literal["+strings.Join(literals, ", ")+"]")
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return "Union[" + strings.Join(texts, ", ") + "]"
+}
+
+// pyLiteral returns what stands in Literal, or else a type. There are no literals of fractions and lists.
+func pyLiteral(t *Type) (text string, is bool) {
+	if t.form != literalForm {
+		return pyType(t), false
+	}
+	switch value := t.value.(type) {
 	case string:
-		return "Literal[" + pyString(value) + "]"
+		return pyString(value), true
 	case bool:
-		return "Literal[" + camel(strconv.FormatBool(value)) + "]"
+		return camel(strconv.FormatBool(value)), true
 	case float64:
 		if value == float64(int64(value)) {
-			return fmt.Sprintf("Literal[%d]", int64(value))
+			return strconv.FormatInt(int64(value), 10), true
 		}
-		return "float"
+		return "float", false
 	}
-	return "Any"
+	return "Any", false
 }
 
 // pyString quotes text; strings of JSON are strings of Python.

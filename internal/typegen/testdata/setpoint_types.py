@@ -38,7 +38,7 @@ CatSpec = TypedDict(
         "names": "NotRequired[List[str]]",
         "port": "NotRequired[Union[int, str]]",
         "some": "NotRequired[CatSpecSome]",
-        "temper": "Union[Literal[\"calm\"], Literal[\"wild \\\"one\\\"\"]]",
+        "temper": "Literal[\"calm\", \"wild \\\"one\\\"\"]",
         "template": "NotRequired[KubernetesObject]",
         # What it plays with.
         # Items are identified by name.
@@ -426,7 +426,7 @@ class ResponseCondition(TypedDict):
     """Ignored. Setpoint sets it."""
     reason: str
     """A word in CamelCase."""
-    status: Union[Literal["False"], Literal["True"], Literal["Unknown"]]
+    status: Literal["False", "True", "Unknown"]
     type: str
     """A word in CamelCase, such as Ready."""
 
@@ -435,7 +435,7 @@ class ResponseEvent(TypedDict):
     message: NotRequired[str]
     reason: str
     """A word in CamelCase, such as QuotaExceeded."""
-    type: NotRequired[Union[Literal["Normal"], Literal["Warning"]]]
+    type: NotRequired[Literal["Normal", "Warning"]]
     """Default Normal."""
 
 
@@ -553,13 +553,13 @@ class FeederFeedRequest(TypedDict):
     """How the object differs from previousState."""
     controller: KubernetesObject
     """The controller without its status."""
-    daemon: Union[Literal["Collect"], Literal["Start"], Literal["Stop"], Literal["Update"], None]
+    daemon: Union[Literal["Collect", "Start", "Stop", "Update"], None]
     """For the reason Daemon: what to do with it."""
     deleted: bool
     """Whether the object no longer exists."""
     dryRun: bool
     """Whether Setpoint writes nothing."""
-    event: Union[Literal["Added"], Literal["Deleted"], Literal["Listed"], Literal["Modified"], None]
+    event: Union[Literal["Added", "Deleted", "Listed", "Modified"], None]
     """For the reason Event: what was observed."""
     firstAttempt: Union[str, None]
     """The time of the first failed call."""
@@ -572,7 +572,7 @@ class FeederFeedRequest(TypedDict):
     """The object as the handler saw it last; null if unknown."""
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""
-    reason: Union[Literal["Create"], Literal["Update"], Literal["Timer"]]
+    reason: Literal["Create", "Update", "Timer"]
     """Why Setpoint calls the handler."""
 
 
@@ -596,13 +596,13 @@ class FeederCombRequest(TypedDict):
     """How the object differs from previousState."""
     controller: KubernetesObject
     """The controller without its status."""
-    daemon: Union[Literal["Collect"], Literal["Start"], Literal["Stop"], Literal["Update"], None]
+    daemon: Union[Literal["Collect", "Start", "Stop", "Update"], None]
     """For the reason Daemon: what to do with it."""
     deleted: bool
     """Whether the object no longer exists."""
     dryRun: bool
     """Whether Setpoint writes nothing."""
-    event: Union[Literal["Added"], Literal["Deleted"], Literal["Listed"], Literal["Modified"], None]
+    event: Union[Literal["Added", "Deleted", "Listed", "Modified"], None]
     """For the reason Event: what was observed."""
     firstAttempt: Union[str, None]
     """The time of the first failed call."""
@@ -615,7 +615,7 @@ class FeederCombRequest(TypedDict):
     """The object as the handler saw it last; null if unknown."""
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""
-    reason: Union[Literal["Event"], Literal["Match"]]
+    reason: Literal["Event", "Match"]
     """Why Setpoint calls the handler."""
 
 
@@ -646,7 +646,7 @@ CatSpecPatch = TypedDict(
         "names": "NotRequired[Union[List[str], None]]",
         "port": "NotRequired[Union[int, str, None]]",
         "some": "NotRequired[Union[CatSpecSomePatch, None]]",
-        "temper": "NotRequired[Union[Literal[\"calm\"], Literal[\"wild \\\"one\\\"\"], None]]",
+        "temper": "NotRequired[Union[Literal[\"calm\", \"wild \\\"one\\\"\"], None]]",
         "template": "NotRequired[Union[KubernetesObjectPatch, None]]",
         # What it plays with.
         # Items are identified by name.
@@ -883,7 +883,7 @@ class VetFitRequest(TypedDict):
     """The new object; null for a deletion."""
     oldObject: Union[ReviewedCat, None]
     """The stored object; null for a creation."""
-    operation: Union[Literal["CREATE"], Literal["DELETE"]]
+    operation: Literal["CREATE", "DELETE"]
     resource: str
     """The plural name."""
     subresource: str
@@ -925,7 +925,7 @@ class ObjectEvent(TypedDict):
     """Default: the reviewed object."""
     reason: str
     """A word in CamelCase, such as QuotaExceeded."""
-    type: NotRequired[Union[Literal["Normal"], Literal["Warning"]]]
+    type: NotRequired[Literal["Normal", "Warning"]]
     """Default Normal."""
 
 
@@ -941,7 +941,7 @@ JSONPatchOperation = TypedDict(
     "JSONPatchOperation",
     {
         "from": "NotRequired[str]",
-        "op": "Union[Literal[\"add\"], Literal[\"copy\"], Literal[\"move\"], Literal[\"remove\"], Literal[\"replace\"], Literal[\"test\"]]",
+        "op": "Literal[\"add\", \"copy\", \"move\", \"remove\", \"replace\", \"test\"]",
         "path": "str",
         "value": "NotRequired[Any]",
     },
