@@ -113,7 +113,8 @@ func (f *initFlags) operator(name string) (scaffold.Options, error) {
 		o.Release = version
 	}
 	if f.fromCRD != "" {
-		return o, readKind(&o, f.fromCRD)
+		err := readKind(&o, f.fromCRD)
+		return o, err
 	}
 	if o.Kind == "" {
 		o.Kind = kindFromName(name)

@@ -137,4 +137,3 @@ func ChildKinds() (names []string) {
 	}
 	return names
 }
-

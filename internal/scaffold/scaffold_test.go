@@ -71,7 +71,9 @@ func storedFiles(language string, files map[string][]byte) map[string][]byte {
 func TestGo(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+		command := exec.CommandContext(t.Context(), "go", args...)
+		command.Env = append(os.Environ(), "CGO_ENABLED=0") // As the binaries are built, so that nothing is compiled twice.
+		out, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

@@ -2,11 +2,11 @@ package scaffold
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -199,7 +199,5 @@ func (s *style) scalar(value any) string {
 	return fmt.Sprint(value) // A number.
 }
 
-func quote(text string) string {
-	quoted, _ := json.Marshal(text) // A string has a JSON form.
-	return string(quoted)
-}
+// quote writes a string as all languages do: there are no control characters in it.
+func quote(text string) string { return strconv.Quote(text) }

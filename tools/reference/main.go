@@ -59,6 +59,9 @@ func run(root string) error {
 	return checkMetrics(root, known)
 }
 
+// typesModule is what `setpoint types` writes, and no metric.
+const typesModule = "setpoint_types"
+
 var metricNames = regexp.MustCompile(`\bsetpoint_[a-z_]+[a-z]\b`)
 
 // checkMetrics finds metrics that a page names and the source does not have.
@@ -73,7 +76,7 @@ func checkMetrics(root string, known []string) error {
 			return err
 		}
 		for _, name := range metricNames.FindAllString(string(text), -1) {
-			if !slices.Contains(known, name) {
+			if name != typesModule && !slices.Contains(known, name) {
 				return fmt.Errorf("%s: there is no metric %s", file, name)
 			}
 		}
