@@ -58,7 +58,7 @@ check: fmt-check vet lint unit python-test gen-check deps-check ## Quick, before
 test: check controlplane-test e2e browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
 
 .PHONY: test-all
-test-all: test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test scaffold-test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
@@ -203,6 +203,10 @@ PYTHON_CHECK := import asyncio, json, ssl, sys; print(sys.version_info >= (3, 9)
 python-test: ## Run the tests of the Python package
 	@[ -n "$(PYTHON)" ] || { echo "the tests of the Python package need Python 3.9 or newer, and none was found"; exit 1; }
 	cd python && $(PYTHON) -W error::DeprecationWarning -m unittest discover --top-level-directory . --start-directory tests --buffer
+
+.PHONY: scaffold-test
+scaffold-test: | need-go
+	go test -count=1 ./internal/scaffold -compile
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
