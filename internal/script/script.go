@@ -68,6 +68,18 @@ type Error struct {
 	Limit string
 }
 
+// maxMessage bounds a message, in bytes: code can throw anything.
+const maxMessage = 2000
+
+// OneLine returns text as the message of an error: line breaks are spaces, and the end of long text
+// is left out.
+func OneLine(text string) string {
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}
+
 // Error has the place in front, as compilers write it: "sync.js:12:5: TypeError: …".
 func (e *Error) Error() string {
 	if place := e.Place(); place != "" {

@@ -39,6 +39,24 @@ func pointer(v value) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&v)) //nolint:gosec // the pointer is the first word of a value
 }
 
+// useUTC sets the time zone of the C library, which has an environment of its own.
+func useUTC(tls *libc.TLS) error {
+	name, err := newCString("TZ")
+	if err != nil {
+		return err
+	}
+	defer name.free(tls)
+	zone, err := newCString("UTC0")
+	if err != nil {
+		return err
+	}
+	defer zone.free(tls)
+	if libc.Xsetenv(tls, name.address, zone.address, 1) != 0 {
+		return errOutOfMemory
+	}
+	return nil
+}
+
 // shared is memory of C for what functions of C take or return by address.
 type shared uintptr
 

@@ -31,7 +31,7 @@ func (m *vm) describeError(thrown value) error {
 	if err != nil {
 		return &script.Error{Message: "an exception that cannot be described"}
 	}
-	e := &script.Error{Message: description.Message}
+	e := &script.Error{Message: script.OneLine(description.Message)}
 	m.addStack(e, description.Stack)
 	switch {
 	case strings.HasSuffix(e.Message, "Error: out of memory"):

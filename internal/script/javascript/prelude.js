@@ -9,6 +9,7 @@
   const { isError } = Error;
   const { imul } = Math;
   const NativeDate = Date, NativeMap = Map, NativeSet = Set, NativeString = String, NativeTypeError = TypeError;
+  const NativeInternalError = InternalError; // a limit of the engine
   const { isPrototypeOf } = Object.prototype;
   const iterator = getPrototypeOf(function* () {}.prototype), asyncIterator = getPrototypeOf(async function* () {}.prototype);
   const dateToString = NativeDate.prototype.toString;
@@ -113,6 +114,7 @@
     try {
       text = stringify(response, checked);
     } catch (error) {
+      if (error instanceof NativeInternalError) throw error;
       let found;
       try { found = problem(response, "response", []); } catch { /* the first exception says it */ }
       throw found === undefined ? error : refusal(found);

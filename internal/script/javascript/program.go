@@ -41,7 +41,13 @@ func (p *program) newVM() (*vm, error) {
 		return nil, err
 	}
 	m.sources = p.sources
-	if err := errors.Join(m.addGlobals(false), m.startPrelude(p.prelude)); err != nil {
+	if err := useUTC(m.tls); err != nil {
+		return nil, err
+	}
+	if err := m.addGlobals(false); err != nil {
+		return nil, err
+	}
+	if err := m.startPrelude(p.prelude); err != nil {
 		return nil, err
 	}
 	for _, code := range p.modules {

@@ -19,7 +19,7 @@ export async function sync(request) {
   await null;
   const order = new Set(Object.keys(request).concat(Object.getOwnPropertyNames(globalThis)));
   return {
-    calls, top, now: new Date().toString(), random: Array.from({length: 20}, Math.random), order: [...order], leak: typeof leak,
+    calls, top, now: new Date().toString(), local: [new Date(2026, 6, 1, 12).toISOString(), new Date().toLocaleString(), "I".toLocaleLowerCase()], random: Array.from({length: 20}, Math.random), order: [...order], leak: typeof leak,
     polluted: {}.polluted ?? null, map: [1].map(x => x + 1), shared: Symbol.for("x") in globalThis, request, stack: new Error("x").stack,
     sorted: Array.from({length: 50}, () => Math.floor(Math.random() * 5)).sort(), json: JSON.stringify({a: 1}),
   };
@@ -45,7 +45,7 @@ export function hostile(request) {
 	".star": `
 seen = []
 def sync(request):
-    return {"now": str(time.now()), "seen": seen, "request": request, "keys": list(request), "dir": dir(seen), "hash": hash("a"), "set": list(set([3, 1, 2]))}
+    return {"now": str(time.now()), "parsed": str(time.parse_time("2026-07-01T12:00:00", format = "2006-01-02T15:04:05")), "seen": seen, "request": request, "keys": list(request), "dir": dir(seen), "hash": hash("a"), "set": list(set([3, 1, 2]))}
 
 def hostile(request):
     request["leak"] = 1
@@ -63,7 +63,7 @@ func TestSameRequestSameResponse(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			source := observing[l.ending]
 			entry := "sync" + l.ending
-			p, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, MemoryBytes: 16 << 20})
+			p, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, MemoryBytes: 4 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}

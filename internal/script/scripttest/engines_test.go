@@ -104,6 +104,6 @@ func (k task) command(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), inChild+"="+string(encoded))
+	cmd.Env = append(os.Environ(), inChild+"="+string(encoded), "TZ=Asia/Tokyo", "LANG=tr_TR.UTF-8")
 	return cmd
 }

@@ -44,7 +44,7 @@ func at(position syntax.Position, message string) *script.Error {
 }
 
 func fromStack(failed *starlark.EvalError) *script.Error {
-	e := &script.Error{Message: failed.Msg}
+	e := &script.Error{Message: script.OneLine(failed.Msg)}
 	if strings.HasSuffix(failed.Msg, tooDeep) {
 		e.Message, e.Limit = tooDeep, "depth of calls"
 	}
