@@ -27,23 +27,55 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition decides on [oldest]: the control plane is the oldest supported Kubernetes.
+// condition decides on [oldest], the control plane is the oldest supported Kubernetes, and on
+// [inline], the inline.yaml of the examples run on it.
 func condition(name string) (bool, error) {
-	if name != "oldest" {
-		return false, fmt.Errorf("unknown condition %q", name)
+	switch name {
+	case "oldest":
+		return os.Getenv("SETPOINT_KUBERNETES_BINARIES") != "", nil
+	case "inline":
+		return os.Getenv(inlineVariable) != "", nil
 	}
-	return os.Getenv("SETPOINT_KUBERNETES_BINARIES") != "", nil
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+// inlineVariable is set in test processes that run beside the inline.yaml of the examples.
+const inlineVariable = "SETPOINT_E2E_INLINE"
+
+// TestInlineExamples runs the scripts of the examples that are also one file, with that
+// file. The kinds are the same, so they have a control plane of their own.
+func TestInlineExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../examples/*/inline.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples with an inline.yaml found (%v)", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"dev"}, files...)
+	dev := exec.CommandContext(t.Context(), os.Getenv("SETPOINT"), append(args, "--", self, "-test.run=^TestExamples$", "-test.parallel=4")...)
+	dev.Env = append(os.Environ(), inlineVariable+"=1", "SETPOINT_HOOKS=")
+	if output, err := dev.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
 }
 
 // TestExamples runs the script that each example brings along.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	scripts, err := filepath.Glob("../../examples/*/script.txtar")
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no examples with a script.txtar found (%v)", err)
+	pattern := "script.txtar"
+	if inline, _ := condition("inline"); inline {
+		pattern = "inline.yaml"
+	}
+	found, err := filepath.Glob("../../examples/*/" + pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no examples with %s found (%v)", pattern, err)
 	}
 	golang := goVariables(t)
-	for _, script := range scripts {
+	for _, file := range found {
+		script := filepath.Join(filepath.Dir(file), "script.txtar")
 		folder, err := filepath.Abs(filepath.Dir(script))
 		if err != nil {
 			t.Fatal(err)
@@ -51,8 +83,9 @@ func TestExamples(t *testing.T) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			testscript.RunT(exampleT{t}, testscript.Params{
-				Files: []string{script},
-				Cmds:  commands(),
+				Files:     []string{script},
+				Cmds:      commands(),
+				Condition: condition,
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("EXAMPLE", folder)
 					env.Vars = append(env.Vars, golang...)
