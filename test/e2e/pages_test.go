@@ -21,11 +21,12 @@ var updatePages = flag.Bool("update-pages", false, "write what commands print in
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, "docs/getting-started.md")
-	webhook := []string{"## The kind and an object", "### A webhook in Python"}
+	webhook := []string{"## The logic elsewhere", "### A webhook in Python"}
 	for name, sections := range map[string][]string{
+		"One file":   {"## One file"},
 		"Python":     webhook,
 		"JavaScript": append(webhook[:2:2], "### A webhook in JavaScript"),
-		"Go":         {"## The kind and an object", "### A program in Go"},
+		"Go":         {"## The logic elsewhere", "### A program in Go"},
 	} {
 		files := map[string]string{}
 		for _, heading := range sections {
@@ -99,6 +100,9 @@ func startTutorial(t *testing.T, files map[string]string) *pageCluster {
 	}
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, "teams", name), text)
+	}
+	if _, one := files["teams.yaml"]; one {
+		return startPage(t, dir, filepath.Join(dir, "teams", "teams.yaml"))
 	}
 	return startPage(t, dir, filepath.Join(dir, "teams"))
 }
