@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
@@ -48,6 +49,7 @@ func Cleanup(ctx context.Context, o CleanupOptions) (kept int, err error) {
 	}
 	options := o.Manager
 	options.Namespace, options.Namespaces, options.DevRun = i.Namespace(), i.Namespaces, i.ID()
+	options.LeaderElection = leader.Election{Name: lease.Name, Namespace: lease.Namespace}
 	err = manager.ReleaseDevRun(ctx, options, func(line string) { o.Report("%s", line) })
 	if err != nil {
 		return 0, err
@@ -62,7 +64,7 @@ func Cleanup(ctx context.Context, o CleanupOptions) (kept int, err error) {
 	if len(i.Entries) > 0 {
 		return len(i.Entries), nil
 	}
-	return 0, errors.Join(o.deleteLease(ctx, lease), i.Delete(ctx))
+	return 0, discard(ctx, o.Manager.Config, i)
 }
 
 // choose returns the inventory to clean up.
@@ -104,15 +106,15 @@ func (o *CleanupOptions) removeAll(ctx context.Context, shared *manifest.Shared)
 	return errors.Join(problems...)
 }
 
-// deleteLease deletes the Lease that the session held.
-func (o *CleanupOptions) deleteLease(ctx context.Context, name types.NamespacedName) error {
-	client, err := coordination.NewForConfig(o.Manager.Config)
+// discard deletes an empty inventory, and the Lease that its session held.
+func discard(ctx context.Context, config *rest.Config, i *inventory.Inventory) error {
+	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	err = client.Leases(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
+	err = client.Leases(i.Namespace()).Delete(ctx, i.LeaseName(), metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		err = nil
 	}
-	return err
+	return errors.Join(err, i.Delete(ctx))
 }

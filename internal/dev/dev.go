@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	go s.handleSignals(over)
 	code, err := s.run(ctx)
 	s.stop()
-	s.printRemaining()
+	s.leaveTarget()
 	return code, err
 }
 

@@ -207,12 +207,18 @@ func (s *session) targetEnvironment() []string {
 	return []string{"SETPOINT_NAMESPACES=" + strings.Join(s.Target.Namespaces, ","), "POD_NAMESPACE=" + s.Target.Namespaces[0]}
 }
 
-// printRemaining prints what stays in the cluster.
-func (s *session) printRemaining() {
-	if s.shared == nil || len(s.shared.Inventory.Entries) == 0 {
+// leaveTarget prints what stays in the cluster. If there is nothing, the inventory goes.
+func (s *session) leaveTarget() {
+	if s.shared == nil {
 		return
 	}
 	i := s.shared.Inventory
+	if len(i.Entries) == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		_ = discard(ctx, s.config, i) // The next session, or --cleanup, does it.
+		return
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThese objects stay in the cluster, listed in %s:\n", i)
 	for _, e := range i.Entries {

@@ -56,8 +56,8 @@ func Uninstall(ctx context.Context, o Options, u UninstallOptions) error {
 	return r.deleteCRDs(ctx)
 }
 
-// ReleaseDevRun removes the finalizers of a stopped Manager with Options.DevRun from all objects that its
-// controllers have handled, and from the controller objects. The objects stay.
+// ReleaseDevRun removes the webhook configurations of a stopped Manager with Options.DevRun, and its finalizers
+// from all objects that its controllers have handled and from the controller objects. The objects stay.
 func ReleaseDevRun(ctx context.Context, o Options, report func(line string)) error {
 	m, err := New(o)
 	if err != nil {
@@ -65,6 +65,10 @@ func ReleaseDevRun(ctx context.Context, o Options, report func(line string)) err
 	}
 	defer m.Close()
 	r := &uninstaller{Manager: m, UninstallOptions: UninstallOptions{Report: report}, declared: map[string]int{}}
+	// A user without the right to list webhook configurations could not have created any.
+	if err := r.deleteWebhooks(ctx); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
 	return r.releaseAll(ctx)
 }
 
