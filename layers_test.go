@@ -91,7 +91,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},
 	{"go.opentelemetry.io", []string{"internal/manager"}},
-	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac"}},
+	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac", "internal/dev/manifest"}},
 	{"go.starlark.net", []string{"internal/script/starlark"}},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
 	{"golang.org/x/mod", nil},

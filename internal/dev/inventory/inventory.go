@@ -235,11 +235,6 @@ func (i *Inventory) Owns(e Entry, o metav1.Object) bool {
 	return at >= 0 && o.GetLabels()[setpoint.LabelDevRun] == i.ID() && cmp.Or(i.Entries[at].UID, o.GetUID()) == o.GetUID()
 }
 
-// HasUID reports whether the run has created the object with a UID.
-func (i *Inventory) HasUID(uid types.UID) bool {
-	return slices.ContainsFunc(i.Entries, func(e Entry) bool { return e.UID == uid })
-}
-
 // Store stores changes. Only one process writes the inventory: the one with the Lease.
 func (i *Inventory) Store(ctx context.Context) error {
 	if !i.changed {

@@ -28,6 +28,10 @@ type Document struct {
 	Index, Line int
 
 	Object *unstructured.Unstructured
+
+	// text is the YAML of the document, at its lines in the file. inList means that Object is an item.
+	text   []byte
+	inList bool
 }
 
 // String returns the position of the document.
@@ -132,9 +136,8 @@ func parse(file string, data []byte) ([]Document, error) {
 // decode reads one document; a List is replaced by its items.
 func decode(at Document, text []byte) ([]Document, error) {
 	var content map[string]any
-	// The lines before it are blank, so that errors have lines of the file.
-	blank := bytes.Repeat([]byte("\n"), at.Line-1)
-	if err := yaml.UnmarshalStrict(append(blank, text...), &content); err != nil {
+	at.text = padded(text, at.Line)
+	if err := yaml.UnmarshalStrict(at.text, &content); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if len(content) == 0 {
@@ -146,6 +149,7 @@ func decode(at Document, text []byte) ([]Document, error) {
 	}
 	var all []Document
 	var problems []error
+	at.inList = true
 	items, _ := content["items"].([]any)
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
