@@ -36,19 +36,17 @@ type SourceError struct {
 	Message      string
 }
 
-func (e *SourceError) Error() string { return e.place() + e.Message }
+func (e *SourceError) Error() string { return e.File + e.Position() + ": " + e.Message }
 
-// place returns text such as "sync.js:12:5: ", as far as it is known.
-func (e *SourceError) place() string {
+// Position returns text such as ":12:5", as far as it is known.
+func (e *SourceError) Position() string {
 	switch {
-	case e.File == "":
-		return ""
 	case e.Line == 0:
-		return e.File + ": "
+		return ""
 	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: ", e.File, e.Line)
+		return fmt.Sprintf(":%d", e.Line)
 	}
-	return fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+	return fmt.Sprintf(":%d:%d", e.Line, e.Column)
 }
 
 // Command is the program of an exec hook.

@@ -51,13 +51,7 @@ func (c *code) refuse(reason, file, message string) error {
 
 // refuseAt returns an error with its line and column.
 func (c *code) refuseAt(err *call.SourceError) error {
-	place := c.place(err.File)
-	for _, n := range []int{err.Line, err.Column} {
-		if n > 0 {
-			place += fmt.Sprint(":", n)
-		}
-	}
-	return refuse(api.ReasonInvalidSource, "%s: %s", place, err.Message)
+	return refuse(api.ReasonInvalidSource, "%s%s: %s", c.place(err.File), err.Position(), err.Message)
 }
 
 // place returns where a file is, with the path of the field.

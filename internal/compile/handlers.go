@@ -82,7 +82,8 @@ func readHandler(field string, declared *api.Handler) (handle.Handler, *hookConf
 	case h.Daemon != nil && config.webhook == nil:
 		return h, nil, invalid("%s.daemon: requires webhook: inline and exec hooks run nothing between calls", field)
 	}
-	return h, config, checkTriggers(field, &h)
+	err = checkTriggers(field, &h)
+	return h, config, err
 }
 
 // handlerCondition returns the condition of a handler's selectors; nil for none.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -90,10 +89,11 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 		}
 		program, err := c.env.Inline(ctx, script)
 		if err != nil {
-			return compiled, one, one.explain(err)
+			err = one.explain(err)
+			return compiled, one, err
 		}
 		compiled.of[one] = program
-		_ = json.NewEncoder(sum).Encode(script) // A hash takes all bytes.
+		sum.Write(encode(script))
 	}
 	for _, one := range configs.inline() {
 		if err := compiled.checkFunction(one); err != nil {

@@ -137,7 +137,8 @@ func readCode(field, name string, in *api.InlineHook) (*code, error) {
 		c.sources[module] = string(in.Modules[module])
 	}
 	c.sources[c.entry] = string(in.Source)
-	return c, c.checkSizes(c.sources)
+	err := c.checkSizes(c.sources)
+	return c, err
 }
 
 // moduleName is what a key of a ConfigMap may be.

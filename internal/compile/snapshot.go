@@ -73,8 +73,8 @@ func withoutSource(hook json.RawMessage) json.RawMessage {
 	return encode(fields)
 }
 
-// encode encodes a value of JSON values, which cannot fail.
+// encode returns a value of texts and JSON values, whose encoding cannot fail, as JSON.
 func encode(value any) json.RawMessage {
-	text, _ := json.Marshal(value)
+	text, _ := json.Marshal(value) //nolint:errchkjson // See above.
 	return text
 }
