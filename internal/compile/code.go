@@ -44,9 +44,14 @@ func (c *code) checkSizes(sources map[string]string) error {
 	return nil
 }
 
-// refuse returns an error in a file; of the code as a whole if file is empty.
+// refuse returns an error in a file.
 func (c *code) refuse(reason, file, message string) error {
 	return refuse(reason, "%s: %s", c.place(file), message)
+}
+
+// refuseConfigMap returns an error of the ConfigMap as a whole, such as "not found".
+func (c *code) refuseConfigMap(reason, what string) error {
+	return refuse(reason, "%s %s", c.place(""), what)
 }
 
 // refuseAt returns an error with its line and column.
@@ -153,21 +158,21 @@ func (all hookConfigs) configMaps() []object.Ref {
 // readFrom returns the files of the code in its ConfigMap, which is nil if it does not exist.
 func (c *code) readFrom(configMap *object.Object) (map[string]string, error) {
 	if configMap == nil {
-		return nil, c.refuse(api.ReasonSourceNotFound, "", "not found; create it, or name another one")
+		return nil, c.refuseConfigMap(api.ReasonSourceNotFound, "not found; create it, or name another one")
 	}
 	var files struct {
 		Data       map[string]string
 		BinaryData map[string]any
 	}
 	if err := json.Unmarshal(configMap.JSON(), &files); err != nil {
-		return nil, c.refuse(api.ReasonInvalidSource, "", err.Error())
+		return nil, c.refuseConfigMap(api.ReasonInvalidSource, "cannot be read: "+err.Error())
 	}
 	if binary := slices.Sorted(maps.Keys(files.BinaryData)); len(binary) > 0 {
 		return nil, c.refuse(api.ReasonInvalidSource, binary[0], "is in binaryData, since it is not UTF-8 text; save the file as UTF-8")
 	}
 	if _, found := files.Data[c.entry]; !found {
 		keys := strings.Join(slices.Sorted(maps.Keys(files.Data)), ", ")
-		return nil, c.refuse(api.ReasonSourceNotFound, "", fmt.Sprintf("has no key %s; its keys are: %s", c.entry, keys))
+		return nil, c.refuseConfigMap(api.ReasonSourceNotFound, fmt.Sprintf("has no key %s; its keys are: %s", c.entry, keys))
 	}
 	return files.Data, c.checkSizes(files.Data)
 }

@@ -113,7 +113,7 @@ func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
 	configMap, err := read(of.configMap)
 	switch {
 	case apierrors.IsForbidden(err):
-		return script, of.refuse(api.ReasonForbidden, "", fmt.Sprintf("%v; `setpoint rbac` prints the roles that the controller needs", err))
+		return script, of.refuseConfigMap(api.ReasonForbidden, fmt.Sprintf("cannot be read: %v; `setpoint rbac` prints the roles that the controller needs", err))
 	case err != nil:
 		return script, fmt.Errorf("%s: %w", of.place(""), err)
 	}
