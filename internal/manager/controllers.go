@@ -37,7 +37,9 @@ type controllerSet struct {
 	crdWatches map[string]*cache.View
 	// readers read the code of inline hooks, by controller. Only the worker of the queue uses them.
 	readers map[queue.Key]*configmap.Reader
-	queue   *queue.Queue
+	// compiler compiles that code; nil if this process does not run inline hooks.
+	compiler *inlineCompiler
+	queue    *queue.Queue
 	// releaseQueue holds the controller objects whose finalizers are to be removed.
 	releaseQueue *queue.Queue
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
@@ -128,7 +130,7 @@ const minRetryDelay = 100 * time.Millisecond
 
 func newControllerSet(m *Manager) *controllerSet {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
-	return &controllerSet{
+	cs := &controllerSet{
 		manager:      m,
 		kinds:        map[string]*controllerKind{},
 		crdWatches:   map[string]*cache.View{},
@@ -137,6 +139,10 @@ func newControllerSet(m *Manager) *controllerSet {
 		releaseQueue: queue.New(backoff),
 		entries:      map[queue.Key]*controllerEntry{},
 	}
+	if m.options.Inline != nil {
+		cs.compiler = newInlineCompiler(m.options.Inline, cs.codeCompiled)
+	}
+	return cs
 }
 
 // run watches controller objects and runs their controllers until the context ends.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,6 +34,9 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 	var refusal *compile.Refusal
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
+	}
+	if errors.Is(err, errCompiling) {
+		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
 	if err != nil && !errors.As(err, &refusal) {
 		cs.manager.log.Warn("controller not compiled; retrying", "controller", key.String(), "error", err.Error())
@@ -63,6 +67,9 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	env := cs.manager.compileEnvironment()
 	env.Sources = cs.reader(key)
+	if cs.compiler != nil {
+		env.Inline = cs.compiler.Compile
+	}
 	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
@@ -81,6 +88,12 @@ func (cs *controllerSet) reader(key queue.Key) *configmap.Reader {
 		cs.readers[key] = configmap.NewReader(cs.manager.store, func() { cs.queue.Add(key, changed) })
 	}
 	return cs.readers[key]
+}
+
+// codeCompiled enqueues a controller whose code is compiled.
+func (cs *controllerSet) codeCompiled(name string) {
+	kind, object, _ := strings.Cut(name, "/")
+	cs.queue.Add(queue.Key{Namespace: kind, Name: object}, queue.Cause{Kind: queue.HookChanged})
 }
 
 // checkRunnable refuses a controller that conflicts with another one, or lacks access.
@@ -276,6 +289,17 @@ func (cs *controllerSet) entry(key queue.Key) *controllerEntry {
 	return e
 }
 
+// dropCode forgets the code of a removed controller.
+func (cs *controllerSet) dropCode(key queue.Key) {
+	if reader := cs.readers[key]; reader != nil {
+		reader.Close()
+		delete(cs.readers, key)
+	}
+	if cs.compiler != nil {
+		cs.compiler.Drop(key.String())
+	}
+}
+
 // remove stops the controller of a deleted object. While the object is being deleted, its
 // entry stays until its finalizers are removed.
 func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
@@ -283,10 +307,7 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 	e := cs.entries[key]
 	delete(cs.entries, key)
 	cs.mu.Unlock()
-	if reader := cs.readers[key]; reader != nil {
-		reader.Close()
-		delete(cs.readers, key)
-	}
+	cs.dropCode(key)
 	if e != nil && e.running != nil {
 		e.running.shutdown()
 		cs.recordStopped(key, e.object)
