@@ -45,7 +45,7 @@ type compileJob struct {
 	done    chan struct{}
 	program call.Program
 	err     error
-	// awaited means that its controller has to be told.
+	// awaited means that its controller has to be enqueued.
 	awaited bool
 }
 

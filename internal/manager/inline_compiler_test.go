@@ -39,8 +39,8 @@ func (p slowProgram) Close()                                      { p.of.open.Ad
 // Code that loads slowly delays its own controller only, and code that does not compile is compiled once.
 func TestInlineCompiler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine, told := &slowCompiler{}, atomic.Int32{}
-		c := newInlineCompiler(engine.compile, func(string) { told.Add(1) })
+		engine, notified := &slowCompiler{}, atomic.Int32{}
+		c := newInlineCompiler(engine.compile, func(string) { notified.Add(1) })
 		compile := func(text string) (call.Program, error) {
 			return c.Compile(t.Context(), call.Script{Controller: "a", Sources: map[string]string{"sync.js": text}})
 		}
@@ -56,13 +56,13 @@ func TestInlineCompiler(t *testing.T) {
 				t.Errorf("slow: %v", err)
 			}
 		}
-		if took := time.Since(start); took != compilePatience || told.Load() != 0 {
-			t.Errorf("waited %v, told %d times", took, told.Load())
+		if took := time.Since(start); took != compilePatience || notified.Load() != 0 {
+			t.Errorf("waited %v, notified %d times", took, notified.Load())
 		}
 		time.Sleep(10 * time.Second)
 		slow, err := compile("10s")
-		if err != nil || told.Load() != 1 {
-			t.Fatalf("after it has loaded: %v, told %d times", err, told.Load())
+		if err != nil || notified.Load() != 1 {
+			t.Fatalf("after it has loaded: %v, notified %d times", err, notified.Load())
 		}
 		slow.Close()
 
