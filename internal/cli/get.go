@@ -333,19 +333,20 @@ func (r *session) controllerRow(c model.Controller, now time.Time) row {
 		column{header: "BACKOFF", cell: number(c.Queue.BackingOff), wide: true},
 		column{header: "LAST ERROR", cell: shown},
 	)
-	same := strings.Join(cells[:len(cells)-1], "\t") + c.Refusal()
+	same := strings.Join(cells[:len(cells)-1], "\t") + c.Refusal() + c.Outdated()
 	if c.Last != nil && last != "" {
 		same += c.Last.Object + c.Last.Message
 	}
 	return row{headers: headers, cells: cells, version: same, key: c.Process + "\t" + c.Name, value: c, name: c.Name}
 }
 
-// lastError returns why a controller is not accepted, or its latest failure if that matters now.
+// lastError returns why a controller is not accepted, or its latest failure if that matters now, or why its
+// latest code is not in use.
 func lastError(c *model.Controller, now time.Time) string {
 	if f := c.Last; c.Refusal() == "" && f != nil && (c.Failing > 0 || c.Ready().Status != "True") {
 		return fmt.Sprintf("%s ago, %s", ago(f.Time, now), failureLine(f))
 	}
-	return c.Refusal()
+	return cmp.Or(c.Refusal(), c.Outdated())
 }
 
 // readiness returns the condition Ready of a controller, and the deletions that it holds.

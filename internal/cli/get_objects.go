@@ -65,14 +65,17 @@ func (g *objectGetter) checkSelection() error {
 	return nil
 }
 
-// warnRefused warns that the controller is not accepted.
+// warnRefused warns that the controller, or its latest code, is not accepted.
 func (g *objectGetter) warnRefused(ctx context.Context) {
 	c := model.RedactController(g.selected, g.permissions.accessCheck(ctx))
-	if c.Refusal() == "" {
+	switch {
+	case c.Refusal() != "":
+		g.refused.print(g.stderr, fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal()))
+	case c.Outdated() != "":
+		g.refused.print(g.stderr, fmt.Errorf("%s runs older code: %s", c.Name, c.Outdated()))
+	default:
 		g.refused.print(g.stderr)
-		return
 	}
-	g.refused.print(g.stderr, fmt.Errorf("%s is not accepted: %s", c.Name, c.Refusal()))
 }
 
 // showAll prints the current objects.

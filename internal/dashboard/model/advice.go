@@ -119,7 +119,7 @@ func connectionAdvice() []adviceRule {
 		}},
 		{what: failure.HookTimeout, Advice: Advice{
 			Title: "Hook timeout",
-			Help:  "The hook is slow or hangs: see its log, or raise the timeout of the controller's webhook.",
+			Help:  "The hook is slow or hangs: see its log, or raise the timeout in the controller.",
 		}},
 		{what: failure.HookTLS, Advice: Advice{
 			Title: "The hook's certificate is not trusted",

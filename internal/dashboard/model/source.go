@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -208,6 +209,14 @@ func (c *Controller) Manages(kind object.Kind) bool {
 // Refusal returns why the controller is not accepted; "" if it is.
 func (c *Controller) Refusal() string {
 	if accepted := c.Condition("Accepted"); accepted.Status == "False" {
+		return accepted.Message
+	}
+	return ""
+}
+
+// Outdated returns why the controller runs older code than that of its ConfigMap; "" if it does not.
+func (c *Controller) Outdated() string {
+	if accepted := c.Condition("Accepted"); accepted.Reason == setpoint.ReasonSourceOutdated {
 		return accepted.Message
 	}
 	return ""
