@@ -5,9 +5,9 @@
 package script
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -98,7 +98,7 @@ func (e *Error) Place() string {
 		if n == 0 {
 			break
 		}
-		place = append(place, fmt.Sprint(n))
+		place = append(place, strconv.Itoa(n))
 	}
 	return strings.Join(place, ":")
 }

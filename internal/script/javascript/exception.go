@@ -37,7 +37,7 @@ func (m *vm) describeError(thrown value) error {
 	case strings.HasSuffix(e.Message, "Error: out of memory"):
 		e.Limit = m.limitOfMemory()
 	case strings.HasSuffix(e.Message, "Error: stack overflow"):
-		e.Limit = "depth of calls"
+		e.Limit = "the depth of calls"
 	}
 	return e
 }

@@ -202,7 +202,7 @@ func TestErrors(t *testing.T) {
 // TestLimits has what the engine stops itself. What only the parent process can stop is in package
 // scripttest.
 func TestLimits(t *testing.T) {
-	memory, depth := "limit: memory 4MiB", "limit: depth of calls"
+	memory, depth := "limit: memory 4MiB", "limit: the depth of calls"
 	for name, test := range map[string]struct{ source, want string }{
 		"objects":         {"export const sync = () => { const a = []; for (;;) a.push({}) }", memory},
 		"strings":         {"export const sync = () => { const a = []; for (let i = 0;; i++) a.push('x'.repeat(1e6) + i) }", memory},
@@ -237,7 +237,7 @@ func TestLimits(t *testing.T) {
 func TestDeepRequest(t *testing.T) {
 	request := `{"a":` + strings.Repeat("[", 1e6) + strings.Repeat("]", 1e6) + "}"
 	got := call(t, "export const sync = () => ({})", request)
-	if !strings.HasSuffix(got, "limit: depth of calls") {
+	if !strings.HasSuffix(got, "limit: the depth of calls") {
 		t.Errorf("got %.300s", got)
 	}
 }

@@ -72,7 +72,7 @@ func TestMemoryOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux keeps a limit of memory")
 	}
-	const engine = 128 << 20
+	const engine = 32 << 20
 	for name, k := range map[string]task{
 		"JavaScript, 10 GB":         {Language: "JavaScript", Source: `export const sync = () => { const a = []; for (;;) a.push(new Uint8Array(1e9)) }`},
 		"JavaScript, with a limit":  {Language: "JavaScript", Source: `export const sync = () => { const a = []; for (;;) a.push(new Uint8Array(1e9)) }`, MemoryBytes: engine},

@@ -46,7 +46,7 @@ func at(position syntax.Position, message string) *script.Error {
 func fromStack(failed *starlark.EvalError) *script.Error {
 	e := &script.Error{Message: script.OneLine(failed.Msg)}
 	if strings.HasSuffix(failed.Msg, tooDeep) {
-		e.Message, e.Limit = tooDeep, "depth of calls"
+		e.Message, e.Limit = tooDeep, "the depth of calls"
 	}
 	for i := range min(len(failed.CallStack), maxFrames) {
 		frame := failed.CallStack.At(i)
