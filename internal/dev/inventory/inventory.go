@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 )
@@ -235,7 +236,8 @@ func (i *Inventory) Owns(e Entry, o metav1.Object) bool {
 	return at >= 0 && o.GetLabels()[setpoint.LabelDevRun] == i.ID() && cmp.Or(i.Entries[at].UID, o.GetUID()) == o.GetUID()
 }
 
-// Store stores changes. Only one process writes the inventory: the one with the Lease.
+// Store stores changes. Only one process writes the list, the one with the Lease; others may label the
+// ConfigMap, which makes it a conflict.
 func (i *Inventory) Store(ctx context.Context) error {
 	if !i.changed {
 		return nil
@@ -244,13 +246,23 @@ func (i *Inventory) Store(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next := i.stored.DeepCopy()
-	next.Data = data
-	stored, err := i.client.Update(ctx, next, metav1.UpdateOptions{})
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		next := i.stored.DeepCopy()
+		next.Data = data
+		stored, err := i.client.Update(ctx, next, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			if now, getErr := i.client.Get(ctx, i.stored.Name, metav1.GetOptions{}); getErr == nil && now.UID == i.stored.UID {
+				i.stored = now
+			}
+		}
+		if err == nil {
+			i.stored, i.changed = stored, false
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("store the inventory %s: %w", i, err)
 	}
-	i.stored, i.changed = stored, false
 	return nil
 }
 

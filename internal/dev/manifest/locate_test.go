@@ -15,6 +15,7 @@ kind: HandlerController
 metadata: {name: second}
 spec:
   resource:
+    # All of them.
     resource: pods
   handlers:
   - name: a
@@ -35,15 +36,15 @@ items:
 		message  string
 		want     int
 	}{
-		{1, "spec.handlers[1].inline.source:2:5: SyntaxError", 17},
-		{1, `HandlerController "second" is invalid: spec.handlers[1].inline: Invalid value`, 14},
-		{1, "spec.handlers[2].inline.source:1:1: SyntaxError", 18},
+		{1, "spec.handlers[1].inline.source:2:5: SyntaxError", 18},
+		{1, `HandlerController "second" is invalid: spec.handlers[1].inline: Invalid value`, 15},
+		{1, "spec.handlers[2].inline.source:1:1: SyntaxError", 19},
 		{1, `strict decoding error: unknown field "spec.resource.other"`, 9},
-		{1, ".spec.resource.resource: field not declared in schema", 10},
-		{1, "spec.handlers[7].name: required", 11},
+		{1, ".spec.resource.resource: field not declared in schema", 11},
+		{1, "spec.handlers[7].name: required", 12},
 		{1, "forbidden", 5},
 		{0, "spec.a: required", 1},
-		{2, "spec.a: required", 20},
+		{2, "spec.a: required", 21},
 	} {
 		if got := all[c.document].locate(errors.New(c.message)).Line; got != c.want {
 			t.Errorf("%s: line %d, want %d", c.message, got, c.want)
