@@ -68,6 +68,17 @@ var restricted = []struct {
 	{"tools/...", []string{"tools/...", "api/..."}, "generators read the API types and nothing else"},
 }
 
+// importedBy lists packages that only some of the layers above may import.
+var importedBy = []struct {
+	pkg string
+	by  []string
+	why string
+}{
+	{"internal/call/inline", []string{"internal/cli"}, "programs of the SDK have no engines"},
+	{"internal/call/program", []string{"internal/cli"}, "programs of the SDK start no programs"},
+	{"internal/script/...", []string{"internal/cli", "internal/call/inline", "internal/script/..."}, "programs of the SDK have no engines"},
+}
+
 // thirdPartyLibraries says which packages may import each third-party library. The longest
 // matching path applies. Test files may import any of them; an empty list means tests only.
 // docs/dependencies.md explains each.
@@ -210,6 +221,11 @@ func checkImport(f goFile, imported string) string {
 }
 
 func restriction(from, to string) string {
+	for _, d := range importedBy {
+		if matches(d.pkg, to) && !matchesAny(d.by, from) {
+			return "only " + strings.Join(d.by, ", ") + " may import it: " + d.why
+		}
+	}
 	for _, d := range restricted {
 		switch {
 		case !matches(d.pkg, from):

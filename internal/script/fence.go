@@ -86,7 +86,7 @@ func limitMemory(bytes int64) error {
 	debug.SetMaxStack(int(bytes / 4)) // Endless recursion would fill it.
 	debug.SetMemoryLimit(int64(goMemory()) + bytes/4*3)
 	limit := uint64(used + bytes)
-	return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: rlimit(limit), Max: rlimit(limit)})
+	return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit})
 }
 
 // goMemory is the memory that Go's runtime has now.

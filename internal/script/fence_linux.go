@@ -12,8 +12,6 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 )
 
-type rlimit = uint64
-
 // dataSize is the size that RLIMIT_DATA limits.
 func dataSize() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")

@@ -2,8 +2,6 @@
 
 package script
 
-type rlimit = uint64
-
 // dataSize is not known: only Linux has /proc.
 func dataSize() (int64, error) { return 0, nil }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // fencedVariable makes this test binary a child that obeys the function of each call. Its value is
@@ -52,8 +53,6 @@ func (attacker) Call(c *Call) ([]byte, error) {
 	}
 	return fmt.Appendf(nil, "%q", result), nil
 }
-
-var errDone = errors.New("it worked")
 
 var attacks = map[string]func(argument string) (string, error){
 	"read":   func(path string) (string, error) { _, err := os.ReadFile(path); return "", err },
@@ -94,7 +93,7 @@ var attacks = map[string]func(argument string) (string, error){
 	"memory":      func(string) (string, error) { return fillMemory(), nil },
 	"recursion":   func(string) (string, error) { return fmt.Sprint(recurse(1)), nil },
 	"hang": func(string) (string, error) {
-		for i := 0; ; i++ { //nolint:revive // It must not return.
+		for i := 0; ; i++ {
 		}
 	},
 }
@@ -121,13 +120,13 @@ func openDescriptors() string {
 	return strings.Join(open, " ")
 }
 
-// manyThreads has more goroutines blocked in system calls than there are threads.
+// manyThreads starts threads.
 func manyThreads() string {
 	done := make(chan bool)
 	for range 20 {
 		go func() {
-			pause := syscall.Timespec{Nsec: 1e6}
-			_ = syscall.Nanosleep(&pause, nil)
+			runtime.LockOSThread() // Each needs a thread.
+			<-time.After(time.Millisecond)
 			done <- true
 		}()
 	}

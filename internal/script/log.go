@@ -21,7 +21,8 @@ type callLog struct {
 func newCallLog(out io.Writer) *callLog { return &callLog{out: out} }
 
 func (l *callLog) line(text string) {
-	if l.lines++; l.lines <= maxLogLines {
+	l.lines++
+	if l.lines <= maxLogLines {
 		l.write(text)
 	}
 }
@@ -38,5 +39,5 @@ func (l *callLog) write(text string) {
 	if len(text) > maxLogLine {
 		text = strings.ToValidUTF8(text[:maxLogLine], "") + "…"
 	}
-	_, _ = l.out.Write((&Output{Log: &text}).appendLine(nil))
+	_, _ = l.out.Write((&Output{Log: &text}).line())
 }

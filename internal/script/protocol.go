@@ -51,13 +51,14 @@ type errorJSON struct {
 // The members around a response, which may be large: it is neither parsed nor copied here.
 const beforeResponse, afterResponse = `{"response":`, "}"
 
-// appendLine appends the output as a line.
-func (r *Output) appendLine(to []byte) []byte {
+// line returns the output as a line.
+func (r *Output) line() []byte {
 	if r.Response != nil {
-		return append(append(append(to, beforeResponse...), r.Response...), afterResponse+"\n"...)
+		line := make([]byte, 0, len(r.Response)+len(beforeResponse)+len(afterResponse)+1)
+		return append(append(append(line, beforeResponse...), r.Response...), afterResponse+"\n"...)
 	}
-	text, _ := json.Marshal(outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}) // All of it can be encoded.
-	return append(append(to, text...), '\n')
+	text, _ := json.Marshal(outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}) //nolint:errchkjson // The response is not among them.
+	return append(text, '\n')
 }
 
 // ParseOutput parses a line of a child. Response refers to the line, and may not be JSON.

@@ -76,10 +76,10 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	}
 	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes})
 	if err != nil {
-		_, err = out.Write((&Output{Error: asError(err)}).appendLine(nil))
+		_, err = out.Write((&Output{Error: asError(err)}).line())
 		return nil, errors.Join(io.EOF, err)
 	}
-	_, err = out.Write((&Output{Functions: append([]string{}, program.Functions()...)}).appendLine(nil))
+	_, err = out.Write((&Output{Functions: append([]string{}, program.Functions()...)}).line())
 	return program, err
 }
 
@@ -107,7 +107,7 @@ func makeCall(program Program, c *Call, out io.Writer) error {
 		output = Output{Error: asError(err)}
 	}
 	log.end()
-	_, err = out.Write(output.appendLine(nil))
+	_, err = out.Write(output.line())
 	return err
 }
 

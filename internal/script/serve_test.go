@@ -99,7 +99,7 @@ func TestParseOutput(t *testing.T) {
 		{Error: &Error{File: "a", Line: 1, Column: 2, Message: "m", Stack: []string{"f (a:1:2)"}, Limit: "memory 128MiB"}},
 		{Log: new(string)},
 	} {
-		line := output.appendLine(nil)
+		line := output.line()
 		got, err := ParseOutput(line[:len(line)-1])
 		if err != nil || fmt.Sprint(got.Functions, string(got.Response), got.Error) != fmt.Sprint(output.Functions, string(output.Response), output.Error) || (got.Log == nil) != (output.Log == nil) {
 			t.Errorf("%s: %+v, %v", line, got, err)

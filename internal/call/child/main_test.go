@@ -76,7 +76,7 @@ func obey(verb, rest string) {
 	}
 }
 
-func hang() { time.Sleep(time.Hour) }
+func hang() { <-time.After(time.Hour) }
 
 // fork starts a program in a session of its own, with the streams of this one.
 func fork(pidFile string) {

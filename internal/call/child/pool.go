@@ -206,16 +206,15 @@ func (p *Pool) giveBack(one *child, err error) {
 }
 
 // endIdle ends a child unless a call uses it.
-func (p *Pool) endIdle(one *child) bool {
+func (p *Pool) endIdle(one *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := slices.Index(p.idle, one)
 	if at < 0 {
-		return false
+		return
 	}
 	p.idle = slices.Delete(p.idle, at, at+1)
 	one.end()
-	return true
 }
 
 // start starts a child in a slot of the limiter.

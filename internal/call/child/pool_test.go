@@ -314,8 +314,12 @@ func TestFigures(t *testing.T) {
 
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(long); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.After(long); !done(); {
+		select {
+		case <-ticker.C:
+		case <-deadline:
 			t.Fatal("it did not happen")
 		}
 	}

@@ -33,7 +33,7 @@ func usage(pid int) (memory int64, cpu time.Duration) {
 // numbers returns the fields of a line as numbers; 0 for those that are none.
 func numbers(line []byte) []int64 {
 	var all []int64
-	for _, field := range bytes.Fields(line) {
+	for field := range bytes.FieldsSeq(line) {
 		n, _ := strconv.ParseInt(string(field), 10, 64)
 		all = append(all, n)
 	}

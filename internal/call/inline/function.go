@@ -96,7 +96,7 @@ func seedOf(body []byte) uint64 {
 
 // encode returns JSON of values that can always be encoded.
 func encode(value any) []byte {
-	text, _ := json.Marshal(value)
+	text, _ := json.Marshal(value) //nolint:errchkjson // As the name of the parameter says.
 	return text
 }
 

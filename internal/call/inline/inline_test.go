@@ -62,7 +62,7 @@ func (testProgram) Functions() []string { return []string{"sync"} }
 func (p testProgram) Call(c *script.Call) ([]byte, error) {
 	switch p {
 	case "throw":
-		return nil, &script.Error{File: "sync.js", Line: 12, Column: 5, Message: "TypeError: " + strings.Repeat("no ", 200)}
+		return nil, &script.Error{File: "sync.js", Line: 12, Column: 5, Message: "TypeError: " + strings.Repeat("not ever ", 200)}
 	case "own limit":
 		return nil, &script.Error{Message: "out of memory", Limit: "memory 64MiB"}
 	case "endless":
@@ -70,7 +70,7 @@ func (p testProgram) Call(c *script.Call) ([]byte, error) {
 	case "large":
 		large()
 	case "deep":
-		deep(1)
+		return fmt.Append(nil, deep(1)), nil
 	case "exit":
 		os.Exit(1)
 	case "garbage":
@@ -84,7 +84,7 @@ func (p testProgram) Call(c *script.Call) ([]byte, error) {
 }
 
 func endless() {
-	for i := 0; ; i++ { //nolint:revive // It must not return.
+	for i := 0; ; i++ {
 	}
 }
 
@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 		kind         failure.FaultKind
 	}{
 		{"good", "", ""},
-		{"throw", "inline sync (sync.js:12:5): TypeError: no no", failure.HookFailed},
+		{"throw", "inline sync (sync.js:12:5): TypeError: not ever not ever", failure.HookFailed},
 		{"own limit", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},
 		{"endless", "inline sync: did not return within 500ms", failure.HookTimeout},
 		{"large", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},

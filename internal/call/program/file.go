@@ -19,13 +19,13 @@ func (o *Opener) find(name string) (dir, file string, err error) {
 			return dir, file, err
 		}
 	}
-	return "", "", fmt.Errorf("[0]: %s is not in %s; a program from elsewhere needs a script there that runs it", name, strings.Join(o.Dirs, ", "))
+	return "", "", fmt.Errorf("%s is not in %s; a program from elsewhere needs a script there that runs it", name, strings.Join(o.Dirs, ", "))
 }
 
 func findIn(dir, name string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", fmt.Errorf("[0]: the directory of programs: %w", err)
+		return "", fmt.Errorf("the directory of programs: %w", err)
 	}
 	path := filepath.Join(root, name)
 	if filepath.IsAbs(name) {
@@ -35,23 +35,23 @@ func findIn(dir, name string) (string, error) {
 		path = filepath.Join(root, within)
 	}
 	if !isIn(root, path) {
-		return "", fmt.Errorf("[0]: %s leads out of %s", name, dir)
+		return "", fmt.Errorf("%s leads out of %s", name, dir)
 	}
 	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", fmt.Errorf("[0]: %w", err)
+		return "", fmt.Errorf("%w", err)
 	}
 	if !isIn(root, file) {
-		return "", fmt.Errorf("[0]: %s leads out of %s", name, dir)
+		return "", fmt.Errorf("%s leads out of %s", name, dir)
 	}
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("[0]: %w", err)
+		return "", fmt.Errorf("%w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("[0]: %s is not a file", name)
+		return "", fmt.Errorf("%s is not a file", name)
 	case info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("[0]: %s is not executable; run: chmod +x '%s'", name, path)
+		return "", fmt.Errorf("%s is not executable; run: chmod +x '%s'", name, path)
 	}
 	return path, nil
 }

@@ -110,21 +110,26 @@ func check(line []byte, limits call.Limits) (own, err error) {
 	if !json.Valid(line) {
 		return nil, &hook.MalformedError{Err: errors.New("the line is not a JSON document: " + call.Quote(string(line), limits.MaxErrorBytes))}
 	}
-	if !bytes.HasPrefix(bytes.ReplaceAll(line[:min(len(line), 2*len(beforeError))], []byte(" "), nil), []byte(beforeError)) {
-		return nil, nil //nolint:nilnil // It has two errors, both of which are not there.
-	}
+	return ownError(line, limits), nil
+}
+
+// ownError returns the error in a response; nil if it has none. The error of a handler is an object, and
+// part of its response.
+func ownError(line []byte, limits call.Limits) error {
 	var failed struct {
 		Error             string
 		RetryAfterSeconds float64
 	}
-	if json.Unmarshal(line, &failed) != nil {
-		return nil, nil //nolint:nilnil // The error of a handler is an object, and part of its response.
+	beginning := bytes.ReplaceAll(line[:min(len(line), 2*len(beforeError))], []byte(" "), nil)
+	isError := bytes.HasPrefix(beginning, []byte(beforeError)) && json.Unmarshal(line, &failed) == nil
+	if !isError {
+		return nil
 	}
-	own = &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}
+	own := &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}
 	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
-		own = &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
+		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
 	}
-	return own, nil
+	return own
 }
 
 // explain turns errors of a child into those of a hook.

@@ -179,14 +179,14 @@ func TestWhichPrograms(t *testing.T) {
 		"./folder/../hook":         "",
 		"inner":                    "",
 		filepath.Join(dir, "hook"): "",
-		"missing":                  "[0]: missing is not in DIR; a program from elsewhere needs a script there that runs it",
-		"../outside":               "[0]: ../outside leads out of DIR",
-		outside:                    "[0]: " + outside + " leads out of DIR",
-		"/bin/sh":                  "[0]: /bin/sh leads out of DIR",
-		"link":                     "[0]: link leads out of DIR",
-		"folder":                   "[0]: folder is not a file",
-		"text":                     "[0]: text is not executable; run: chmod +x 'DIR/text'",
-		"":                         "[0]:  is not a file",
+		"missing":                  "missing is not in DIR; a program from elsewhere needs a script there that runs it",
+		"../outside":               "../outside leads out of DIR",
+		outside:                    "" + outside + " leads out of DIR",
+		"/bin/sh":                  "/bin/sh leads out of DIR",
+		"link":                     "link leads out of DIR",
+		"folder":                   "folder is not a file",
+		"text":                     "text is not executable; run: chmod +x 'DIR/text'",
+		"":                         " is not a file",
 	} {
 		o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler)}
 		transport, err := o.Open(call.Command{Args: []string{name}, Timeout: time.Second})
