@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         load(options.files, options.modules)
         operator = _operator.Operator(_registry.get_default_registry(), name=options.name or operator_name(options))
-        application: Application = _operator.Description(operator) if options.describe else operator
+        application: Application = operator
+        if options.describe:
+            application = _operator.Description(operator)
         asyncio.run(serve(application, _endpoint(options)))
     except (LoadError, _registry.DeclarationError) as error:
         # Only another state of the files helps.

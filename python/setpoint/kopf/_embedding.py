@@ -66,7 +66,7 @@ async def operator(
         raise TypeError(f"{given[0]}= is not supported: it is a part of Kopf's own engine")
     served = Operator(
         registry if registry is not None else get_default_registry(),
-        name=identity or os.environ.get("SETPOINT_OPERATOR", "operator"),
+        name=identity or os.environ.get("SETPOINT_OPERATOR") or "operator",
         settings=settings,
         memo=memo,
         namespaces=tuple(namespaces) + ((namespace,) if namespace else ()),
