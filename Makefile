@@ -208,6 +208,10 @@ python-test: ## Run the tests of the Python package
 scaffold-test: | need-go
 	go test -count=1 ./internal/scaffold -compile
 
+.PHONY: python-types
+python-types: ## Check the types of the Python package with mypy
+	python=$$(tools/find-python.sh mypy) && cd python && $$python -m mypy --strict --no-incremental --cache-dir=/dev/null setpoint
+
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: cross
