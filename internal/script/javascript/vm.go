@@ -18,6 +18,9 @@ var undefined = value{Ftag: libquickjs.EJS_TAG_UNDEFINED}
 // without.
 const garbage = 8 << 20
 
+// depth is how many calls may be nested. Each takes stack of Go, about 3 KiB.
+const depth = 5000
+
 // vm is one instance of the engine: its runtime, with one realm.
 type vm struct {
 	tls     *libc.TLS
@@ -61,6 +64,7 @@ func newRuntime(memoryBytes int64) (*vm, error) {
 		return nil, errOutOfMemory
 	}
 	libquickjs.XJS_SetGCThreshold(m.tls, m.runtime, garbage)
+	libquickjs.XJS_SetMaxStackSize(m.tls, m.runtime, depth)
 	return m, nil
 }
 
