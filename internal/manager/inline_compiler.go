@@ -75,10 +75,10 @@ func (c *inlineCompiler) Compile(ctx context.Context, script call.Script) (call.
 }
 
 // job returns the job of a script. It starts one if there is none.
-func (c *inlineCompiler) job(script call.Script, digest scriptDigest) (job *compileJob, started bool) {
+func (c *inlineCompiler) job(script call.Script, digest scriptDigest) (_ *compileJob, started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if job = c.jobs[script.Controller][digest]; job != nil {
+	if job := c.jobs[script.Controller][digest]; job != nil {
 		return job, false
 	}
 	if len(c.jobs[script.Controller]) >= maxRemembered {
@@ -88,7 +88,7 @@ func (c *inlineCompiler) job(script call.Script, digest scriptDigest) (job *comp
 		c.jobs[script.Controller] = map[scriptDigest]*compileJob{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	job = &compileJob{cancel: cancel, done: make(chan struct{})}
+	job := &compileJob{cancel: cancel, done: make(chan struct{})}
 	c.jobs[script.Controller][digest] = job
 	go c.run(ctx, job, script, digest)
 	return job, true

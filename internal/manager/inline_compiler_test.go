@@ -59,7 +59,7 @@ func TestInlineCompiler(t *testing.T) {
 		if took := time.Since(start); took != compilePatience || notified.Load() != 0 {
 			t.Errorf("waited %v, notified %d times", took, notified.Load())
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		slow, err := compile("10s")
 		if err != nil || notified.Load() != 1 {
 			t.Fatalf("after it has loaded: %v, notified %d times", err, notified.Load())
@@ -90,11 +90,11 @@ func TestInlineCompilerUnclaimed(t *testing.T) {
 			}
 		}
 		compile("3s")
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if n := engine.open.Load(); n != 1 {
 			t.Errorf("%d programs are open", n)
 		}
-		time.Sleep(unclaimedTimeout)
+		<-time.After(unclaimedTimeout)
 		if n := engine.open.Load(); n != 0 {
 			t.Errorf("%d programs are open after a while", n)
 		}
