@@ -127,8 +127,14 @@ func (f *initFlags) operator(name string) (scaffold.Options, error) {
 // releasePattern matches versions that the Go command can fetch.
 var releasePattern = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// kindFromName returns a kind such as GuitarShop for guitar-shop.
+// kindFromName returns a kind such as GuitarShop for guitar-shop and for guitar-shops.
 func kindFromName(name string) string {
+	switch {
+	case strings.HasSuffix(name, "ies"):
+		name = strings.TrimSuffix(name, "ies") + "y"
+	case !notPlural.MatchString(name):
+		name = strings.TrimSuffix(name, "s")
+	}
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "-") {
 		if word != "" {
@@ -137,6 +143,9 @@ func kindFromName(name string) string {
 	}
 	return b.String()
 }
+
+// notPlural matches words that end like a plural and are none, such as glass and status.
+var notPlural = regexp.MustCompile(`(ss|us|is)$`)
 
 // readKind reads the kind of a CRD, in the version that is stored.
 func readKind(o *scaffold.Options, file string) error {

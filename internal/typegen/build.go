@@ -38,6 +38,8 @@ type position struct {
 	definitions schema.Definitions
 	// bound are the types of x-type.
 	bound map[string]*Type
+	// refs are the definitions without fields that led here, which may refer to themselves.
+	refs []string
 }
 
 func (p position) below(name string) position {
@@ -119,9 +121,10 @@ func (b *builder) definition(name string, at position) *Type {
 	switch known := b.definitions[name]; {
 	case known != nil:
 		return reference(known)
-	case target == nil:
+	case target == nil || slices.Contains(at.refs, name):
 		return &Type{}
 	case len(target.Properties) == 0:
+		at.refs = append(slices.Clip(at.refs), name)
 		return b.typeOf(target, at)
 	}
 	o := b.declare(definitionNames(name)...)
@@ -173,11 +176,14 @@ func (b *builder) embedded(s *spec.Schema, at position) *Type {
 func enumeration(s *spec.Schema) *Type {
 	var all []*Type
 	for _, value := range s.Enum {
-		if value == nil {
+		switch value.(type) {
+		case nil:
 			all = append(all, &Type{form: nullForm})
-			continue
+		case string, bool, float64:
+			all = append(all, literal(value))
+		default:
+			return &Type{} // A list or an object.
 		}
-		all = append(all, literal(value))
 	}
 	return union(all...)
 }

@@ -101,8 +101,8 @@ func (b *builder) addKinds(resources []Resource) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		kind := found[key]
-		name := kind.Kind.Kind
-		if sameName[name] > 1 {
+		name := camel(kind.Kind.Kind)
+		if sameName[kind.Kind.Kind] > 1 {
 			name += camel(kind.Group) + camel(kind.Version)
 		}
 		b.kinds[key] = &typedKind{Kind: kind, name: b.names.pick(name, name+camel(kind.Group)+camel(kind.Version))}

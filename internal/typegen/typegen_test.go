@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -180,5 +181,34 @@ func TestCommentsAreEscaped(t *testing.T) {
 	files := generate(t)
 	if bytes.Contains(files["setpoint_types.d.ts"], []byte("comment */")) || bytes.Contains(files["setpoint_types.py"], []byte(`no """`)) {
 		t.Error("a description ends its comment")
+	}
+}
+
+// Schemas that refer to themselves, enumerations of objects, and names that are no identifiers.
+func TestOddSchemas(t *testing.T) {
+	ref := func(name string) *spec.Schema { return spec.RefSchema("#/components/schemas/" + name) }
+	list := spec.ArrayProperty(ref("List"))
+	odd := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+		"list": *ref("List"), "a": *ref("A"), "missing": *ref("Missing"), "tree": *ref("Tree"),
+		"enum": {SchemaProps: spec.SchemaProps{Enum: []any{map[string]any{"a": 1.0}, []any{"b"}}}},
+	}}}
+	tree := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"children": *spec.ArrayProperty(ref("Tree"))}}}
+	kind := typegen.Kind{
+		Kind: object.NewKind("example.com/v1", "Odd-Kind"), Schema: odd,
+		Definitions: schema.Definitions{"List": list, "A": ref("B"), "B": ref("A"), "Tree": tree},
+	}
+	m, err := typegen.Generate(typegen.Options{
+		Kinds: []typegen.Resource{{APIVersion: "example.com/v1", Plural: "odd"}}, Sources: func(typegen.Resource) (typegen.Kind, error) { return kind, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(m.TypeScript())
+	for _, want := range []string{
+		"export interface OddKind {\n", `kind: "Odd-Kind";`, "list?: any[];", "a?: any;", "missing?: any;", "tree?: Tree;", "children?: Tree[];", "enum?: any;",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 // Shop has children.
 //
+// +kubebuilder:resource:path=shops
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.spec.message`
 // +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.ready`
