@@ -44,6 +44,8 @@ type Program struct {
 	Configuration string
 	// Owner is the owner of the configurations, or nil.
 	Owner *metav1.OwnerReference
+	// Unprobed means that its registration is not probed, because no status tells.
+	Unprobed bool
 	// Webhooks are in the order of their calls, mutating before validating ones.
 	Webhooks []Webhook
 }

@@ -122,6 +122,8 @@ type Environment struct {
 	// CredentialsRenewed is called when a controller has new credentials, so that failed calls can
 	// be retried; may be nil.
 	CredentialsRenewed func(controller string)
+	// checksCode means that hooks are not called: only their code is compiled.
+	checksCode bool
 	// ObserveCall receives each webhook call of a controller with its host and port; may be nil.
 	ObserveCall func(controller, address string, exchange call.Result)
 }

@@ -92,7 +92,7 @@ func (c *connection) transport(h *hookConfig) (call.Transport, error) {
 	switch {
 	case h.inline != nil:
 		return c.programs.transport(h), nil
-	case c.env.Store == nil:
+	case c.env.Store == nil || c.env.checksCode:
 		return neverCalled{}, nil
 	case c.env.Exec == nil:
 		return nil, invalid("%s: this program does not run exec hooks; setpoint dev does, and setpoint run with --exec-hooks=DIR", h.field)
@@ -114,7 +114,7 @@ func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
 	if c.account.PerNamespace() && credentials.HasReferences() {
 		return nil, c.perNamespaceError(h.field)
 	}
-	if !credentials.IsZero() && c.env.Store != nil {
+	if !credentials.IsZero() && c.env.Store != nil && !c.env.checksCode {
 		source := credential.Open(c.env.Store, credentials, c.account.UserFor(""), c.credentialsRenewed)
 		config.Credentials = source.Current
 		c.closers = append(c.closers, source.Close)

@@ -170,6 +170,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			return err
 		}
 		group.Go(func() error { return m.webhooks.Run(ctx) })
+		group.Go(func() error { m.reviewCode(ctx); return nil })
 		group.Go(func() error { m.processLease.Run(ctx); return nil })
 		group.Go(func() error { m.leader.WhileLeading(ctx, m.removeStaleWebhooks); return nil })
 		return m.runControllers(ctx)

@@ -31,7 +31,7 @@ type reviewObserver struct{ *Manager }
 // Reviewed counts a review, and adds it to the history and the events of its controller.
 func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists bool) {
 	m.metrics.ObserveReview(o)
-	if !exists {
+	if !exists || key == codeReviews {
 		return
 	}
 	if !m.options.History.Off {

@@ -36,7 +36,7 @@ func (p *probes) sync(ctx context.Context) {
 	for _, program := range programs {
 		key := probeKey{program.Name, program.Configuration}
 		delete(former, key)
-		if p.byKey[key] == nil && len(program.Webhooks) > 0 && p.registrar.Health(program.Name).Registered {
+		if p.byKey[key] == nil && len(program.Webhooks) > 0 && !program.Unprobed && p.registrar.Health(program.Name).Registered {
 			p.byKey[key] = p.start(ctx, program)
 		}
 	}

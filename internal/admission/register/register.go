@@ -118,6 +118,7 @@ func (r Registration) configurations(p *admission.Program, bundle []byte) []*con
 		}
 	}
 	switch {
+	case p.Unprobed:
 	case len(validating) > 0:
 		validating = append(validating, r.probeWebhook(p, false, bundle))
 	case len(mutating) > 0:

@@ -161,6 +161,11 @@ func (r *Reach) RegistrationGroup() string {
 	return name[:validation.LabelValueMaxLength-len(hash)] + hash
 }
 
+// Reachable reports whether an API server can reach the webhook server of this process.
+func (r *Reach) Reachable(apiServer string) bool {
+	return r.URL != "" || r.Service != "" || isLoopbackURL(apiServer)
+}
+
 // address returns the address that an API server uses.
 func (r *Reach) address(apiServer string, served net.Addr) (register.Address, error) {
 	switch {

@@ -101,11 +101,11 @@ func (w *Webhooks) Registered(program string) (ok bool, reason, message string) 
 	return true, setpoint.ReasonReady, "the webhooks are registered and reachable"
 }
 
-// Registering reports whether it is still unknown if the API server calls all webhooks. In a
+// Registering reports whether it is still unknown if the API server calls all probed webhooks. In a
 // standby replica that is up to the leader.
 func (w *Webhooks) Registering() bool {
 	w.mu.Lock()
-	programs := slices.Collect(maps.Values(w.programs))
+	programs := slices.DeleteFunc(slices.Collect(maps.Values(w.programs)), func(p *admission.Program) bool { return p.Unprobed })
 	w.mu.Unlock()
 	if len(programs) > 0 && !w.options.Leader.Enabled && !w.options.Leader.Leads() {
 		return true
