@@ -188,6 +188,7 @@ func (s *session) openInventory(ctx context.Context, shared *manifest.Shared, ob
 
 // managerOptionsOfTarget adds what limits the manager to this run.
 func (s *session) managerOptionsOfTarget(o *manager.Options) {
+	o.NoCodeReviews = true // Controllers of others may be in the cluster.
 	t := s.Target
 	o.Namespaces, o.SkipCRDs, o.Admission = t.Namespaces, true, t.Admission
 	o.Namespace = t.InventoryNamespaces[0]

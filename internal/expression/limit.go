@@ -15,7 +15,7 @@ import (
 // more than the arguments. They are checked before the call: cel-go counts its cost after it.
 var amounts = map[string]func(args []ref.Val) uint64{
 	"distinct":    func(args []ref.Val) uint64 { return square(weight(args[0])) },
-	"flatten":     func(args []ref.Val) uint64 { return weightOf(args) },
+	"flatten":     weightOf,
 	"format":      func(args []ref.Val) uint64 { return weight(args[0]) * weightOf(args[1:]) },
 	"join":        func(args []ref.Val) uint64 { return weight(args[0]) * max(1, weightOf(args[1:])) },
 	"lists.range": rangeAmount,

@@ -73,6 +73,8 @@ type Options struct {
 	Workers int
 	// HookLimits limit the responses of hooks; the zero value has defaults.
 	HookLimits call.Limits
+	// NoCodeReviews leaves out the webhook that refuses code that does not compile.
+	NoCodeReviews bool
 	// Expressions compiles CEL, as in compile.Environment; nil if controllers may not have any.
 	Expressions func(source string, variables ...string) (compile.Predicate, error)
 	// Inline compiles the code of inline hooks, and Exec opens programs of exec hooks, as in
