@@ -108,6 +108,9 @@ func (s *session) boot(ctx context.Context) error {
 		DataDir: s.DataDir, Kubeconfig: s.Kubeconfig, KubernetesBinaries: s.KubernetesBinaries, Log: s.Log,
 		Progress: func(name string) func(error) { return s.phase(name) },
 	})
+	if err != nil && s.Target != nil {
+		return err // Nothing was to be booted.
+	}
 	if err != nil {
 		return fmt.Errorf("boot the control plane: %w", err)
 	}
