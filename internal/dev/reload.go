@@ -88,12 +88,28 @@ func (s *session) reload(ctx context.Context, paths []string) {
 		}
 	}
 	for _, w := range s.projects {
+		s.restartPrograms(w, paths)
 		if slices.Contains(paths, filepath.Join(w.Dir, project.FileName)) {
 			s.Reporter.Line("! %s changed: restart setpoint dev to use it", w.File)
 		}
 		isManifest := func(path string) bool { return isManifestOf(w.Project, path) }
 		if i := slices.IndexFunc(paths, isManifest); i >= 0 {
 			s.resync(ctx, w, filepath.Base(paths[i]))
+		}
+	}
+}
+
+// restartPrograms reconciles the objects of controllers whose exec hooks have changed. Their next call starts
+// the program anew.
+func (s *session) restartPrograms(w *workspace, paths []string) {
+	for _, path := range paths {
+		name, err := filepath.Rel(w.Dir, path)
+		ofProcess := slices.ContainsFunc(s.locals, func(l *localProcess) bool { return l.sources.contains(path) })
+		if err != nil || !filepath.IsLocal(name) || ofProcess {
+			continue
+		}
+		for _, command := range []string{name, "./" + name, path} {
+			s.manager.HookRestarted("exec:" + command)
 		}
 	}
 }

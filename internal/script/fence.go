@@ -35,9 +35,7 @@ func raiseFence(memoryBytes int64) error {
 	if err := closeInherited(); err != nil {
 		return fmt.Errorf("close inherited files: %w", err)
 	}
-	if err := yieldToOthers(); err != nil {
-		return err
-	}
+	yieldToOthers()
 	if err := limitMemory(memoryBytes); err != nil {
 		return fmt.Errorf("limit memory: %w", err)
 	}

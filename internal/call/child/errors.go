@@ -22,6 +22,11 @@ type TimeoutError struct{ After time.Duration }
 
 func (e *TimeoutError) Error() string { return fmt.Sprintf("did not return within %s", e.After) }
 
+// WaitError means that no child was free, or could be started, in time.
+type WaitError struct{ After time.Duration }
+
+func (e *WaitError) Error() string { return fmt.Sprintf("waited for %s", e.After) }
+
 // SizeError means that a child was killed because it wrote more than a call may.
 type SizeError struct{}
 

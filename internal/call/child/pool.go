@@ -100,11 +100,20 @@ func (p *Pool) Close() {
 type Call struct {
 	// Object is what the call is about, for log lines.
 	Object []byte
-	// Timeout is how long the exchange may take. It does not include waiting for a child.
+	// Timeout is how long the exchange may take, and how long it may wait for a child before; at least
+	// 10 s, since children have to start.
 	Timeout time.Duration
 	// MaxBytes limits what the child writes.
 	MaxBytes int64
 }
+
+// leastWait is how long a call waits at least.
+const leastWait = 10 * time.Second
+
+func (c *Call) wait() time.Duration { return max(c.Timeout, leastWait) }
+
+// Longest is how long a call takes at most.
+func (c *Call) Longest() time.Duration { return c.wait() + c.Timeout }
 
 // Do lets exchange use a child, which no other call uses at the same time. It starts one if
 // necessary, or waits until ctx ends. A child is killed if exchange returns an error.
@@ -115,13 +124,15 @@ func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
+	waiting, stopWaiting := context.WithTimeoutCause(ctx, c.wait(), &WaitError{c.wait()})
+	defer stopWaiting()
 	select {
 	case p.turns <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("all %d processes of the hook are in use: %w", cap(p.turns), context.Cause(ctx))
+	case <-waiting.Done():
+		return fmt.Errorf("all %d processes of the hook are in use: %w", cap(p.turns), context.Cause(waiting))
 	}
 	defer func() { <-p.turns }()
-	one, err := p.take(ctx)
+	one, err := p.take(waiting)
 	if err != nil {
 		return err
 	}

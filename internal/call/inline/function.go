@@ -29,7 +29,7 @@ const maxLogBytes = 4 << 20
 var errUnexpected = errors.New("unexpected response of the engine")
 
 // Timeout implements call.Transport.
-func (f *function) Timeout() time.Duration { return f.timeout }
+func (f *function) Timeout() time.Duration { return (&child.Call{Timeout: f.timeout}).Longest() }
 
 // Close implements call.Transport. The program has the processes.
 func (f *function) Close() {}

@@ -45,7 +45,7 @@ func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, er
 		Begin:        func(conn *child.Conn) error { return p.load(conn, load) },
 	})
 	// The child stays for the first call.
-	if err := p.pool.Do(ctx, child.Call{Timeout: loadTimeout}, func(*child.Conn) error { return nil }); err != nil {
+	if err := p.pool.Do(ctx, child.Call{Timeout: 2 * loadTimeout}, func(*child.Conn) error { return nil }); err != nil {
 		p.Close()
 		return nil, p.loadError(ctx, s.Entry, err)
 	}

@@ -65,7 +65,7 @@ type program struct {
 }
 
 // Timeout implements call.Transport.
-func (p *program) Timeout() time.Duration { return p.timeout }
+func (p *program) Timeout() time.Duration { return (&child.Call{Timeout: p.timeout}).Longest() }
 
 // Close implements call.Transport.
 func (p *program) Close() { p.pool.Close() }
