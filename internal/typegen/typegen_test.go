@@ -94,19 +94,37 @@ func generate(t *testing.T) map[string][]byte {
 
 func TestGenerate(t *testing.T) {
 	for name, got := range generate(t) {
-		file := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(file, got, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
+		compareFile(t, filepath.Join("testdata", name), got)
+	}
+}
+
+// The package in js/ has the types of webhooks of any controller.
+func TestTypesOfJavaScriptPackage(t *testing.T) {
+	m, err := typegen.Webhooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	json, err := m.JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareFile(t, filepath.Join("..", "..", "js", "wire.d.ts"), m.TypeScript())
+	compareFile(t, filepath.Join("..", "..", "js", "wire.schema.json"), json)
+}
+
+func compareFile(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-want +got), -update writes it:\n%s", file, diff)
-		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got), -update writes it:\n%s", file, diff)
 	}
 }
 
