@@ -52,7 +52,7 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 ##@ Work on it
 
 .PHONY: check
-check: fmt-check vet lint unit python-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
+check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
 test: check controlplane-test e2e browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
@@ -108,6 +108,11 @@ release: | need-go ## Make all that a release consists of in dist/: binaries, im
 .PHONY: python-dist
 python-dist: | need-python ## Build the wheel and the sdist of the Python package in dist/python/, without any download
 	@$(PYTHON) python/packaging/build_backend.py dist/python
+
+.PHONY: js-dist
+js-dist: | need-node ## Pack the JavaScript package in dist/js/, for npm install, without any download
+	@mkdir -p dist/js
+	@cp LICENSE js/ && trap 'rm js/LICENSE' EXIT && npm pack --offline --silent --pack-destination dist/js ./js
 
 .PHONY: gen
 gen: | need-go ## Generate deepcopy functions, CRDs, reference pages and the lists of dependencies
@@ -212,6 +217,10 @@ scaffold-test: | need-go
 python-types: ## Check the types of the Python package with mypy
 	python=$$(tools/find-python.sh mypy) && cd python && $$python -m mypy --strict --no-incremental --cache-dir=/dev/null setpoint
 
+.PHONY: js-test
+js-test: | need-node ## Run the tests of the JavaScript package
+	cd js && node --test
+
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: cross
@@ -225,7 +234,7 @@ $(PLATFORMS:%=cross/%): | need-go
 # tree stands: a commit in the making is checked as well as a finished one.
 .PHONY: gen-check
 gen-check: | need-go
-	@tools/unchanged-by.sh go generate ./... -- api config docs examples
+	@tools/unchanged-by.sh go generate ./... -- api config docs examples js
 
 # The go command sees no files outside of a module: -count=1 runs the tests again when they change.
 # The chart is rendered and linted by Helm's packages; the artifacts for Linux are made twice.

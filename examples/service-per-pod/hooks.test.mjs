@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { checkResponse, decoratorRequest } from "setpoint/testing";
+
 import { finalize, sync } from "./hooks.mjs";
 
 const statefulSet = (ports, spec) => ({
@@ -10,8 +12,14 @@ const statefulSet = (ports, spec) => ({
   spec,
 });
 
+/** Returns the response of a hook, as Setpoint receives it. */
+function respond(hook, object, services = []) {
+  const request = decoratorRequest({ object, attachments: { "Service.v1": services }, version: "v1" });
+  return checkResponse(request, hook(request));
+}
+
 test("each replica has a Service that selects its pod", () => {
-  const { attachments } = sync({ object: statefulSet("80:8080", { replicas: 2 }) });
+  const { attachments } = respond(sync, statefulSet("80:8080", { replicas: 2 }));
   assert.deepEqual(attachments.map((s) => s.metadata.name), ["db-0", "db-1"]);
   assert.deepEqual(attachments[1].spec, {
     selector: { "statefulset.kubernetes.io/pod-name": "db-1" },
@@ -20,12 +28,12 @@ test("each replica has a Service that selects its pod", () => {
 });
 
 test("ordinals may start at another number", () => {
-  const { attachments } = sync({ object: statefulSet("80", { replicas: 2, ordinals: { start: 5 } }) });
+  const { attachments } = respond(sync, statefulSet("80", { replicas: 2, ordinals: { start: 5 } }));
   assert.deepEqual(attachments.map((s) => s.metadata.name), ["db-5", "db-6"]);
 });
 
 test("a port without a target targets itself, and several ports are allowed", () => {
-  const [{ spec }] = sync({ object: statefulSet("80, 443:8443", { replicas: 1 }) }).attachments;
+  const [{ spec }] = respond(sync, statefulSet("80, 443:8443", { replicas: 1 })).attachments;
   assert.deepEqual(spec.ports.map((p) => [p.port, p.targetPort]), [[80, 80], [443, 8443]]);
 });
 
@@ -35,6 +43,6 @@ test("invalid ports are an error", () => {
 });
 
 test("finalized is true when the last Service is deleted", () => {
-  assert.deepEqual(finalize({ attachments: { "Service.v1": { "db-0": {} } } }), { attachments: [], finalized: false });
-  assert.deepEqual(finalize({ attachments: { "Service.v1": {} } }), { attachments: [], finalized: true });
+  assert.deepEqual(respond(finalize, statefulSet("80"), [{ metadata: { name: "db-0" } }]), { attachments: [], finalized: false });
+  assert.deepEqual(respond(finalize, statefulSet("80")), { attachments: [], finalized: true });
 });

@@ -1,0 +1,2 @@
+export { Deny, Permanent, Retry, admission, composite, decorator, handlers } from "./hooks.js";
+export { listener, serve } from "./server.js";
