@@ -21,7 +21,8 @@ export function join(path, key) {
   return path ? `${path}.${key}` : key;
 }
 
-function firstFault(value, path, parents) {
+function firstFault(given, path, parents) {
+  const value = typeof given?.toJSON === "function" ? given.toJSON() : given;
   if (typeof value === "object" && value !== null) {
     return faultOfObject(value, path, parents);
   }
@@ -48,9 +49,6 @@ function faultOfScalar(value) {
 function faultOfObject(value, path, parents) {
   if (parents.includes(value)) {
     return `${path} contains itself`;
-  }
-  if (typeof value.toJSON === "function") {
-    return firstFault(value.toJSON(), path, [...parents, value]);
   }
   const type = Object.prototype.toString.call(value).slice("[object ".length, -1);
   if (type !== "Object" && type !== "Array") {

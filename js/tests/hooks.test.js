@@ -61,8 +61,8 @@ test("values without a JSON form are errors that name the field", async () => {
     assert.ok(body.startsWith(`TypeError: ${message}`), body);
   }
   const twice = { a: 1 };
-  const fine = { at: new Date(0), left: undefined, list: [twice, twice], bare: Object.assign(Object.create(null), { b: null }) };
-  assert.equal((await call(composite({ sync: () => fine }))).body, '{"at":"1970-01-01T00:00:00.000Z","list":[{"a":1},{"a":1}],"bare":{"b":null}}');
+  const fine = { at: new Date(0), left: undefined, list: [twice, twice], self: new (class { c = 1; toJSON() { return this; } })(), bare: Object.assign(Object.create(null), { b: null }) };
+  assert.equal((await call(composite({ sync: () => fine }))).body, '{"at":"1970-01-01T00:00:00.000Z","list":[{"a":1},{"a":1}],"self":{"c":1},"bare":{"b":null}}');
 });
 
 test("sync fails with a status", async () => {
