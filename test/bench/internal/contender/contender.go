@@ -29,6 +29,9 @@ const (
 	// SetpointMC is Setpoint with a controller of the group
 	// metacontroller.k8s.io.
 	SetpointMC = "setpoint-mc"
+	// SetpointJavaScript and SetpointStarlark are Setpoint with an inline hook.
+	SetpointJavaScript = "setpoint-javascript"
+	SetpointStarlark   = "setpoint-starlark"
 	// GoHandler is a Go program that handles events of parents.
 	GoHandler = "go-handler"
 	// GoSync is a Go program that returns the desired children.
@@ -69,7 +72,8 @@ type Process interface {
 	// Reads says whether the parents may read other objects, and are looked at
 	// again when those change.
 	Reads() bool
-	// Probe looks into where its calls arrive.
+	// Probe looks into where its calls arrive; nil where that is closed to everything, as inline
+	// hooks are.
 	Probe() *probe.Client
 	// Err says why the process has ended, nil while it runs.
 	Err() error
@@ -99,7 +103,7 @@ type Settings struct {
 // Reading is what a contender has used so far, and holds now.
 type Reading struct {
 	procfs.Usage
-	// HookCPU is the processor time of the hook, where there is one.
+	// HookCPU is the processor time of the hook's processes, where there are any.
 	HookCPU time.Duration
 	// Calls counts hook calls, or reconciles; Customized the questions for
 	// related objects.
@@ -137,9 +141,11 @@ func New(name string, config Config) (Contender, error) {
 	case Writes:
 		return &writes{workers: config.Workers, kubeconfig: config.Kubeconfig}, nil
 	case Setpoint:
-		return &setpoint{config: config, name: name, group: "setpoint.dev", unrecorded: blind}, nil
+		return newWebhooked(setpoint{config: config, name: name, group: "setpoint.dev", unrecorded: blind}), nil
 	case SetpointMC:
-		return &setpoint{config: config, name: name, group: "metacontroller.k8s.io"}, nil
+		return newWebhooked(setpoint{config: config, name: name, group: "metacontroller.k8s.io"}), nil
+	case SetpointJavaScript, SetpointStarlark:
+		return newInline(setpoint{config: config, name: name, group: "setpoint.dev"}), nil
 	case GoHandler:
 		return &inprocess{config: config, name: name, form: "handler", unrecorded: blind}, nil
 	case GoSync:
@@ -154,7 +160,7 @@ func Plain(name string) string { return strings.TrimSuffix(name, unrecorded) }
 // Names lists the contenders.
 func Names() []string {
 	return []string{
-		Writes, Handwritten, Setpoint, SetpointMC, GoHandler, GoSync,
+		Writes, Handwritten, Setpoint, SetpointJavaScript, SetpointStarlark, SetpointMC, GoHandler, GoSync,
 		Setpoint + unrecorded, GoHandler + unrecorded, GoSync + unrecorded,
 	}
 }

@@ -11,21 +11,18 @@ import (
 
 	"github.com/setpoint-dev/setpoint/test/bench/internal/child"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/cluster"
-	"github.com/setpoint-dev/setpoint/test/bench/internal/probe"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/procfs"
 	"github.com/setpoint-dev/setpoint/test/bench/internal/thing"
-	"github.com/setpoint-dev/setpoint/test/bench/internal/webhook"
 )
 
-// setpoint is Setpoint with its hook, two processes. The hook stays when
-// Setpoint is stopped, so that a restart finds it where it was.
+// setpoint is Setpoint with a controller object. Types that embed it have the hook.
 type setpoint struct {
 	config      Config
 	name, group string
-	hook        *child.Process
-	hookAddress string
-	probe       *probe.Client
-	process     *child.Process
+	// hooks is what the controller object has as hooks.
+	hooks   func(Settings) map[string]any
+	process *child.Process
+	address string
 	// unrecorded keeps no account of what is done.
 	unrecorded bool
 	// installed says that Setpoint has run and left its CRDs.
@@ -35,9 +32,6 @@ type setpoint struct {
 func (c *setpoint) Name() string { return c.name }
 
 func (c *setpoint) Start(ctx context.Context, settings Settings) (time.Duration, error) {
-	if err := c.StartHook(ctx); err != nil {
-		return 0, err
-	}
 	if c.installed {
 		if err := c.applyController(ctx, settings); err != nil {
 			return 0, err
@@ -62,6 +56,7 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.address = address
 	since := time.Now()
 	arguments := []string{"run", "--kubeconfig", c.config.Kubeconfig, "--address", address, "--workers", strconv.Itoa(c.config.Workers)}
 	if c.unrecorded {
@@ -99,19 +94,15 @@ func (c *setpoint) controllerPath() string {
 // applyController creates the controller object, or changes it.
 func (c *setpoint) applyController(ctx context.Context, settings Settings) error {
 	type object = map[string]any
-	hooks := object{"sync": object{"webhook": object{"url": c.HookURL()}}}
 	spec := object{
 		"parentResource":   object{"apiVersion": thing.Group + "/" + thing.Version, "resource": thing.Resource},
 		"generateSelector": true,
 		"childResources": []object{{"apiVersion": "v1", "resource": "configmaps",
 			"updateStrategy": object{"method": "InPlace"}}},
-		"hooks": hooks,
+		"hooks": c.hooks(settings),
 	}
 	if settings.Resync > 0 {
 		spec["resyncPeriodSeconds"] = int(settings.Resync.Seconds())
-	}
-	if settings.Related {
-		hooks["customize"] = object{"webhook": object{"url": c.probe.Base + webhook.CustomizePath}}
 	}
 	body, err := json.Marshal(object{
 		"apiVersion": c.group + "/v1alpha1",
@@ -185,22 +176,10 @@ func (c *setpoint) Close() error {
 	if c.installed {
 		err = errors.Join(err, c.config.Admin.Delete(context.Background(), c.controllerPath()))
 	}
-	return errors.Join(err, c.StopHook())
+	return err
 }
 
-func (c *setpoint) Reads() bool          { return true }
-func (c *setpoint) Probe() *probe.Client { return c.probe }
-func (c *setpoint) Err() error           { return c.process.Err() }
-
-func (c *setpoint) Read(ctx context.Context) (Reading, error) {
-	reading, err := read(ctx, c.process, c.probe)
-	if err != nil {
-		return Reading{}, err
-	}
-	hook, err := procfs.Read(c.hook.PID())
-	reading.HookCPU = hook.CPU
-	return reading, err
-}
+func (c *setpoint) Err() error { return c.process.Err() }
 
 func (c *setpoint) ReadProcess() (Reading, error) {
 	if err := c.process.Err(); err != nil {

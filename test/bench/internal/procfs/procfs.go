@@ -32,7 +32,26 @@ func CPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read processor time: %w", err)
 	}
-	return parseCPU(stat)
+	return parseCPU(stat, own)
+}
+
+// ChildrenCPU is user plus system time of the processes that a process has started: those that run,
+// and those that have ended.
+func ChildrenCPU(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read processor time: %w", err)
+	}
+	all, err := parseCPU(stat, ended)
+	if err != nil {
+		return 0, err
+	}
+	running, err := Children(pid)
+	for _, child := range running {
+		used, _ := CPU(child.PID) // One that has ended meanwhile has no files any more.
+		all += used
+	}
+	return all, err
 }
 
 // Read takes one reading of a process.
@@ -49,7 +68,7 @@ func Read(pid int) (Usage, error) {
 }
 
 func parse(stat, status []byte) (Usage, error) {
-	cpu, err := parseCPU(stat)
+	cpu, err := parseCPU(stat, own)
 	if err != nil {
 		return Usage{}, fmt.Errorf("parse stat: %w", err)
 	}
@@ -64,10 +83,13 @@ func parse(stat, status []byte) (Usage, error) {
 	return Usage{CPU: cpu, RSS: rss, Peak: peak}, nil
 }
 
-// parseCPU counts fields from the last parenthesis on, because the second
-// field is the program's name and may hold anything.
-func parseCPU(stat []byte) (time.Duration, error) {
-	const utime, stime = 11, 12
+// Fields of user time, each followed by that of system time: of the process, and of its children
+// that have ended. They count from the last parenthesis on, because the second field is the
+// program's name and may hold anything.
+const own, ended = 11, 13
+
+func parseCPU(stat []byte, utime int) (time.Duration, error) {
+	stime := utime + 1
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= stime {
 		return 0, fmt.Errorf("%d fields after the name", len(fields))

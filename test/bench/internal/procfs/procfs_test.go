@@ -54,3 +54,13 @@ func TestReadSelf(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
+
+func TestChildrenThatHaveEnded(t *testing.T) {
+	used, err := parseCPU([]byte("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 11 22 300 400 20 0 1"), ended)
+	if err != nil || used != 7*time.Second {
+		t.Errorf("%s, %v", used, err)
+	}
+	if _, err := ChildrenCPU(os.Getpid()); err != nil && runtime.GOOS == "linux" {
+		t.Error(err)
+	}
+}

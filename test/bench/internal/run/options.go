@@ -51,7 +51,7 @@ func parse(args []string) (options, error) {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	contenders := flags.String("contenders", "writes,handwritten,setpoint,go-handler,go-sync", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
+	contenders := flags.String("contenders", "writes,handwritten,setpoint,setpoint-javascript,setpoint-starlark,go-handler,go-sync", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
 	flags.StringVar(&o.baseline, "baseline", contender.Handwritten, "the `contender` that ratios compare with")
 	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
@@ -176,7 +176,7 @@ func (o *options) findMeasured() error {
 		path, flag, target string
 		of                 []string
 	}{
-		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC}},
+		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript, contender.SetpointStarlark}},
 		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler, contender.GoSync}},
 	} {
 		measured := slices.ContainsFunc(o.contenders, func(name string) bool { return slices.Contains(binary.of, contender.Plain(name)) })

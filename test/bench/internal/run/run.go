@@ -181,14 +181,24 @@ func (r *runner) otherProcesses() (map[string]time.Duration, error) {
 func (r *runner) conclude(ctx context.Context) error {
 	scenario.CompareUnrelated(r.report, r.options.Sizes[0])
 	r.report.Fold(r.options.contenders)
-	// Goals are ratios to the hand-written controller, and mean nothing beside others.
-	if !r.options.smoke && r.options.baseline == contender.Handwritten {
-		r.compareGoals(scenario.Goals(r.options.Options), contender.Setpoint, contender.SetpointMC)
-		r.compareGoals(scenario.InProcessGoals(r.options.Options), contender.GoHandler, contender.GoSync)
-	}
+	r.compareAllGoals()
 	conditions, err := r.conditions(ctx)
 	r.report.Conditions = conditions
 	return err
+}
+
+// compareAllGoals compares with the goals that are ratios to the baseline.
+func (r *runner) compareAllGoals() {
+	if r.options.smoke {
+		return
+	}
+	switch o := r.options.Options; r.options.baseline {
+	case contender.Handwritten:
+		r.compareGoals(scenario.Goals(o), contender.Setpoint, contender.SetpointMC)
+		r.compareGoals(scenario.InProcessGoals(o), contender.GoHandler, contender.GoSync)
+	case contender.Setpoint:
+		r.compareGoals(scenario.InlineGoals(o), contender.SetpointJavaScript, contender.SetpointStarlark)
+	}
 }
 
 // compareGoals compares contenders that have the same goals with them.

@@ -25,7 +25,8 @@ func perParentColumns() []report.Column {
 	return append(requestColumns(report.PerOne),
 		report.Column{Key: "calls", Title: "calls", Unit: report.PerOne},
 		report.Column{Key: "cpu", Title: "CPU", Unit: report.Millis, Ratio: true},
-		report.Column{Key: "hookcpu", Title: "hook CPU", Unit: report.Millis})
+		report.Column{Key: "hookcpu", Title: "hook CPU", Unit: report.Millis},
+		report.Column{Key: "bothcpu", Title: "CPU with hook", Unit: report.Millis, Ratio: true})
 }
 
 func memoryColumns() []report.Column {
@@ -50,8 +51,10 @@ func addRequests(values map[string]float64, requests cluster.Requests, by float6
 // addUse enters what was used from before to after, each divided by a number.
 func addUse(values map[string]float64, out *outcome, by float64) {
 	values["calls"] = float64(out.after.Calls-out.before.Calls) / by
-	values["cpu"] = stats.Millis(out.after.CPU-out.before.CPU) / by
-	if hook := out.after.HookCPU - out.before.HookCPU; hook > 0 {
+	own, hook := out.after.CPU-out.before.CPU, out.after.HookCPU-out.before.HookCPU
+	values["cpu"] = stats.Millis(own) / by
+	values["bothcpu"] = stats.Millis(own+hook) / by
+	if hook > 0 {
 		values["hookcpu"] = stats.Millis(hook) / by
 	}
 }

@@ -39,6 +39,18 @@ func InProcessGoals(o Options) []report.Goal {
 	return append(goals, idleGoals(o)...)
 }
 
+// InlineGoals are those of inline hooks against the same controller with a webhook in Go.
+func InlineGoals(o Options) []report.Goal {
+	var goals []report.Goal
+	for _, size := range o.Sizes {
+		for _, step := range []string{"create-", "update-"} {
+			section := step + size.String()
+			goals = append(goals, report.Goal{Section: section, Key: "bothcpu", What: section + ", CPU with hook", Unit: report.Millis, Limit: 1, Ratio: true})
+		}
+	}
+	return append(goals, report.Goal{Section: Latency, Key: "done50", What: "change to status when idle, p50", Unit: report.Millis, Limit: 1, Ratio: true})
+}
+
 // churnGoals are those of time and processor time against the hand-written
 // controller, which every size has.
 func churnGoals(size string, cpu float64) []report.Goal {

@@ -19,8 +19,9 @@ const idleTime = 30 * time.Millisecond
 // sample is one change's way, each from the moment the request was sent.
 type sample struct {
 	// response is when the API server responded, event when a bare watch showed the
-	// change, call when the contender was about to deal with it.
-	response, event, call time.Duration
+	// change, call when the contender was about to deal with it, done when that watch
+	// showed the status.
+	response, event, call, done time.Duration
 }
 
 // latency changes one parent at a time.
@@ -36,7 +37,13 @@ func (t *trial) latency(ctx context.Context, process contender.Process) error {
 			return err
 		}
 	}
-	t.add(latencyHead(len(samples)), latencyValues(samples))
+	values := latencyValues(samples)
+	if process.Probe() == nil {
+		for _, key := range []string{"call50", "call99", "event50", "event99"} {
+			delete(values, key)
+		}
+	}
+	t.add(latencyHead(len(samples)), values)
 	return nil
 }
 
@@ -45,6 +52,8 @@ func latencyHead(samples int) report.Section {
 		ID:    Latency,
 		Title: fmt.Sprintf("6 latency when idle, %d events", samples),
 		Columns: []report.Column{
+			{Key: "done50", Title: "request → status p50", Unit: report.Millis, Ratio: true},
+			{Key: "done99", Title: "p99", Unit: report.Millis, Ratio: true},
 			{Key: "call50", Title: "request → call p50", Unit: report.Millis, Ratio: true},
 			{Key: "call99", Title: "p99", Unit: report.Millis, Ratio: true},
 			{Key: "event50", Title: "event → call p50", Unit: report.Millis},
@@ -68,7 +77,10 @@ func latencyValues(samples []sample) map[string]float64 {
 	bare := func(s sample) time.Duration { return s.event }
 	// Negative when our own watch is served after the contender's.
 	event := func(s sample) time.Duration { return s.call - s.event }
+	done := func(s sample) time.Duration { return s.done }
 	return map[string]float64{
+		"done50":     percentile(50, done),
+		"done99":     percentile(99, done),
 		"call50":     percentile(50, call),
 		"call99":     percentile(99, call),
 		"event50":    percentile(50, event),
@@ -83,8 +95,11 @@ func latencyValues(samples []sample) map[string]float64 {
 // status, after which all is quiet again.
 func (t *trial) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
 	value := fmt.Sprintf("latency-%d", n)
-	if err := process.Probe().Arm(ctx, value, 1); err != nil {
-		return sample{}, err
+	calls := process.Probe()
+	if calls != nil {
+		if err := calls.Arm(ctx, value, 1); err != nil {
+			return sample{}, err
+		}
 	}
 	awaited := t.arrivals.await(value, t.work.Children)
 	since := time.Now()
@@ -92,16 +107,18 @@ func (t *trial) changeOne(ctx context.Context, process contender.Process, n int)
 		return sample{}, err
 	}
 	replied := time.Now()
-	entered, err := process.Probe().Entered(ctx, value)
-	if err != nil {
-		return sample{}, err
-	}
 	select {
 	case <-awaited.settled:
 	case <-ctx.Done():
 		return sample{}, fmt.Errorf("status of %s: %w", thing.Name(n%t.work.Parents), context.Cause(ctx))
 	}
-	return sample{response: replied.Sub(since), event: awaited.at.Sub(since), call: entered.Sub(since)}, nil
+	s := sample{response: replied.Sub(since), event: awaited.at.Sub(since), done: awaited.settledAt.Sub(since)}
+	if calls == nil {
+		return s, nil
+	}
+	entered, err := calls.Entered(ctx, value)
+	s.call = entered.Sub(since)
+	return s, err
 }
 
 // arrivals notes when the change of one parent arrives at the load generator.
@@ -113,10 +130,10 @@ type arrivals struct {
 type arrival struct {
 	value string
 	ready int
-	// at is when the change was first seen; set before settled is closed.
-	at      time.Time
-	settled chan struct{}
-	done    bool
+	// at is when the change was first seen, settledAt when the status was; set before settled is closed.
+	at, settledAt time.Time
+	settled       chan struct{}
+	done          bool
 }
 
 // await forgets what was awaited before.
@@ -138,7 +155,7 @@ func (a *arrivals) see(s load.Observation, at time.Time) {
 		w.at = at
 	}
 	if s.Value == w.value && s.Ready == w.ready {
-		w.done = true
+		w.done, w.settledAt = true, at
 		close(w.settled)
 	}
 }

@@ -19,7 +19,7 @@ const memoryPadding = 1010
 // start again with all of them there.
 func (b *Bench) runMemory(ctx context.Context, c contender.Contender) (err error) {
 	process, ok := c.(contender.Process)
-	if !ok {
+	if !ok || process.Probe() == nil { // Only programs know the padding.
 		return nil
 	}
 	work := b.Memory.work()

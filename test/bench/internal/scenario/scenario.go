@@ -113,7 +113,7 @@ func (b *Bench) isSelected(scenario string) bool { return slices.Contains(b.Scen
 // deletes them.
 func (b *Bench) churnAndIdle(ctx context.Context, c contender.Contender) error {
 	return b.runChurn(ctx, c, b.Sizes[0], func(t *trial) []idleScenario {
-		return []idleScenario{{Steady, t.steady}, {Restart, t.restart}, {Latency, t.latency}}
+		return []idleScenario{{Steady, true, t.steady}, {Restart, true, t.restart}, {Latency, false, t.latency}}
 	})
 }
 
@@ -121,7 +121,7 @@ func (b *Bench) churnAndIdle(ctx context.Context, c contender.Contender) error {
 func (b *Bench) churnAndRestart(size Size) func(context.Context, contender.Contender) error {
 	return func(ctx context.Context, c contender.Contender) error {
 		return b.runChurn(ctx, c, size, func(t *trial) []idleScenario {
-			return []idleScenario{{Restart, t.restart}}
+			return []idleScenario{{Restart, true, t.restart}}
 		})
 	}
 }
@@ -129,7 +129,9 @@ func (b *Bench) churnAndRestart(size Size) func(context.Context, contender.Conte
 // idleScenario wants settled parents and leaves them so.
 type idleScenario struct {
 	name string
-	run  func(context.Context, contender.Process) error
+	// probes says that it looks into where calls arrive.
+	probes bool
+	run    func(context.Context, contender.Process) error
 }
 
 func (b *Bench) runChurn(ctx context.Context, c contender.Contender, size Size, between func(*trial) []idleScenario) (err error) {
@@ -166,7 +168,7 @@ func (t *trial) createMeasured(ctx context.Context, size Size) error {
 
 func (t *trial) idle(ctx context.Context, process contender.Process, scenarios []idleScenario) error {
 	for _, scenario := range scenarios {
-		if !t.bench.isSelected(scenario.name) {
+		if !t.bench.isSelected(scenario.name) || (scenario.probes && process.Probe() == nil) {
 			continue
 		}
 		if err := t.limited(ctx, scenario.name, func(ctx context.Context) error { return scenario.run(ctx, process) }); err != nil {
