@@ -67,7 +67,7 @@ func (h *Handler) firstReason() hook.Reason {
 
 // holds evaluates the expression of a handler before a call, and records its error.
 func (r *run) holds(h *handlerMemory, reason hook.Reason, old, now *object.Object) bool {
-	holds, err := h.Handler.holds(reason, old, now)
+	holds, err := h.holds(reason, old, now)
 	if err == nil {
 		return holds
 	}

@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func TestExpressionOfChanges(t *testing.T) {
 			if reason != onUpdate || old == nil {
 				return false, errors.New("no such key: spec")
 			}
-			return string(old.Field("spec", "on")) != string(now.Field("spec", "on")), nil
+			return !bytes.Equal(old.Field("spec", "on"), now.Field("spec", "on")), nil
 		}
 		w := startEnv(s, program(Handler{Name: "h", On: []hook.Reason{onUpdate}, Expression: changes}), s, nil)
 		defer w.stop()
