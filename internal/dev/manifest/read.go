@@ -41,20 +41,28 @@ func (d Document) String() string {
 
 // Read reads all objects in files and folders, in order. It returns all errors.
 func Read(paths []string) ([]Document, error) {
+	all, _, err := readAll(paths)
+	return all, err
+}
+
+// readAll also returns the files that have no text.
+func readAll(paths []string) (all []Document, empty []string, err error) {
 	files, err := Files(paths)
 	problems := []error{err}
-	var all []Document
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
+		if len(bytes.TrimSpace(data)) == 0 {
+			empty = append(empty, shorten(file))
+		}
 		documents, err := parse(shorten(file), data)
 		all, problems = append(all, documents...), append(problems, err)
 	}
 	problems = append(problems, checkUnique(all))
-	return all, errors.Join(problems...)
+	return all, empty, errors.Join(problems...)
 }
 
 // ReadFrom reads all objects of a file, whose name errors show.

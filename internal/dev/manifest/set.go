@@ -72,9 +72,9 @@ type Changes struct{ Applied, Deleted []object.Ref }
 
 // Sync reads the files again and applies the differences. An object that fails does not
 // stop the others. If a file cannot be read nothing is changed, because a missing object
-// may be a typing error.
+// may be a typing error; nor if a file is empty that had objects.
 func (s *Set) Sync(ctx context.Context) (Changes, error) {
-	documents, err := Read(s.paths)
+	documents, empty, err := readAll(s.paths)
 	if err == nil {
 		err = s.target.complete(documents)
 	}
@@ -82,6 +82,9 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 		return Changes{}, err
 	}
 	work, err := s.compare(documents)
+	if err == nil && len(work.deleted) > 0 {
+		err = refuseEmpty(empty)
+	}
 	if err != nil {
 		return Changes{}, err
 	}
@@ -104,6 +107,16 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 		}
 	}
 	return changes, errors.Join(problems...)
+}
+
+// refuseEmpty refuses to delete objects because a file is empty: many programs empty a file before they
+// write it, and a CRD would take all objects of its kind with it.
+func refuseEmpty(files []string) error {
+	var problems []error
+	for _, file := range files {
+		problems = append(problems, fmt.Errorf("%s: the file is empty, so nothing was changed; to delete its objects, leave a comment in it", file))
+	}
+	return errors.Join(problems...)
 }
 
 // changeSet is the difference between the files and the applied objects.
