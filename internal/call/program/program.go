@@ -12,6 +12,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,8 +100,8 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 // maxRetryAfter limits the delay that a program can request.
 const maxRetryAfter = 24 * time.Hour
 
-// beforeError is the beginning of an error of the program, without spaces.
-const beforeError = `{"error"`
+// beforeError are the beginnings of an error of the program, without spaces: objects have no order.
+var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
 
 // check returns the program's own error. err means that the line is no JSON: what follows may belong
 // to it, so the program is restarted.
@@ -120,8 +122,10 @@ func ownError(line []byte, limits call.Limits) error {
 		Error             string
 		RetryAfterSeconds float64
 	}
-	beginning := bytes.ReplaceAll(line[:min(len(line), 2*len(beforeError))], []byte(" "), nil)
-	isError := bytes.HasPrefix(beginning, []byte(beforeError)) && json.Unmarshal(line, &failed) == nil
+	const most = 64 // More would be for spaces only.
+	beginning := string(bytes.ReplaceAll(line[:min(len(line), most)], []byte(" "), nil))
+	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
+	isError := mayBe && json.Unmarshal(line, &failed) == nil && failed.Error != ""
 	if !isError {
 		return nil
 	}

@@ -116,6 +116,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"good", fmt.Sprintf(loop, `echo '{"status":{"n":1},"children":[]}'`), "", ""},
 		{"own", fmt.Sprintf(loop, `echo '{ "error": "no such currency"}'`), "exec ./hook: no such currency", failure.HookFailed},
+		{"order", fmt.Sprintf(loop, `echo '{"retryAfterSeconds": 1, "error": "later"}'`), "exec ./hook: later", failure.HookFailed},
 		{"exit", `read -r line; echo broken >&2; exit 3`, "exec ./hook: exited with code 3: broken", failure.HookFailed},
 		{"end", `read -r line; exit 0`, "exec ./hook: exited with code 0, but it should keep running", failure.HookFailed},
 		{"hang", `sleep 1000`, "exec ./hook: did not return within 500ms", failure.HookTimeout},
