@@ -27,7 +27,8 @@ type Project struct {
 	// File is the path of setpoint.yaml as a user would type it.
 	File string
 	// Apply lists manifest files and folders of them, applied in this order. Setpoint applies a
-	// changed file again, and deletes an object that no file holds any more.
+	// changed file again, and deletes an object that no file holds any more, but none while a
+	// file is empty: it may be being written.
 	Apply []string
 	// Processes run beside the control plane. Each is a list item with the fields below.
 	Processes []Process
