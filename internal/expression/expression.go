@@ -48,7 +48,7 @@ func Compile(source string, variables ...string) (Predicate, error) {
 	if result := ast.OutputType(); !result.IsExactType(cel.BoolType) && !result.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("1:1: must return a bool, returns a %s", result)
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(costs{}), cel.CostLimit(costLimit))
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(flattenSums), cel.CostTracking(costs{}), cel.CostLimit(costLimit))
 	if err != nil {
 		return nil, err
 	}

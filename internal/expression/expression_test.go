@@ -102,10 +102,14 @@ func TestLimits(t *testing.T) {
 		`large.text.replace("", large.text) == ""`:                                "exceeded",
 		`large.text.replace("x", large.text, 5) == ""`:                            "exceeded",
 		`lists.range(object.spec.big).size() > 0`:                                 "lists_range: its arguments are too large",
+		`[[1, 2]]` + strings.Repeat(`.map(x, x + x)`, 40) + `.all(x, x == x)`:     "exceeded",
+		`[[1, 2]]` + strings.Repeat(`.map(x, [x, x])`, 40) + `.all(x, x == x)`:    "exceeded",
+		`lists.range(9999999).size() > 0`:                                         "lists_range: its arguments are too large",
 		// What stays within the limit.
-		`large.list.sort()[0] == 1`:              "true",
-		`3 in large.list`:                        "false",
-		`large.list.slice(0, 10).all(i, i == 1)`: "true",
+		`([1, 2] + [3]).map(x, x + 1) + [5] == [2, 3, 4, 5]`: "true",
+		`large.list.sort()[0] == 1`:                          "true",
+		`3 in large.list`:                                    "false",
+		`large.list.slice(0, 10).all(i, i == 1)`:             "true",
 	} {
 		if got := evaluated(t, source); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", source, got, want)

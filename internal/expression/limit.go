@@ -27,8 +27,9 @@ var amounts = map[string]func(args []ref.Val) uint64{
 	"sets.intersects": product,
 }
 
-// amountLimit is what one call may make of its arguments, in elements and bytes.
-const amountLimit = 100 * costLimit
+// amountLimit is what one call may make of its arguments, in elements and bytes. To read more costs more than
+// an evaluation may.
+const amountLimit = 10 * costLimit
 
 func square(n uint64) uint64 { return n * n }
 
