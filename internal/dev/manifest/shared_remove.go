@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,7 +60,7 @@ func (s *Shared) awaitGone(ctx context.Context, e inventory.Entry, o *unstructur
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := context.WithTimeout(ctx, applyTimeout)
+	limited, cancel := context.WithTimeout(ctx, removalTimeout(o))
 	defer cancel()
 	var now *unstructured.Unstructured
 	err = poll(limited, func() (bool, error) {
@@ -75,6 +76,16 @@ func (s *Shared) awaitGone(ctx context.Context, e inventory.Entry, o *unstructur
 		return "is being deleted, and waits for the finalizer " + strings.Join(now.GetFinalizers(), ", "), nil
 	}
 	return "is being deleted", nil
+}
+
+// removalTimeout is how long to wait for an object that is being deleted. The API server and the controller manager
+// take their time for all objects of a CRD or a Namespace, and are not to be mistaken for what holds it.
+func removalTimeout(o *unstructured.Unstructured) time.Duration {
+	switch RefOf(o).GroupKind() {
+	case crdKind, namespaceKind:
+		return time.Minute
+	}
+	return applyTimeout
 }
 
 // foreignIn says which objects of others a CRD or a Namespace has, with which they would be deleted; "" for
