@@ -105,7 +105,13 @@ func (k *kindCache) list(ctx context.Context, limit time.Duration) ([]served.Kin
 	if all, fresh := k.cached(limit); fresh {
 		return all, nil
 	}
-	err := shareCall(ctx, &k.group, "kinds", k.fetch)
+	err := shareCall(ctx, &k.group, "kinds", func(ctx context.Context) error {
+		// Another shared call may have ended since.
+		if _, fresh := k.cached(limit); fresh {
+			return nil
+		}
+		return k.fetch(ctx)
+	})
 	all, _ := k.cached(0)
 	return all, err
 }

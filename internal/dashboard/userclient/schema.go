@@ -3,6 +3,7 @@ package userclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -43,7 +44,14 @@ func newSchemaCache(r requester) *schemaCache {
 // after "#/components/schemas/". Both are shared and must not be modified. The error of a kind
 // without a schema wraps failure.ErrNotFound.
 func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, map[string]*spec.Schema, error) {
-	found, err := c.cluster.schemas.lookup(ctx, kind)
+	schemas, began := c.cluster.schemas, time.Now()
+	found, err := schemas.lookup(ctx, kind)
+	// The index may be older than the kind, also that of a shared call, which began before this one.
+	for lacks(found, err, kind) && schemas.fetchedBefore(began) {
+		if err = schemas.refresh(ctx); err == nil {
+			found, err = schemas.lookup(ctx, kind)
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)
 	}
@@ -52,6 +60,11 @@ func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, ma
 		return nil, nil, fmt.Errorf("%s has no schema: %w", describe(kind, "", ""), failure.ErrNotFound)
 	}
 	return schema, found.byName, nil
+}
+
+// lacks reports whether a lookup has found that there is no schema.
+func lacks(found *definitions, err error, kind object.Kind) bool {
+	return errors.Is(err, failure.ErrNotFound) || err == nil && found.byKind[kind.Kind] == nil
 }
 
 // lookup returns the definitions of a group and version, from the cache if the hash is the
@@ -64,7 +77,7 @@ func (s *schemaCache) lookup(ctx context.Context, kind object.Kind) (*definition
 	}
 	var err error
 	if !s.fresh() {
-		err = shareCall(ctx, &s.group, "index", s.fetchIndex)
+		err = s.refresh(ctx)
 	}
 	address, known := s.cached(at)
 	switch {
@@ -98,6 +111,18 @@ func (s *schemaCache) cached(at string) (address string, known *definitions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.index[at], s.read[at]
+}
+
+// fetchedBefore reports whether the request for the index began before a time.
+func (s *schemaCache) fetchedBefore(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fetchedAt.Before(t)
+}
+
+// refresh fetches the index, or waits for a call that does.
+func (s *schemaCache) refresh(ctx context.Context) error {
+	return shareCall(ctx, &s.group, "index", s.fetchIndex)
 }
 
 // fetchIndex fetches the OpenAPI index.

@@ -38,16 +38,23 @@ func TestSchemasDuringOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	read := func() error {
+		_, _, err := client.Schema(t.Context(), object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
+		return err
+	}
 	later := func() error {
 		api.schemas.mu.Lock()
 		api.schemas.fetchedAt = time.Time{}
 		api.schemas.mu.Unlock()
-		_, _, err := client.Schema(t.Context(), object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
-		return err
+		return read()
 	}
 	index.Store(`{"paths":{}}`)
 	if err := later(); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("never described: %v", err)
+	}
+	index.Store(described)
+	if err := read(); err != nil {
+		t.Errorf("described a moment later: %v", err)
 	}
 	for _, now := range []string{described, `{"paths":{}}`, described} {
 		index.Store(now)
