@@ -214,8 +214,10 @@ scaffold-test: | need-go
 	go test -count=1 ./internal/scaffold -compile
 
 .PHONY: python-types
-python-types: ## Check the types of the Python package with mypy
-	python=$$(tools/find-python.sh mypy) && cd python && $$python -m mypy --strict --no-incremental --cache-dir=/dev/null setpoint
+python-types: ## Check the types of the Python package, and those that setpoint types writes, with mypy
+	python=$$(tools/find-python.sh mypy) && \
+	  (cd python && $$python -m mypy --strict --no-incremental --cache-dir=/dev/null setpoint) && \
+	  go test -count=1 -run '^TestPython$$' ./internal/typegen -mypy=$$python
 
 .PHONY: js-test
 js-test: | need-node ## Run the tests of the JavaScript package

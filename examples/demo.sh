@@ -27,7 +27,7 @@ cat <<'END_OF_TEXT'
 
 Change the hook and save it: Setpoint restarts it and reconciles all its objects.
 Misspell "children" in it: nothing is deleted, and `kubectl describe` says why.
-docs/getting-started.md shows how to write your own controller in ten minutes.
+docs/getting-started.md shows how to write your own controller in one file.
 END_OF_TEXT
 if ! command -v node >/dev/null; then
 	say 'No node command was found, so the examples in JavaScript were left out: install' \
