@@ -47,6 +47,7 @@ var siblings = []struct{ from, to, why string }{
 	{"examples/...", "examples/...", "the types of an example's API and its program"},
 	{"internal/dev/...", "internal/dev/...", "the dev loop is one unit in several packages"},
 	{"internal/script/scripttest", "internal/script/...", "the tests that all engines pass"},
+	{"internal/script/...", "internal/script/scripttest", "the tests of one engine call it as the tests of all do"},
 	{"test/...", "test/...", "a harness and the tests that use it"},
 	{"tools/...", "tools/...", "a nested module orders its own packages"},
 }

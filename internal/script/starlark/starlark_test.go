@@ -1,54 +1,15 @@
 package starlark
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/script"
+	"github.com/setpoint-dev/setpoint/internal/script/scripttest"
 )
 
-// call loads sources, of which the first line of each after the first is "-- name --", calls sync
-// and returns the response or the error, with its stack and its limit.
 func call(t *testing.T, sources, request string) string {
 	t.Helper()
-	files := script.Files{Entry: "sync.star", Sources: map[string]string{}}
-	name := files.Entry
-	for i, part := range strings.Split(sources, "-- ") {
-		if i > 0 {
-			name, part, _ = strings.Cut(part, " --\n")
-		}
-		files.Sources[name] = part
-	}
-	p, err := Engine{}.Load(files)
-	if err != nil {
-		return "load: " + text(err)
-	}
-	var log strings.Builder
-	response, err := p.Call(&script.Call{
-		Function: "sync", Request: []byte(request), Time: time.UnixMilli(1700000000123),
-		Log: func(line string) { log.WriteString("log: " + line + "\n") },
-	})
-	if err != nil {
-		return log.String() + text(err)
-	}
-	return log.String() + string(response)
-}
-
-func text(err error) string {
-	var e *script.Error
-	if !errors.As(err, &e) {
-		return "not a script.Error: " + err.Error()
-	}
-	said := e.Error()
-	if len(e.Stack) > 1 {
-		said += " [" + strings.Join(e.Stack[:min(3, len(e.Stack))], ", ") + "]"
-	}
-	if e.Limit != "" {
-		said += " limit: " + e.Limit
-	}
-	return said
+	return scripttest.Call(t, Engine{}, script.Files{Entry: "sync.star"}, sources, request)
 }
 
 func TestCalls(t *testing.T) {
