@@ -28,6 +28,17 @@ func newCString(text string) (cString, error) {
 
 func (c cString) free(tls *libc.TLS) { libc.Xfree(tls, c.address) }
 
+// keepPages makes one block of each class of sizes of the C library's allocator, which then keeps a page for each.
+// Without them, it would return the page of an only block to the system as soon as the block is free:
+// most calls of functions have an array for their arguments, and each would get a new page.
+func keepPages(tls *libc.TLS) (blocks []uintptr) {
+	const least, largest = 16, 16 << 10
+	for bytes := size(least); bytes <= largest; bytes *= 2 {
+		blocks = append(blocks, libc.Xmalloc(tls, bytes))
+	}
+	return blocks
+}
+
 // callback is what C calls a Go function by. It is valid as long as the VM is.
 func callback[F any](m *vm, f F) uintptr {
 	m.callbacks = append(m.callbacks, f)

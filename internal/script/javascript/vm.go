@@ -39,6 +39,8 @@ type vm struct {
 
 	// shared is memory that both C and Go know.
 	shared shared
+	// pages are blocks that nothing uses.
+	pages []uintptr
 	// callbacks keeps the functions alive that C knows by address.
 	callbacks []any
 	// rejected are the promises that were rejected and that nothing handles.
@@ -52,6 +54,7 @@ var errOutOfMemory = errors.New("no memory for a JavaScript VM")
 // newRuntime makes a VM without a realm.
 func newRuntime(memoryBytes int64) (*vm, error) {
 	m := &vm{tls: libc.NewTLS(), memory: memory{limit: size(memoryBytes)}}
+	m.pages = keepPages(m.tls)
 	if m.shared = newShared(m.tls); m.shared == 0 {
 		return nil, errOutOfMemory
 	}
@@ -91,6 +94,9 @@ func (m *vm) addGlobals(compiles bool) error {
 func (m *vm) close() {
 	m.memory.release(m.tls)
 	m.shared.free(m.tls)
+	for _, block := range m.pages {
+		libc.Xfree(m.tls, block)
+	}
 	m.tls.Close()
 }
 
