@@ -9,6 +9,9 @@ type Fault struct {
 	Body string `json:"said,omitempty"`
 	// Path is the invalid field of a response or object.
 	Path string `json:"path,omitempty"`
+	// Place is where the code of a hook failed, such as "sync.js:12:5", and Line that line.
+	Place string `json:"place,omitempty"`
+	Line  string `json:"line,omitempty"`
 }
 
 // FaultKind classifies faults.

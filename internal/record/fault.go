@@ -51,7 +51,7 @@ func apiFault(err *apierrors.StatusError) *failure.Fault {
 		return &failure.Fault{Kind: failure.Terminating}
 	case apierrors.IsForbidden(err):
 		return &failure.Fault{Kind: failure.Forbidden}
-	case apierrors.IsInvalid(err):
+	case apierrors.IsInvalid(err) && fieldOf(err) != "": // Admission webhooks refuse objects as invalid without a field.
 		return &failure.Fault{Kind: failure.Invalid, Path: truncatePath(fieldOf(err))}
 	case apierrors.IsConflict(err):
 		return &failure.Fault{Kind: failure.Conflict}

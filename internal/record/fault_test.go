@@ -102,6 +102,10 @@ func TestOtherFaults(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating"}}
 	refused := &net.OpError{Op: "dial", Err: errors.New("connect: connection refused")}
 	forbidden := apierrors.NewForbidden(pods, "a", errors.New(`it asks for a "lookup " at connect: tls: certificate`))
+	refusedByWebhook := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		Message: `admission webhook "code.setpoint.dev" denied the request: spec.hooks.sync.inline.source:2:1: SyntaxError`,
+	}}
 	for name, c := range map[string]struct {
 		err  error
 		want *failure.Fault
@@ -111,6 +115,7 @@ func TestOtherFaults(t *testing.T) {
 		"forbidden":          {fmt.Errorf("create Pod a/b: %w", forbidden), &failure.Fault{Kind: failure.Forbidden}},
 		"identity":           {failure.WithReason("Forbidden", fmt.Errorf("reading is %w", identity.ErrForbidden)), &failure.Fault{Kind: failure.Forbidden}},
 		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec", "host"), "lookup ", "returned 404")}), &failure.Fault{Kind: failure.Invalid, Path: "spec.host"}},
+		"code":               {refusedByWebhook, &failure.Fault{Kind: failure.Rejected}},
 		"conflict":           {apierrors.NewConflict(pods, "a", errors.New("certificate")), &failure.Fault{Kind: failure.Conflict}},
 		"terminating":        {terminating, &failure.Fault{Kind: failure.Terminating}},
 		"denied":             {apierrors.NewBadRequest(`admission webhook "w" denied the request: no such host`), &failure.Fault{Kind: failure.Rejected}},

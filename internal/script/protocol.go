@@ -12,6 +12,8 @@ type Load struct {
 	Language string            `json:"language"`
 	Entry    string            `json:"entry"`
 	Sources  map[string]string `json:"sources"`
+	// Timeout is how long the top level may run, in nanoseconds; 0 for no limit.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // CallHeader is the line before the request of a call.
@@ -19,6 +21,8 @@ type CallHeader struct {
 	Function string    `json:"function"`
 	Time     time.Time `json:"time"`
 	Seed     uint64    `json:"seed"`
+	// Timeout is how long the call may take, in nanoseconds; 0 for no limit.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // Output is a line of a child. Functions is the last line after Load, Response or Error the last one of a call.
@@ -46,6 +50,14 @@ type errorJSON struct {
 	Message string   `json:"message"`
 	Stack   []string `json:"stack,omitempty"`
 	Limit   string   `json:"limit,omitempty"`
+}
+
+// deadline is when the engine stops; zero for never.
+func deadline(timeout time.Duration) time.Time {
+	if timeout <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(timeout)
 }
 
 // The members around a response, which may be large: it is neither parsed nor copied here.

@@ -29,6 +29,8 @@ type Files struct {
 	// MemoryBytes is a limit of the engine's own for memory; 0 for none. It is a first fence: the
 	// process has one that the operating system enforces.
 	MemoryBytes int64
+	// Deadline is when the engine stops the top level; zero for never.
+	Deadline time.Time
 }
 
 // Program is compiled source, ready to be called. It makes one call at a time.
@@ -36,7 +38,7 @@ type Program interface {
 	// Functions are the names of the functions that can be called, sorted.
 	Functions() []string
 	// Call calls a function. No call sees what another one has left behind. An error of the
-	// author's code is an *Error. There is no limit of time: the parent process kills the child.
+	// author's code is an *Error.
 	Call(c *Call) (response []byte, err error)
 }
 
@@ -50,6 +52,9 @@ type Call struct {
 	Time time.Time
 	// Seed is what random numbers are made of.
 	Seed uint64
+	// Deadline is when the engine stops the code, to report where it was; zero for never. The
+	// parent process kills a child soon after that: no engine stops its own loops.
+	Deadline time.Time
 	// Log receives each line that the code prints; nil discards them.
 	Log func(line string)
 }
@@ -67,6 +72,9 @@ type Error struct {
 	// Limit is the limit that was exceeded, such as "memory 128MiB"; empty for other errors.
 	Limit string
 }
+
+// TimeLimit is the Limit of an Error of code that did not return until the deadline.
+const TimeLimit = "time"
 
 // maxMessage bounds a message, in bytes: code can throw anything.
 const maxMessage = 2000

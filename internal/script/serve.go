@@ -74,7 +74,7 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	if engine == nil {
 		return nil, fmt.Errorf("there is no engine for the language %q", load.Language)
 	}
-	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes})
+	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout)})
 	if err != nil {
 		_, err = out.Write((&Output{Error: asError(err)}).line())
 		return nil, errors.Join(io.EOF, err)
@@ -94,7 +94,7 @@ func readCall(next func() ([]byte, error)) (c Call, err error) {
 		return c, fmt.Errorf("read a call: %w", err)
 	}
 	request, err := next()
-	return Call{Function: header.Function, Request: request, Time: header.Time, Seed: header.Seed}, err
+	return Call{Function: header.Function, Request: request, Time: header.Time, Seed: header.Seed, Deadline: deadline(header.Timeout)}, err
 }
 
 // makeCall makes a call and writes its result.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
@@ -14,34 +15,81 @@ import (
 
 // Error is a failed call of a function.
 type Error struct {
+	// Function is empty if it is the default one of the hook, which the caller names.
 	Function string
-	Err      error
+	// Line is the line of the source where the function failed; empty if it is not known.
+	Line string
+	Err  error
 }
 
-// Error is text such as "inline sync (sync.js:12:5): TypeError: …".
+// Error is text such as "inline (sync.js:12:5): TypeError: …".
 func (e *Error) Error() string {
-	if thrown, is := errors.AsType[*script.Error](e.Err); is {
-		if place := thrown.Place(); place != "" {
-			return fmt.Sprintf("inline %s (%s): %s", e.Function, place, thrown.Message)
-		}
-		return fmt.Sprintf("inline %s: %s", e.Function, thrown.Message)
+	text := "inline"
+	if e.Function != "" {
+		text += " " + e.Function
 	}
-	return fmt.Sprintf("inline %s: %v", e.Function, e.Err)
+	thrown, is := errors.AsType[*script.Error](e.Err)
+	if !is {
+		return fmt.Sprintf("%s: %v", text, e.Err)
+	}
+	if place := thrown.Place(); place != "" {
+		text += " (" + place + ")"
+	}
+	return text + ": " + thrown.Message
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
 // Fault classifies the error for user interfaces.
-func (e *Error) Fault() *failure.Fault { return &failure.Fault{Kind: child.FaultKind(e.Err)} }
+func (e *Error) Fault() *failure.Fault {
+	thrown, is := errors.AsType[*script.Error](e.Err)
+	switch {
+	case !is:
+		return &failure.Fault{Kind: child.FaultKind(e.Err)}
+	case thrown.Limit == script.TimeLimit:
+		return &failure.Fault{Kind: failure.HookTimeout, Place: thrown.Place(), Line: e.Line}
+	}
+	return &failure.Fault{Kind: failure.HookFailed, Place: thrown.Place(), Line: e.Line}
+}
 
 // Wrap implements call.Transport.
-func (f *function) Wrap(_ call.HookType, err error) error { return &Error{f.name, err} }
+func (f *function) Wrap(hookType call.HookType, err error) error {
+	wrapped := &Error{Function: f.name, Err: err}
+	if f.name == defaultFunction(hookType) {
+		wrapped.Function = ""
+	}
+	if thrown, is := errors.AsType[*script.Error](err); is {
+		wrapped.Line = f.lineOf(thrown)
+	}
+	return wrapped
+}
+
+// defaultFunction is the function of a hook whose spec names none.
+func defaultFunction(t call.HookType) string {
+	if t == call.Admit {
+		return "review"
+	}
+	return string(t)
+}
+
+const maxLineBytes = 120
+
+// lineOf returns the line of the source that an error is about.
+func (p *program) lineOf(e *script.Error) string {
+	lines := strings.Split(p.sources[e.File], "\n")
+	if e.Line < 1 || e.Line > len(lines) {
+		return ""
+	}
+	return call.Quote(lines[e.Line-1], maxLineBytes)
+}
 
 // messageOf returns the message of an error, or the limit that was exceeded.
-func (p *program) messageOf(e *script.Error) string {
+func (p *program) messageOf(e *script.Error, timeout time.Duration) string {
 	switch {
 	case e.Limit == "":
 		return e.Message
+	case e.Limit == script.TimeLimit:
+		return (&child.TimeoutError{After: timeout}).Error()
 	case strings.HasPrefix(e.Limit, "memory"): // The engine's own limit is a first fence.
 		return (&limitError{formatMemory(p.memory)}).Error()
 	}

@@ -29,7 +29,7 @@ const maxLogBytes = 4 << 20
 var errUnexpected = errors.New("unexpected response of the engine")
 
 // Timeout implements call.Transport.
-func (f *function) Timeout() time.Duration { return (&child.Call{Timeout: f.timeout}).Longest() }
+func (f *function) Timeout() time.Duration { return f.limits(nil, 0).Longest() }
 
 // Close implements call.Transport. The program has the processes.
 func (f *function) Close() {}
@@ -38,10 +38,9 @@ func (f *function) Close() {}
 func (f *function) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	body := withTime(req.Body, now)
-	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body)})
-	limits := child.Call{Object: req.Object, Timeout: f.timeout, MaxBytes: req.Limits.MaxResponseBytes + maxLogBytes}
+	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body), Timeout: f.timeout})
 	var output script.Output
-	err := f.pool.Do(ctx, limits, func(conn *child.Conn) (err error) {
+	err := f.pool.Do(ctx, *f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes), func(conn *child.Conn) (err error) {
 		output, err = roundTrip(conn, header, body)
 		return err
 	})
@@ -52,8 +51,7 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	switch {
 	case output.Error != nil:
 		result.Code = http.StatusInternalServerError
-		output.Error.Message = call.Quote(f.messageOf(output.Error), req.Limits.MaxErrorBytes)
-		return call.Response{}, output.Error
+		return call.Response{}, f.explain(output.Error, req.Limits)
 	case output.Response == nil:
 		return call.Response{}, errUnexpected
 	case int64(len(output.Response)) > req.Limits.MaxResponseBytes:
@@ -61,6 +59,10 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	}
 	result.Code = http.StatusOK
 	return call.Response{Body: output.Response}, nil
+}
+
+func (f *function) limits(object []byte, maxBytes int64) *child.Call {
+	return &child.Call{Object: object, Timeout: f.timeout + killGrace, MaxBytes: maxBytes}
 }
 
 // roundTrip sends lines and returns what the engine responds. It logs lines before that.
@@ -100,8 +102,15 @@ func encode(value any) []byte {
 	return text
 }
 
-// explain turns errors of a child into those of a hook.
+// explain turns errors of a child, and of the code in it, into those of a hook.
 func (f *function) explain(err error, limits call.Limits) error {
+	if thrown, is := errors.AsType[*script.Error](err); is {
+		thrown.Message = call.Quote(f.messageOf(thrown, f.timeout), limits.MaxErrorBytes)
+		return thrown
+	}
+	if _, late := errors.AsType[*child.TimeoutError](err); late {
+		return &child.TimeoutError{After: f.timeout}
+	}
 	if exceeded := f.exceeded(err); exceeded != nil {
 		return exceeded
 	}

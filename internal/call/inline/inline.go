@@ -6,6 +6,7 @@
 package inline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,17 +32,21 @@ type Compiler struct {
 // loadTimeout is how long code may take to load. A starved machine starts programs slowly.
 const loadTimeout = 15 * time.Second
 
+// killGrace is how long code may take beyond its limit before its process is killed. Until then the
+// engine stops it, if it can, and says where it was.
+const killGrace = 500 * time.Millisecond
+
 // Compile compiles a script. An error in the code is a *call.SourceError. The caller closes the
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
-	p := &program{memory: c.MemoryBytes}
-	load := encode(script.Load{Language: s.Language, Entry: s.Entry, Sources: s.Sources})
+	p := &program{memory: c.MemoryBytes, sources: s.Sources}
+	load := encode(script.Load{Language: s.Language, Entry: s.Entry, Sources: s.Sources, Timeout: loadTimeout})
 	p.pool = child.New(child.Config{
 		Controller: s.Controller, Limiter: c.Limiter, Log: child.LogTo(c.Log, s.Controller),
 		// What the engine itself writes to its standard error is a part of errors.
 		QuietStderr:  true,
 		Command:      process.Command{Args: c.Command, OnlyEnv: true, Dir: "/"},
-		BeginTimeout: loadTimeout,
+		BeginTimeout: loadTimeout + killGrace,
 		Begin:        func(conn *child.Conn) error { return p.load(conn, load) },
 	})
 	// The child stays for the first call.
@@ -56,6 +61,8 @@ func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, er
 type program struct {
 	pool   *child.Pool
 	memory int64
+	// sources are the files by name.
+	sources map[string]string
 	// functions are those of the first child; all have the same.
 	functions []string
 }
@@ -82,14 +89,19 @@ func (p *program) loadError(ctx context.Context, entry string, err error) error 
 	if ctx.Err() != nil {
 		return err
 	}
+	tooLate := fmt.Sprintf("did not load within %s", loadTimeout)
 	if wrong, is := errors.AsType[*script.Error](err); is {
-		return &call.SourceError{File: wrong.File, Line: wrong.Line, Column: wrong.Column, Message: p.messageOf(wrong)}
+		e := &call.SourceError{File: cmp.Or(wrong.File, entry), Line: wrong.Line, Column: wrong.Column, Message: p.messageOf(wrong, 0)}
+		if wrong.Limit == script.TimeLimit {
+			e.Message = tooLate
+		}
+		return e
 	}
 	if limit := p.exceeded(err); limit != nil {
 		return &call.SourceError{File: entry, Message: limit.Error()}
 	}
-	if late, is := errors.AsType[*child.TimeoutError](err); is {
-		return &call.SourceError{File: entry, Message: fmt.Sprintf("did not load within %s", late.After)}
+	if _, late := errors.AsType[*child.TimeoutError](err); late {
+		return &call.SourceError{File: entry, Message: tooLate}
 	}
 	return fmt.Errorf("start the engine: %w", err)
 }

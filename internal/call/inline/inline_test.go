@@ -134,14 +134,14 @@ func TestErrors(t *testing.T) {
 		kind         failure.FaultKind
 	}{
 		{"good", "", ""},
-		{"throw", "inline sync (sync.js:12:5): TypeError: not ever not ever", failure.HookFailed},
-		{"own limit", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},
-		{"endless", "inline sync: did not return within 500ms", failure.HookTimeout},
-		{"large", "inline sync: exceeded the limit of 64 MiB of memory", failure.HookFailed},
-		{"deep", "inline sync: exceeded the limit of ", failure.HookFailed},
-		{"exit", "inline sync: exited with code 1", failure.HookFailed},
-		{"garbage", "inline sync: malformed response", failure.HookFailed},
-		{"much", "inline sync: malformed response: larger than 1 MiB", failure.HookFailed},
+		{"throw", "inline (sync.js:12:5): TypeError: not ever not ever", failure.HookFailed},
+		{"own limit", "inline: exceeded the limit of 64 MiB of memory", failure.HookFailed},
+		{"endless", "inline: did not return within 500ms", failure.HookTimeout},
+		{"large", "inline: exceeded the limit of 64 MiB of memory", failure.HookFailed},
+		{"deep", "inline: exceeded the limit of ", failure.HookFailed},
+		{"exit", "inline: exited with code 1", failure.HookFailed},
+		{"garbage", "inline: malformed response", failure.HookFailed},
+		{"much", "inline: malformed response: larger than 1 MiB", failure.HookFailed},
 	} {
 		t.Run(c.source, func(t *testing.T) {
 			timeout := time.Minute

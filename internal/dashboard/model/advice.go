@@ -36,6 +36,9 @@ func AdviceFor(f *Fault) Advice {
 	}
 	for _, known := range adviceRules() {
 		if known.what == f.Kind && f.Code >= known.from && (known.to == 0 || f.Code <= known.to) {
+			if f.Place != "" {
+				known.Help = "Look at " + quoteLine(f) + ". " + known.Help
+			}
 			if f.Code != 0 {
 				known.Title += " (" + strings.TrimSpace(strconv.Itoa(f.Code)+" "+http.StatusText(f.Code)) + ")"
 			}
@@ -43,6 +46,14 @@ func AdviceFor(f *Fault) Advice {
 		}
 	}
 	return Advice{}
+}
+
+// quoteLine returns where the code of a hook failed.
+func quoteLine(f *Fault) string {
+	if f.Line == "" {
+		return f.Place
+	}
+	return f.Place + " `" + f.Line + "`"
 }
 
 // adviceRule is the advice for a kind of fault, and for a range of status codes if to is
@@ -84,7 +95,7 @@ func adviceRules() []adviceRule {
 		}},
 		{what: failure.Rejected, Advice: Advice{
 			Title: "Rejected by the API server",
-			Help:  "See the error. If it names an admission webhook, ask its owner.",
+			Help:  "See the error. If it names an admission webhook, change what that one refuses, or ask its owner.",
 		}},
 		{what: failure.APIServerUnavailable, Advice: Advice{
 			Title:     "API server unreachable",

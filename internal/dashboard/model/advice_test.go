@@ -29,6 +29,10 @@ func TestAdviceForEveryFault(t *testing.T) {
 			t.Errorf("%d: %+v", code, a)
 		}
 	}
+	failed := &Fault{Kind: failure.HookFailed, Place: "sync.js:3:5", Line: "parent.status.phase"}
+	if a := AdviceFor(failed); a.Help != "Look at sync.js:3:5 `parent.status.phase`. The reconcile history has the request." {
+		t.Error(a.Help)
+	}
 	if a := AdviceFor(nil); a != (Advice{}) {
 		t.Errorf("nothing: %+v", a)
 	}

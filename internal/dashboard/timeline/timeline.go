@@ -80,6 +80,9 @@ func sameError(a, b *model.Run) bool {
 		if isConnectionFault(f.Kind) {
 			return true
 		}
+		if f.Line != g.Line {
+			return false
+		}
 	}
 	return a.Error == b.Error || withoutNumbers(a.Error) == withoutNumbers(b.Error)
 }

@@ -19,15 +19,20 @@ func (Engine) Load(files script.Files) (script.Program, error) {
 		return nil, err
 	}
 	p := &program{entry: files.Entry, memoryBytes: files.MemoryBytes}
-	if err := p.compile(files); err != nil {
+	err := p.compile(files)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if p.vm, err = p.newVM(); err != nil {
 		return nil, err
 	}
 	defer p.vm.restart()
-	if p.functions, err = p.exported(p.vm); err != nil {
+	p.vm.limit.deadline = files.Deadline
+	p.functions, err = p.exported(p.vm)
+	switch {
+	case p.vm.limit.exceeded:
+		return nil, p.vm.outOfTime()
+	case err != nil:
 		return nil, err
 	}
 	return p, nil

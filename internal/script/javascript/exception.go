@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"modernc.org/libc"
 	"modernc.org/libquickjs"
 
 	"github.com/setpoint-dev/setpoint/internal/script"
@@ -34,9 +33,9 @@ func (m *vm) describeError(thrown value) error {
 	e := &script.Error{Message: script.OneLine(description.Message)}
 	m.addStack(e, description.Stack)
 	switch {
-	case strings.HasSuffix(e.Message, "Error: out of memory"):
+	case e.Message == "InternalError: out of memory":
 		e.Limit = m.limitOfMemory()
-	case strings.HasSuffix(e.Message, "Error: stack overflow"):
+	case e.Message == "InternalError: stack overflow", e.Message == "SyntaxError: stack overflow":
 		e.Limit = "the depth of calls"
 	}
 	return e
@@ -46,12 +45,11 @@ type description struct{ Message, Stack string }
 
 func (m *vm) describeWith(thrown value) (d description, err error) {
 	v := m.rawCall(m.describe, thrown)
-	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
-	if c == 0 {
+	text, known := m.rawText(v)
+	if !known {
 		return d, errOutOfMemory
 	}
-	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
-	err = json.Unmarshal(libc.GoBytes(c, int(read[size](m.shared.length()))), &d)
+	err = json.Unmarshal(text, &d)
 	return d, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/script"
 	"github.com/setpoint-dev/setpoint/internal/script/scripttest"
@@ -177,6 +178,8 @@ func TestLimits(t *testing.T) {
 		"promises":        {"export const sync = async () => { const a = []; for (;;) { a.push({}); await 0 } }", memory},
 		"caught":          {"export const sync = () => { const a = []; try { for (;;) a.push({}) } catch { a.length = 0; return {ok: 1} } }", `{"ok":1}`},
 		"recursion":       {"export const sync = r => sync(r) + 1", depth},
+		"no limit":        {"export const sync = () => { throw new Error('out of memory') }", "Error: out of memory"},
+		"no limit either": {"export const sync = () => { throw new Error('stack overflow') }", "Error: stack overflow"},
 		"through getters": {"export const sync = () => { const o = {get a() { return this.a }}; return o.a }", depth},
 		"through proxies": {"export const sync = () => { const p = new Proxy({}, {get: (_, k) => p[k] }); return p.a }", depth},
 		"through replace": {"const f = () => 'x'.replace('x', f); export const sync = f", depth},
@@ -230,6 +233,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if (how === "memory") for (;;) kept.push({});
 			if (how === "depth") return sync({how});
 			if (how === "never") await new Promise(resolve => kept.push(resolve));
+			if (how === "endless") for (;;) kept.at(0);
 			if (how === "lost") Promise.reject(kept);
 			return how === "cyclic" ? {kept} : {length: kept.length};
 		}`}})
@@ -242,8 +246,12 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	a := &p.vm.memory
 	used, chunks := a.used, len(a.image.chunks)+spareChunks
-	for i, how := range slices.Repeat([]string{"return", "throw", "memory", "depth", "never", "lost", "cyclic"}, 5) {
-		response, err := p.Call(&script.Call{Function: "sync", Request: []byte(`{"how":"` + how + `"}`)})
+	for i, how := range slices.Repeat([]string{"return", "throw", "memory", "depth", "never", "endless", "lost", "cyclic"}, 5) {
+		c := &script.Call{Function: "sync", Request: []byte(`{"how":"` + how + `"}`)}
+		if how == "endless" {
+			c.Deadline = time.Now().Add(time.Millisecond)
+		}
+		response, err := p.Call(c)
 		if (how == "return") != (err == nil) || err == nil && string(response) != `{"length":7}` {
 			t.Fatalf("%s, call %d: %s, %v", how, i, response, err)
 		}

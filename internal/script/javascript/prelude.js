@@ -8,7 +8,7 @@
   const { isArray } = Array;
   const { isError } = Error;
   const { imul } = Math;
-  const NativeDate = Date, NativeMap = Map, NativeSet = Set, NativeString = String, NativeTypeError = TypeError;
+  const NativeDate = Date, NativeError = Error, NativeMap = Map, NativeSet = Set, NativeString = String, NativeTypeError = TypeError;
   const NativeInternalError = InternalError; // a limit of the engine
   const { isPrototypeOf } = Object.prototype;
   const iterator = getPrototypeOf(function* () {}.prototype), asyncIterator = getPrototypeOf(async function* () {}.prototype);
@@ -200,5 +200,8 @@
     return true;
   }
 
-  return { begin, describe, exact, functions, respond };
+  // where returns the stack of the code that runs.
+  const where = () => new NativeError().stack;
+
+  return { begin, describe, exact, functions, respond, where };
 })

@@ -30,8 +30,12 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 		return nil, &script.Error{Message: p.entry + " exports no function " + c.Function}
 	}
 	defer p.vm.restart()
-	p.vm.log = c.Log
-	return p.vm.run(c)
+	p.vm.log, p.vm.limit.deadline = c.Log, c.Deadline
+	response, err := p.vm.run(c)
+	if p.vm.limit.exceeded {
+		return nil, p.vm.outOfTime()
+	}
+	return response, err
 }
 
 // newVM makes a VM with all modules, of which none has run.

@@ -28,12 +28,13 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, describe, exact, functions, respond value
+	begin, describe, exact, functions, respond, where value
 	// entry is the module with the functions, read but not run.
 	entry value
 	// log receives what the code prints.
 	log    func(line string)
 	memory memory
+	limit  timeLimit
 	// sources are the names of the author's files, for stacks.
 	sources map[string]bool
 
@@ -68,6 +69,8 @@ func newRuntime(memoryBytes int64) (*vm, error) {
 	}
 	libquickjs.XJS_SetGCThreshold(m.tls, m.runtime, garbage)
 	libquickjs.XJS_SetMaxStackSize(m.tls, m.runtime, depth)
+	interrupt := func(*libc.TLS, uintptr, uintptr) int32 { return m.interrupt() }
+	libquickjs.XJS_SetInterruptHandler(m.tls, m.runtime, callback(m, interrupt), 0)
 	return m, nil
 }
 
@@ -103,7 +106,7 @@ func (m *vm) close() {
 // restart makes the VM what it was when the image of its memory was taken.
 func (m *vm) restart() {
 	m.memory.restore(m.tls)
-	m.rejected, m.log = nil, nil
+	m.rejected, m.log, m.limit = nil, nil, timeLimit{}
 }
 
 // result turns an exception into an error.
@@ -156,17 +159,26 @@ func (m *vm) parse(json []byte) (value, error) {
 
 // text is the string that a value is, in UTF-8.
 func (m *vm) text(v value) ([]byte, error) {
-	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
-	if c == 0 {
+	text, known := m.rawText(v)
+	if !known {
 		return nil, m.exception()
 	}
+	return text, nil
+}
+
+// rawText is text that may leave an exception.
+func (m *vm) rawText(v value) (text []byte, known bool) {
+	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
+	if c == 0 {
+		return nil, false
+	}
 	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
-	return bytes.Clone(libc.GoBytes(c, int(read[size](m.shared.length())))), nil
+	return bytes.Clone(libc.GoBytes(c, int(read[size](m.shared.length())))), true
 }
 
 // runJobs continues promises until none can go on.
 func (m *vm) runJobs() error {
-	for {
+	for !m.limit.exceeded {
 		switch libquickjs.XJS_ExecutePendingJob(m.tls, m.runtime, m.shared.length()) {
 		case 0:
 			return nil
@@ -174,4 +186,5 @@ func (m *vm) runJobs() error {
 			return m.exception()
 		}
 	}
+	return nil
 }

@@ -73,7 +73,7 @@ func (l *loader) run(name string) (starlark.StringDict, error) {
 	m := &module{}
 	l.modules[name] = m
 	options := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true}
-	thread := newThread(nil)
+	thread := newThread(nil, l.files.Deadline)
 	thread.Load = func(_ *starlark.Thread, specifier string) (starlark.StringDict, error) {
 		return l.load(name, specifier)
 	}
@@ -116,7 +116,7 @@ const (
 
 // newThread makes a thread that bounds the depth of calls, which the language does not: they are
 // calls of Go, and a stack without end would end the process.
-func newThread(log func(string)) *starlark.Thread {
+func newThread(log func(string), deadline time.Time) *starlark.Thread {
 	t := &starlark.Thread{Print: func(_ *starlark.Thread, message string) {
 		if log == nil {
 			return
@@ -129,6 +129,9 @@ func newThread(log func(string)) *starlark.Thread {
 	t.OnMaxSteps = func(t *starlark.Thread) {
 		if t.CallStackDepth() > maxDepth {
 			t.Cancel(tooDeep)
+		}
+		if !deadline.IsZero() && time.Now().After(deadline) {
+			t.Cancel(tooLate)
 		}
 		t.SetMaxExecutionSteps(t.Steps + stepsBetweenTests)
 	}

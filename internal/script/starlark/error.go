@@ -2,7 +2,6 @@ package starlark
 
 import (
 	"errors"
-	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
@@ -11,8 +10,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/script"
 )
 
-// tooDeep is the reason for which a thread is cancelled.
-const tooDeep = "too many nested calls"
+// The reasons for which a thread is cancelled.
+const (
+	tooDeep = "too many nested calls"
+	tooLate = "out of time"
+	// cancelled is what the engine says before them.
+	cancelled = "Starlark computation cancelled: "
+)
 
 // maxFrames bounds the stack of an error.
 const maxFrames = 20
@@ -45,8 +49,11 @@ func at(position syntax.Position, message string) *script.Error {
 
 func fromStack(failed *starlark.EvalError) *script.Error {
 	e := &script.Error{Message: script.OneLine(failed.Msg)}
-	if strings.HasSuffix(failed.Msg, tooDeep) {
+	switch failed.Msg {
+	case cancelled + tooDeep:
 		e.Message, e.Limit = tooDeep, "the depth of calls"
+	case cancelled + tooLate:
+		e.Message, e.Limit = tooLate, script.TimeLimit
 	}
 	for i := range min(len(failed.CallStack), maxFrames) {
 		frame := failed.CallStack.At(i)

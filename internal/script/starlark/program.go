@@ -22,7 +22,7 @@ type program struct {
 func (p *program) Functions() []string { return slices.Sorted(maps.Keys(p.functions)) }
 
 func (p *program) Call(c *script.Call) ([]byte, error) {
-	thread := newThread(c.Log)
+	thread := newThread(c.Log, c.Deadline)
 	startime.SetNow(thread, func() (time.Time, error) { return c.Time.UTC(), nil })
 	request, err := starlark.Call(thread, json.Module.Members["decode"], starlark.Tuple{starlark.String(c.Request)}, nil)
 	if err != nil {

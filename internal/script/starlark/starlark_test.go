@@ -50,6 +50,7 @@ func TestErrors(t *testing.T) {
 		"parameters":            {"def sync(a, b): return {}", "sync.star:1:1: function sync missing 1 argument (b)"},
 		"globals are frozen":    {"seen = []\ndef sync(r): seen.append(1)", "sync.star:2:25: append: cannot append to frozen list [append (native), sync (sync.star:2:25)]"},
 		"recursion":             {"def sync(r): return sync(r)", "sync.star:1:21: too many nested calls [sync (sync.star:1:21), sync (sync.star:1:25), sync (sync.star:1:25)] limit: the depth of calls"},
+		"no limit":              {"def sync(r): fail('too many nested calls')", "sync.star:1:18: fail: too many nested calls [fail (native), sync (sync.star:1:18)]"},
 		"no such function":      {"x = 1", "sync.star has no function sync"},
 		"returns nothing":       {"def sync(r): pass", "the function returned None, not a dict"},
 		"returns a list":        {"def sync(r): return []", "the function returned a list, not a dict"},
