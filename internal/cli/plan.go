@@ -120,6 +120,7 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	}
 	ctx, stop := untilSignal(c.Context())
 	defer stop()
+	f.processes.log = flags.NewLog(p.stderr, flags.Brief, "info") // Before that of the libraries.
 	options := manager.Options{
 		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true, Expressions: expression.Compile,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
