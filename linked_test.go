@@ -1,0 +1,23 @@
+package setpoint_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestProgramsLinkNoEngines checks what a program of the SDK is made of: languages and expressions, and the
+// command line, are for the command setpoint.
+func TestProgramsLinkNoEngines(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./setpointtest", "./examples/exchangerate").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range strings.Lines(string(output)) {
+		for _, library := range []string{"github.com/google/cel-go", "modernc.org/", "go.starlark.net/", "github.com/elastic/", "github.com/spf13/cobra"} {
+			if strings.HasPrefix(pkg, library) {
+				t.Errorf("a program of the SDK links %s", strings.TrimSpace(pkg))
+			}
+		}
+	}
+}
