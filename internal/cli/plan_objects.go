@@ -25,7 +25,7 @@ func readPlanFiles(files []string) (controllers, objects []*object.Object, err e
 		return nil, nil, err
 	}
 	for _, one := range all {
-		if _, is := manager.KindOf(one); is {
+		if _, is := compile.KindOf(one); is {
 			controllers = append(controllers, one)
 			continue
 		}
@@ -46,7 +46,7 @@ func parseDocuments(documents []manifest.Document) ([]*object.Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", document, err)
 		}
-		if _, is := manager.KindOf(one); is {
+		if _, is := compile.KindOf(one); is {
 			if err := compile.CheckFields(one); err != nil {
 				return nil, fmt.Errorf("%s: %s/%s: %w", document, one.Kind(), one.Name(), err)
 			}

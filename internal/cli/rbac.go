@@ -149,7 +149,7 @@ func (p *program) rbac(ctx context.Context, f *rbacFlags, args []string) error {
 		return err
 	}
 	if r.offline != nil {
-		r.needs.Assume(r.offline.find)
+		r.needs.Assume(r.offline.kinds.Resolve)
 	}
 	if r.showUsed {
 		return r.used(ctx)

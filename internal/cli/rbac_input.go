@@ -21,7 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/failure"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -54,7 +53,7 @@ func (r *rbacRun) input(args []string) (in rbacInput, err error) {
 	}
 	objects, err := readObjects(r.stdin, files)
 	for _, o := range objects {
-		if _, is := manager.KindOf(o); is {
+		if _, is := compile.KindOf(o); is {
 			in.controllers = append(in.controllers, o)
 		}
 		if o.Kind() == "CustomResourceDefinition" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/scaffold"
 	"github.com/setpoint-dev/setpoint/internal/typegen"
@@ -117,7 +117,7 @@ func typesOfObjects(ctx context.Context, f *typesFlags, objects []*object.Object
 		Sources: func(r typegen.Resource) (typegen.Kind, error) { return sources.find(ctx, r) },
 	}
 	for _, each := range objects {
-		if _, is := manager.KindOf(each); is {
+		if _, is := compile.KindOf(each); is {
 			o.Controllers = append(o.Controllers, each)
 		}
 	}

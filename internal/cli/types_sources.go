@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 	"github.com/setpoint-dev/setpoint/internal/typegen"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 // typeSources finds schemas: in CRDs of the files, in the cluster, in the Go types of Kubernetes.
@@ -27,16 +27,11 @@ type typeSources struct {
 
 func newTypeSources(f *typesFlags, objects []*object.Object) (*typeSources, error) {
 	s := &typeSources{why: errors.New("--offline reads no cluster")}
-	for _, o := range objects {
-		if o.Kind() != crds.Resource.Kind {
-			continue
-		}
-		served, err := schema.OfCRD(o.JSON())
-		if err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", o.Kind(), o.Name(), err)
-		}
-		s.files = append(s.files, served...)
+	kinds, err := workspace.NewKinds(objects)
+	if err != nil {
+		return nil, err
 	}
+	s.files = kinds.Defined()
 	if f.offline {
 		return s, nil
 	}
@@ -101,7 +96,7 @@ func (s *typeSources) inCluster(ctx context.Context, r typegen.Resource) (typege
 		return typegen.Kind{}, notFound("the cluster does not serve it, and the files have no CRD of it")
 	}
 	kind := typegen.Kind{Kind: kinds[at]}
-	_, _, builtIn := builtInType(version, r.Plural)
+	_, _, builtIn := workspace.BuiltInType(version, r.Plural)
 	kind.Custom = !builtIn
 	kind.Schema, kind.Definitions, err = s.cluster.Schema(ctx, kind.Kind)
 	if errors.Is(err, failure.ErrNotFound) {
@@ -120,7 +115,7 @@ func (s *typeSources) builtIn(r typegen.Resource) (typegen.Kind, error) {
 		definition := crds.Resource // No scheme of client-go has it.
 		return typegen.Kind{Kind: object.Kind{Group: definition.Group, Version: definition.Version, Plural: r.Plural, Kind: definition.Kind}}, nil
 	}
-	kind, goType, is := builtInType(version, r.Plural)
+	kind, goType, is := workspace.BuiltInType(version, r.Plural)
 	if !is {
 		return typegen.Kind{}, notFound("it is no kind of Kubernetes, and the files have no CRD of it; no cluster was read: " + clean(failure.Text(s.why)))
 	}

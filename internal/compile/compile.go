@@ -57,6 +57,18 @@ func Kinds() []Kind {
 	}
 }
 
+// KindOf returns the controller kind of an object.
+func KindOf(o *object.Object) (Kind, bool) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool {
+		return k.Resource.APIVersion() == o.APIVersion() && k.Resource.Kind == o.Kind()
+	})
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
 func kindOf(group schema.GroupVersion, plural, kind string, compile compileFunc, names conventions) Kind {
 	return Kind{
 		Name:        strings.ToLower(kind) + "." + group.Group,

@@ -2,12 +2,8 @@ package dev
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -35,19 +31,9 @@ type compiler struct {
 	first error // its error, for the first start of the process
 }
 
-// newCompiler chooses the path of the binary. It is the same in each session, so that
-// unchanged programs are not linked again.
 func (s *session) newCompiler(w *workspace, p project.Process) (*compiler, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("process %s: find the cache folder: %w", p.Name, err)
-	}
-	sum := sha256.Sum256([]byte(w.Dir))
-	folder := filepath.Join(cache, "setpoint", "dev", hex.EncodeToString(sum[:8]))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("process %s: create the cache folder: %w", p.Name, err)
-	}
-	return &compiler{process: p.WithBinary(filepath.Join(folder, p.Name)), reaper: s.reaper, reporter: s.Reporter}, nil
+	p, err := w.WithCachedBinary(p)
+	return &compiler{process: p, reaper: s.reaper, reporter: s.Reporter}, err
 }
 
 // compileAll compiles all programs before the cluster boots, because compiling uses all
@@ -99,7 +85,7 @@ func (c *compiler) run(ctx context.Context, shown bool) error {
 		c.watch(output, shown, ended)
 	}()
 	code, err := process.Command{
-		Args: c.process.Build, Env: pairs(c.process.Env), Dir: c.process.Dir,
+		Args: c.process.Build, Env: c.process.Environ(), Dir: c.process.Dir,
 		Stdout: output, Stderr: output, Reaper: c.reaper, Grace: processGrace,
 	}.Run(ctx)
 	if err == nil && code != 0 {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
@@ -31,7 +29,7 @@ type localProcess struct {
 func (s *session) prepareProcesses(ctx context.Context) error {
 	var problems []error
 	for _, w := range s.projects {
-		ports, err := s.findPorts(w)
+		ports, err := w.Ports(s.FreePort)
 		problems = append(problems, err)
 		for _, wanted := range w.Processes {
 			l, err := s.newLocalProcess(ctx, w, wanted, ports)
@@ -42,22 +40,6 @@ func (s *session) prepareProcesses(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// findPorts finds a port for each process that uses one, by name.
-func (s *session) findPorts(w *workspace) (map[string]int, error) {
-	ports := map[string]int{}
-	for _, wanted := range w.Processes {
-		if !wanted.UsesPort() {
-			continue
-		}
-		port, err := s.FreePort()
-		if err != nil {
-			return nil, fmt.Errorf("process %s: find a free port: %w", wanted.Name, err)
-		}
-		ports[wanted.Name] = port
-	}
-	return ports, nil
 }
 
 func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted project.Process, ports map[string]int) (*localProcess, error) {
@@ -77,7 +59,7 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 		return nil, fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
 	}
 	l.process = process.New(process.Options{
-		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, pairs(l.Env)), Dir: l.Dir,
+		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, l.Environ()), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
 		Output: output, Reaper: s.reaper, Grace: processGrace,
 		Notify:   func(e process.Event) { s.handleEvent(l, output, e) },
@@ -89,14 +71,6 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 // CodeNotImported is the exit code of `setpoint run` if the files of an operator cannot be
 // imported.
 const CodeNotImported = 3
-
-func pairs(env map[string]string) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		all = append(all, name+"="+env[name])
-	}
-	return all
-}
 
 func (s *session) startProcesses(ctx context.Context) error {
 	for _, l := range s.locals {
@@ -122,7 +96,7 @@ func (l *localProcess) awaitFirstStart(ctx context.Context) error {
 
 // failure names the process in an error.
 func (l *localProcess) failure(err error) error {
-	return fmt.Errorf("process %s (%s): %w", l.Name, strings.Join(l.Written, " "), err)
+	return fmt.Errorf("%s: %w", l.Describe(), err)
 }
 
 // awaitProcesses waits until all processes are ready or have failed. A failed or slow

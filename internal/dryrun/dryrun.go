@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o Options) Report {
 
 // nameOf returns text such as "compositecontroller.setpoint.dev/teams".
 func nameOf(declared *object.Object) string {
-	if kind, known := manager.KindOf(declared); known {
+	if kind, known := compile.KindOf(declared); known {
 		return kind.Name + "/" + declared.Name()
 	}
 	return declared.Ref().String()
@@ -74,7 +75,7 @@ func nameOf(declared *object.Object) string {
 
 // planManifest runs a controller in a file, as the API server would store it.
 func (o Options) planManifest(ctx context.Context, declared *object.Object, into *Controller) error {
-	kind, known := manager.KindOf(declared)
+	kind, known := compile.KindOf(declared)
 	if !known {
 		return fmt.Errorf("%s of %s is not a controller kind", declared.Kind(), declared.APIVersion())
 	}

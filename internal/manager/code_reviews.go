@@ -89,7 +89,7 @@ func (m *Manager) admitController(ctx context.Context, r *hook.ReviewRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	kind, known := KindOf(declared)
+	kind, known := compile.KindOf(declared)
 	if !known {
 		return &hook.ReviewResponse{}, nil
 	}

@@ -27,7 +27,7 @@ type Compiled struct {
 // Compile compiles a controller object, which need not be stored, with the code in ConfigMaps, of which those
 // in files come first. The Manager need not run.
 func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ...*object.Object) (*Compiled, error) {
-	kind, known := KindOf(declared)
+	kind, known := compile.KindOf(declared)
 	if !known {
 		return nil, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
@@ -127,18 +127,6 @@ func (m *Manager) DryRunTools() compose.Tools {
 
 func (m *Manager) dryRunWriter() *apply.Writer {
 	return apply.New(m.client, apply.Options{DryRun: true}).WithManagedFields()
-}
-
-// KindOf returns the controller kind of an object.
-func KindOf(o *object.Object) (compile.Kind, bool) {
-	kinds := compile.Kinds()
-	i := slices.IndexFunc(kinds, func(k compile.Kind) bool {
-		return k.Resource.APIVersion() == o.APIVersion() && k.Resource.Kind == o.Kind()
-	})
-	if i < 0 {
-		return compile.Kind{}, false
-	}
-	return kinds[i], true
 }
 
 // Get returns a stored object; nil if it does not exist.

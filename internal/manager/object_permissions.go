@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
 // ObjectPermissions knows which permissions controller objects need, stored or not.
@@ -38,15 +38,15 @@ func NewObjectPermissions(o Options, definitions []*object.Object) (*ObjectPermi
 	return &ObjectPermissions{o, client, &resolver{client: client, defined: defined}}, nil
 }
 
-// Assume resolves kinds that no definition has by find, without the cluster.
-func (p *ObjectPermissions) Assume(find func(apiVersion, plural string) (object.Resource, error)) {
+// Assume resolves kinds without the cluster.
+func (p *ObjectPermissions) Assume(find func(ctx context.Context, apiVersion, plural string) (object.Resource, error)) {
 	p.resolver.assume = find
 }
 
 // Of returns what a controller object needs, and whether a customize hook selects kinds at run
 // time. Related are the kinds that it is known to select.
 func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller, customizes bool, err error) {
-	kind, known := KindOf(declared)
+	kind, known := compile.KindOf(declared)
 	if !known {
 		return needs, false, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
 	}
@@ -121,28 +121,12 @@ func (p *ObjectPermissions) ServesConstrainedImpersonation(ctx context.Context) 
 func definedResources(definitions []*object.Object) ([]object.Resource, error) {
 	var all []object.Resource
 	for _, o := range definitions {
-		var crd struct {
-			Spec struct {
-				Group, Scope string
-				Names        struct{ Kind, Plural string }
-				Versions     []struct {
-					Name         string
-					Served       bool
-					Subresources struct{ Status *struct{} }
-				}
-			}
-		}
-		if err := json.Unmarshal(o.JSON(), &crd); err != nil {
+		served, err := schema.OfCRD(o.JSON())
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Ref(), err)
 		}
-		for _, version := range crd.Spec.Versions {
-			if !version.Served {
-				continue
-			}
-			all = append(all, object.Resource{
-				Group: crd.Spec.Group, Version: version.Name, Plural: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind,
-				Namespaced: crd.Spec.Scope != "Cluster", Status: version.Subresources.Status != nil, Custom: true,
-			})
+		for i := range served {
+			all = append(all, served[i].Resource())
 		}
 	}
 	return all, nil

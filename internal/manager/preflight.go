@@ -51,7 +51,7 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 
 // preflight checks one controller object.
 func (m *Manager) preflight(ctx context.Context, o *object.Object, others []otherController) error {
-	kind, known := KindOf(o)
+	kind, known := compile.KindOf(o)
 	if !known {
 		return nil
 	}

@@ -25,7 +25,7 @@ func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
 		return reportedRefusal(condition), nil, nil
 	}
-	kind, _ := KindOf(declared)
+	kind, _ := compile.KindOf(declared)
 	if kind.Metacontroller() {
 		note, err := m.metacontrollers.Check(ctx, declared)
 		if refused, is := errors.AsType[*compile.Refusal](err); is {

@@ -22,7 +22,7 @@ type resolver struct {
 	// defined are resources of CRDs that may not be stored yet.
 	defined []object.Resource
 	// assume resolves the others without the API server; nil to use that.
-	assume func(apiVersion, plural string) (object.Resource, error)
+	assume func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 }
 
 // resolve returns the resource of an apiVersion and plural.
@@ -33,7 +33,7 @@ func (r *resolver) resolve(ctx context.Context, apiVersion, plural string) (obje
 		}
 	}
 	if r.assume != nil {
-		return r.assume(apiVersion, plural)
+		return r.assume(ctx, apiVersion, plural)
 	}
 	return r.find(ctx, apiVersion, plural, func(r metav1.APIResource) bool { return r.Name == plural })
 }

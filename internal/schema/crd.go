@@ -15,8 +15,17 @@ type Served struct {
 	object.Kind
 	// Schema is the schema of objects.
 	Schema *spec.Schema
-	// Stored reports whether the API server stores objects in this version.
-	Stored bool
+	// Stored reports whether the API server stores objects in this version, Status whether it has the
+	// status subresource.
+	Stored, Status bool
+}
+
+// Resource returns the kind as a resource.
+func (s *Served) Resource() object.Resource {
+	return object.Resource{
+		Group: s.Group, Version: s.Version, Plural: s.Plural, Kind: s.Kind.Kind,
+		Namespaced: s.Namespaced, Status: s.Status, Custom: true,
+	}
 }
 
 // definition has the fields of a CRD that describe its kind.
@@ -30,6 +39,7 @@ type definition struct {
 			Name            string
 			Served, Storage bool
 			Schema          struct{ OpenAPIV3Schema *spec.Schema }
+			Subresources    struct{ Status *struct{} }
 		}
 	}
 }
@@ -54,8 +64,8 @@ func OfCRD(text []byte) ([]Served, error) {
 		if !v.Served {
 			continue
 		}
-		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind, Namespaced: d.Spec.Scope == "Namespaced"}
-		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage})
+		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind, Namespaced: d.Spec.Scope != "Cluster"}
+		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage, v.Subresources.Status != nil})
 	}
 	if len(all) == 0 {
 		return nil, errors.New("spec.versions: none is served")

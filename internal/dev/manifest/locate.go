@@ -15,8 +15,8 @@ var (
 	step    = regexp.MustCompile(`\.?([\w-]+)|\[(\d+)\]`)
 )
 
-// locate returns the document with the line of the field that an error names, as far as the text has it.
-func (d Document) locate(err error) Document {
+// Locate returns the document with the line of the field that an error names, as far as the text has it.
+func (d Document) Locate(err error) Document {
 	named := located.FindStringSubmatch(err.Error())
 	var root yaml.Node
 	if named == nil || d.inList || yaml.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {

@@ -46,7 +46,7 @@ items:
 		{0, "spec.a: required", 1},
 		{2, "spec.a: required", 21},
 	} {
-		if got := all[c.document].locate(errors.New(c.message)).Line; got != c.want {
+		if got := all[c.document].Locate(errors.New(c.message)).Line; got != c.want {
 			t.Errorf("%s: line %d, want %d", c.message, got, c.want)
 		}
 	}

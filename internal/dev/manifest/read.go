@@ -39,7 +39,13 @@ func (d Document) String() string {
 	return fmt.Sprintf("%s: document %d (line %d)", d.File, d.Index, d.Line)
 }
 
-// Read reads all objects in files and folders, in order. It returns all errors.
+// TestGroup is the group of the objects that `setpoint test` reads. No API server has them.
+const TestGroup = "test.setpoint.dev"
+
+// IsTest reports whether the document is for `setpoint test`.
+func (d Document) IsTest() bool { return object.GroupOf(d.Object.GetAPIVersion()) == TestGroup }
+
+// Read reads all objects in files and folders, in order, except tests. It returns all errors.
 func Read(paths []string) ([]Document, error) {
 	all, _, err := readAll(paths)
 	return all, err
@@ -47,6 +53,17 @@ func Read(paths []string) ([]Document, error) {
 
 // readAll also returns the files that have no text.
 func readAll(paths []string) (all []Document, empty []string, err error) {
+	all, empty, err = readFiles(paths)
+	return slices.DeleteFunc(all, Document.IsTest), empty, err
+}
+
+// ReadWithTests reads all objects in files and folders, in order. It returns all errors.
+func ReadWithTests(paths []string) ([]Document, error) {
+	all, _, err := readFiles(paths)
+	return all, err
+}
+
+func readFiles(paths []string) (all []Document, empty []string, err error) {
 	files, err := Files(paths)
 	problems := []error{err}
 	for _, file := range files {

@@ -172,7 +172,7 @@ func (s *Set) applyAll(ctx context.Context, stage []applied) ([]object.Ref, erro
 	}
 	for _, item := range stage {
 		if err := s.applyOne(ctx, item); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document.locate(err), RefOf(item.document.Object), err))
+			problems = append(problems, fmt.Errorf("%s: %s: %w", item.document.Locate(err), RefOf(item.document.Object), err))
 			continue
 		}
 		landed = append(landed, RefOf(item.document.Object))

@@ -1,6 +1,10 @@
 package project
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +12,21 @@ import (
 
 // Binary is the placeholder in build and command for a path that `setpoint dev` chooses.
 const Binary = "{binary}"
+
+// WithCachedBinary replaces "{binary}" by a path in the user's cache. It is the same each time, so that
+// unchanged programs are not linked again.
+func (p *Project) WithCachedBinary(process Process) (Process, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return process, fmt.Errorf("process %s: find the cache folder: %w", process.Name, err)
+	}
+	sum := sha256.Sum256([]byte(p.Dir))
+	folder := filepath.Join(cache, "setpoint", "dev", hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return process, fmt.Errorf("process %s: create the cache folder: %w", process.Name, err)
+	}
+	return process.WithBinary(filepath.Join(folder, process.Name)), nil
+}
 
 // WithBinary replaces "{binary}" by a path.
 func (p Process) WithBinary(path string) Process {

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -10,6 +11,22 @@ import (
 // portMarks matches "{port}", the port of the process, and "{port:NAME}", that of another
 // process in the file.
 func portMarks() *regexp.Regexp { return regexp.MustCompile(`\{port(?::([^{}]*))?\}`) }
+
+// Ports finds a port for each process that uses one, by name.
+func (p *Project) Ports(free func() (int, error)) (map[string]int, error) {
+	ports := map[string]int{}
+	for i := range p.Processes {
+		if !p.Processes[i].UsesPort() {
+			continue
+		}
+		port, err := free()
+		if err != nil {
+			return nil, fmt.Errorf("process %s: find a free port: %w", p.Processes[i].Name, err)
+		}
+		ports[p.Processes[i].Name] = port
+	}
+	return ports, nil
+}
 
 // UsesPort reports whether the process uses a port of its own.
 func (p *Process) UsesPort() bool { return slices.Contains(p.portsUsed(), "") }

@@ -1,13 +1,14 @@
 // Package project reads setpoint.yaml: the manifests to apply, and the local processes that
 // replace Services.
 //
-// It reads and validates only. Package dev calls it for each folder.
+// It reads and validates only. Packages dev and workspace call it for each folder.
 package project
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,6 +186,20 @@ func readProcess(n node, dir string) Process {
 	p.Written = p.Command
 	p.compileFirst()
 	return p
+}
+
+// Environ returns the variables as "KEY=value", sorted.
+func (p *Process) Environ() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		all = append(all, name+"="+p.Env[name])
+	}
+	return all
+}
+
+// Describe names the process and its command, for messages.
+func (p *Process) Describe() string {
+	return fmt.Sprintf("process %s (%s)", p.Name, strings.Join(p.Written, " "))
 }
 
 // check checks rules about several fields.

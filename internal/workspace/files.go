@@ -1,0 +1,148 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/manager/crds"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// testsFolder is the folder with tests beside the manifests of a folder.
+const testsFolder = "tests"
+
+// files is what the arguments have.
+type files struct {
+	documents []manifest.Document
+	projects  []*project.Project
+}
+
+// readFiles reads the arguments. It returns all errors.
+func readFiles(paths []string) (*files, error) {
+	all := &files{}
+	var manifests []string
+	var problems []error
+	for _, path := range paths {
+		some, err := all.of(path)
+		manifests, problems = append(manifests, some...), append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	var err error
+	all.documents, err = manifest.ReadWithTests(unique(manifests))
+	if err == nil && len(all.documents) == 0 {
+		err = fmt.Errorf("no object in %s", paths)
+	}
+	return all, err
+}
+
+// of returns the manifests of an argument.
+func (f *files) of(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		p, err := project.ForManifests([]string{path})
+		if err != nil {
+			return nil, err
+		}
+		return p.Apply, nil
+	}
+	if _, err := os.Stat(filepath.Join(path, project.FileName)); errors.Is(err, os.ErrNotExist) {
+		return manifest.Files(existing(path, filepath.Join(path, testsFolder)))
+	}
+	p, err := project.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	f.projects = append(f.projects, p)
+	applied, err := manifest.Files(p.Apply)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := manifest.Files(existing(p.Dir, filepath.Join(p.Dir, testsFolder)))
+	return append(applied, slices.DeleteFunc(beside, func(file string) bool { return !hasTests(file) })...), err
+}
+
+// hasTests reports whether a file has objects of test.setpoint.dev. Other files of a project are not for
+// `setpoint test`, such as those of another way to run the operator.
+func hasTests(file string) bool {
+	text, err := os.ReadFile(file)
+	return err == nil && bytes.Contains(text, []byte(manifest.TestGroup+"/"))
+}
+
+func existing(paths ...string) []string {
+	return slices.DeleteFunc(paths, func(path string) bool {
+		_, err := os.Stat(path)
+		return err != nil
+	})
+}
+
+// unique returns each file once, in order.
+func unique(paths []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil || seen[absolute] {
+			continue
+		}
+		seen[absolute] = true
+		all = append(all, path)
+	}
+	return all
+}
+
+// sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.
+func (w *Workspace) sort() error {
+	for _, d := range w.files.documents {
+		if d.IsTest() {
+			w.Tests = append(w.Tests, d)
+			continue
+		}
+		o, err := w.complete(d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+		switch kind, controls := compile.KindOf(o); {
+		case controls:
+			w.Controllers = append(w.Controllers, &Controller{Kind: kind, Object: o, Document: d})
+		case o.Kind() == crds.Resource.Kind:
+			w.CRDs = append(w.CRDs, o)
+		default:
+			w.Objects = append(w.Objects, o)
+		}
+	}
+	return nil
+}
+
+// complete returns the object of a document, in its namespace.
+func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
+	if d.Object.GetNamespace() == "" && !isController(d) {
+		resource, err := w.Kinds.ResolveKind(context.Background(), d.Object.GetAPIVersion(), d.Object.GetKind())
+		if err == nil && resource.Namespaced {
+			d.Object.SetNamespace(namespace)
+		}
+	}
+	all, err := manifest.Objects([]manifest.Document{d})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+func isController(d manifest.Document) bool {
+	return slices.ContainsFunc(compile.Kinds(), func(k compile.Kind) bool {
+		return k.Resource.APIVersion() == d.Object.GetAPIVersion() && k.Resource.Kind == d.Object.GetKind()
+	})
+}

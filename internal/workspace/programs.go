@@ -1,0 +1,168 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+const (
+	// readyTimeout is how long a compiled program may take until it listens.
+	readyTimeout = 2 * time.Minute
+	stopGrace    = time.Second
+)
+
+// programs are the local programs in the files, of which those run that serve a hook.
+type programs struct {
+	options Options
+	all     []*program
+	reaper  *process.Reaper
+	running sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+// program is one program of a setpoint.yaml that replaces a Service.
+type program struct {
+	project.Process
+	file    string
+	port    int
+	process *process.Process
+}
+
+func newPrograms(o Options, projects []*project.Project) (*programs, error) {
+	ps := &programs{options: o, cancel: func() {}}
+	free := process.FreePorts()
+	for _, p := range projects {
+		ports, err := p.Ports(free)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range p.Processes {
+			if each.Service == nil {
+				continue // It is no hook.
+			}
+			if each, err = p.WithCachedBinary(each); err != nil {
+				return nil, err
+			}
+			each = each.WithPorts(ports[each.Name], ports).WithSetpoint(o.Executable)
+			ps.all = append(ps.all, &program{Process: each, file: p.File, port: ports[each.Name]})
+		}
+	}
+	return ps, nil
+}
+
+// start starts the programs that serve one of the addresses, and waits until they listen.
+func (ps *programs) start(ctx context.Context, addresses []string) (err error) {
+	var needed []*program
+	for _, p := range ps.all {
+		if slices.ContainsFunc(addresses, p.Service.Matches) {
+			needed = append(needed, p)
+		}
+	}
+	if len(needed) == 0 {
+		return nil
+	}
+	if ps.reaper, err = process.NewReaper(); err != nil {
+		return err
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ps.cancel = cancel
+	for _, p := range needed {
+		if err := ps.build(ctx, p); err != nil {
+			return err
+		}
+		ps.run(running, p)
+	}
+	var problems []error
+	for _, p := range needed {
+		problems = append(problems, p.awaitReady(ctx))
+	}
+	return errors.Join(problems...)
+}
+
+// build compiles a program, if setpoint.yaml says how.
+func (ps *programs) build(ctx context.Context, p *program) error {
+	if len(p.Build) == 0 {
+		return nil
+	}
+	var output bytes.Buffer
+	code, err := process.Command{
+		Args: p.Build, Env: p.Environ(), Dir: p.Dir, Stdout: &output, Stderr: &output, Reaper: ps.reaper, Grace: stopGrace,
+	}.Run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: exit code %d:\n%s", strings.Join(p.Build, " "), code, bytes.TrimSpace(output.Bytes()))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: process %s does not compile: %w", p.file, p.Name, err)
+	}
+	return nil
+}
+
+// run starts a program. It must not reach a cluster: a test that writes to one is a surprise.
+func (ps *programs) run(ctx context.Context, p *program) {
+	p.process = process.New(process.Options{
+		Command: p.Command, Env: append([]string{"KUBECONFIG=" + os.DevNull, "SETPOINT=" + ps.options.Executable}, p.Environ()...), Dir: p.Dir,
+		Port: p.port, ReadyPath: p.Ready, Output: ps.options.Output(p.Name), Reaper: ps.reaper, Grace: stopGrace,
+	})
+	ps.running.Go(func() { p.process.Run(ctx) })
+}
+
+func (p *program) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("nothing listens on port %d after %s; the program must listen on {port}", p.port, readyTimeout))
+	defer cancel()
+	if err := p.process.WaitReady(ctx); err != nil {
+		return fmt.Errorf("%s: %s: %w", p.file, p.Describe(), err)
+	}
+	return nil
+}
+
+// stop ends all programs.
+func (ps *programs) stop() {
+	ps.cancel()
+	ps.running.Wait()
+	if ps.reaper != nil {
+		ps.reaper.Close()
+	}
+}
+
+// serving returns the program for an address; nil if there is none.
+func (ps *programs) serving(address string) *program {
+	for _, p := range ps.all {
+		if p.process != nil && p.Service.Matches(address) {
+			return p
+		}
+	}
+	return nil
+}
+
+// dial connects to a hook: to the local program in place of its Service, or to its URL.
+func (ps *programs) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	p := ps.serving(address)
+	switch {
+	case p == nil && ps.options.Dial != nil:
+		return ps.options.Dial(ctx, network, address)
+	case p == nil:
+		return dialer.DialContext(ctx, network, address)
+	}
+	if err := p.process.WaitReady(ctx); err != nil {
+		return nil, fmt.Errorf("process %s (service %s): %w", p.Name, p.Service, err)
+	}
+	return dialer.DialContext(ctx, network, net.JoinHostPort("localhost", strconv.Itoa(p.port)))
+}
+
+// routed reports whether dial does not connect to the address itself.
+func (ps *programs) routed(address string) bool {
+	return ps.serving(address) != nil || ps.options.Routed != nil && ps.options.Routed(address)
+}

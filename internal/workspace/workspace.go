@@ -1,0 +1,168 @@
+// Package workspace reads the files of an operator and compiles its controllers without a cluster: kinds are
+// those of the CRDs in the files and those of Kubernetes. It starts the local programs of setpoint.yaml that
+// serve the hooks.
+//
+// It runs no controller. Package testcase calls the hooks, package explore runs the loops, and the command line
+// looks up kinds.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/setpoint-dev/setpoint/internal/call"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+// Options of Open. Paths, Output and Executable are required.
+type Options struct {
+	// Paths are folders and files. A folder with a setpoint.yaml has the manifests and the programs that it
+	// lists, another one all manifests in it. Tests are in any file of a folder, and in its folder tests.
+	Paths []string
+	// Inline, Exec, Expressions, Dial and Routed are as in compile.Environment.
+	Inline      func(ctx context.Context, script call.Script) (call.Program, error)
+	Exec        func(command call.Command) (call.Transport, error)
+	Expressions func(source string, variables ...string) (compile.Predicate, error)
+	Dial        func(ctx context.Context, network, address string) (net.Conn, error)
+	Routed      func(address string) bool
+	// Executable is the path of this program.
+	Executable string
+	// Output receives what a local program prints.
+	Output func(name string) process.Output
+}
+
+// Workspace is an opened set of files.
+type Workspace struct {
+	// Controllers are those of both API groups, in the order of the files.
+	Controllers []*Controller
+	// Objects are the objects that are neither controllers nor CRDs nor tests, in the order of the files.
+	Objects []*object.Object
+	// CRDs are the CustomResourceDefinitions.
+	CRDs []*object.Object
+	// Tests are the documents of test.setpoint.dev.
+	Tests []manifest.Document
+	Kinds *Kinds
+
+	options  Options
+	files    *files
+	programs *programs
+	env      compile.Environment
+}
+
+// Controller is a compiled controller.
+type Controller struct {
+	*compile.Compiled
+
+	Kind compile.Kind
+	// Object is as in the file.
+	Object *object.Object
+	// Document says where it is.
+	Document manifest.Document
+}
+
+// String returns such as "CompositeController/rolling-set".
+func (c *Controller) String() string { return c.Object.Kind() + "/" + c.Object.Name() }
+
+// Read reads the files and starts nothing; Compile does.
+func Read(o Options) (*Workspace, error) {
+	all, err := readFiles(o.Paths)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workspace{options: o, files: all}
+	objects, err := manifest.Objects(all.documents)
+	if err != nil {
+		return nil, err
+	}
+	if w.Kinds, err = NewKinds(objects); err != nil {
+		return nil, err
+	}
+	return w, w.sort()
+}
+
+// Open reads the files, compiles the controllers and starts the local programs that serve their hooks.
+func Open(ctx context.Context, o Options) (*Workspace, error) {
+	w, err := Read(o)
+	if err == nil {
+		err = w.Compile(ctx)
+	}
+	if err != nil && w != nil {
+		w.Close()
+	}
+	return w, err
+}
+
+// Compile compiles the controllers and starts the local programs that serve their hooks. It returns all errors.
+func (w *Workspace) Compile(ctx context.Context) error {
+	if err := w.prepare(); err != nil {
+		return err
+	}
+	var problems []error
+	for _, c := range w.Controllers {
+		if err := c.compile(ctx, w.env); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", c.Document.Locate(err), c, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	return w.programs.start(ctx, w.hookAddresses())
+}
+
+// compile compiles a controller of a file, whose unknown fields the API server would refuse.
+func (c *Controller) compile(ctx context.Context, env compile.Environment) (err error) {
+	if err := compile.CheckFields(c.Object); err != nil {
+		return err
+	}
+	c.Compiled, err = c.Kind.Compile(ctx, c.Object, env)
+	return err
+}
+
+// hookAddresses returns the hosts and ports of all hooks.
+func (w *Workspace) hookAddresses() []string {
+	var all []string
+	for _, c := range w.Controllers {
+		all = append(all, c.HookAddresses...)
+	}
+	return all
+}
+
+// Environment returns what the controllers were compiled with, to compile others.
+func (w *Workspace) Environment() compile.Environment { return w.env }
+
+// SamplesOf returns the objects of the kinds that a controller manages.
+func (w *Workspace) SamplesOf(c *Controller) []*object.Object {
+	managed, _, _ := c.Resources()
+	var all []*object.Object
+	for _, o := range w.Objects {
+		for _, resource := range managed {
+			if o.GroupKind() == resource.GroupKind() {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// Close ends the programs and the code of inline hooks.
+func (w *Workspace) Close() {
+	for _, c := range w.Controllers {
+		if c.Compiled != nil && c.Release != nil {
+			c.Release()
+		}
+	}
+	if w.env.Sources != nil {
+		w.env.Sources.Close()
+	}
+	if w.env.Store != nil {
+		w.env.Store.Close()
+	}
+	if w.programs != nil {
+		w.programs.stop()
+	}
+}
