@@ -46,8 +46,11 @@ func callback[F any](m *vm, f F) uintptr {
 }
 
 // pointer is the address of the object that a value is.
-func pointer(v value) uintptr {
-	return *(*uintptr)(unsafe.Pointer(&v)) //nolint:gosec // the pointer is the first word of a value
+func pointer(v value) uintptr { return payload[uintptr](v) }
+
+// payload is what a value holds: a number, or whether it is true.
+func payload[T any](v value) T {
+	return *(*T)(unsafe.Pointer(&v)) //nolint:gosec // the payload is the first word of a value
 }
 
 // useUTC sets the time zone of the C library, which has an environment of its own.
@@ -75,6 +78,7 @@ const (
 	sizeOfValue     = unsafe.Sizeof(value{})
 	sizeOfLength    = unsafe.Sizeof(size(0))
 	sizeOfAllocator = unsafe.Sizeof(libquickjs.TJSMallocFunctions{})
+	sizeOfProperty  = unsafe.Sizeof(libquickjs.TJSPropertyEnum{})
 )
 
 // nameOfPrelude stands for the prelude in stacks. No file of an author can have it.

@@ -16,6 +16,8 @@ func (m *vm) exception() error {
 	return m.describeError(libquickjs.XJS_GetException(m.tls, m.context))
 }
 
+const limitOfDepth = "the depth of calls"
+
 // roomForErrors is what describing an error may take when no memory is left.
 const roomForErrors = 1 << 20
 
@@ -32,11 +34,11 @@ func (m *vm) describeError(thrown value) error {
 	}
 	e := &script.Error{Message: script.OneLine(description.Message)}
 	m.addStack(e, description.Stack)
-	switch {
-	case e.Message == "InternalError: out of memory":
+	switch e.Message {
+	case "InternalError: out of memory":
 		e.Limit = m.limitOfMemory()
-	case e.Message == "InternalError: stack overflow", e.Message == "SyntaxError: stack overflow":
-		e.Limit = "the depth of calls"
+	case "InternalError: stack overflow", "SyntaxError: stack overflow":
+		e.Limit = limitOfDepth
 	}
 	return e
 }

@@ -26,7 +26,8 @@ func (m *vm) startPrelude(code cString) error {
 		return err
 	}
 	for name, v := range map[string]*value{
-		"begin": &m.begin, "describe": &m.describe, "exact": &m.exact, "functions": &m.functions, "respond": &m.respond, "where": &m.where,
+		"begin": &m.begin, "describe": &m.describe, "exact": &m.exact, "functions": &m.functions,
+		"refuseJSON": &m.refuseJSON, "show": &m.show, "where": &m.where,
 	} {
 		if *v, err = m.property(functions, name); err != nil {
 			return err

@@ -3,15 +3,11 @@
 // to its globals, these go on to work. It also makes the VM deterministic.
 (function (print) {
   "use strict";
-  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
+  const { apply, construct, defineProperty, deleteProperty, ownKeys } = Reflect;
   const { stringify, rawJSON } = JSON;
-  const { isArray } = Array;
   const { isError } = Error;
   const { imul } = Math;
-  const NativeDate = Date, NativeError = Error, NativeMap = Map, NativeSet = Set, NativeString = String, NativeTypeError = TypeError;
-  const NativeInternalError = InternalError; // a limit of the engine
-  const { isPrototypeOf } = Object.prototype;
-  const iterator = getPrototypeOf(function* () {}.prototype), asyncIterator = getPrototypeOf(async function* () {}.prototype);
+  const NativeDate = Date, NativeError = Error, NativeString = String, NativeTypeError = TypeError;
   const dateToString = NativeDate.prototype.toString;
 
   const hide = (object, name, value) =>
@@ -90,9 +86,14 @@
     return stringify({ __proto__: null, message: `${text} was thrown, which is not an Error and so has no line`, stack: "" });
   }
 
-  // Without these, the response would have an empty object.
-  hide(NativeMap.prototype, "toJSON", function toJSON() { throw refusal("a Map is not JSON"); });
-  hide(NativeSet.prototype, "toJSON", function toJSON() { throw refusal("a Set is not JSON"); });
+  // Without it, JSON would have an empty object. Go refuses the same in a response, with its path.
+  const refuseJSON = function toJSON() {
+    const error = new NativeTypeError("a Map or a Set is not JSON");
+    defineProperty(error, "name", { __proto__: null, value: "" });
+    throw error;
+  };
+  hide(Map.prototype, "toJSON", refuseJSON);
+  hide(Set.prototype, "toJSON", refuseJSON);
 
   // functions returns the names of the functions that a module exports, in JSON.
   function functions(module) {
@@ -102,86 +103,6 @@
       if (typeof module[keys[i]] === "function") names += (names && ",") + stringify(keys[i]);
     }
     return `[${names}]`;
-  }
-
-  // respond returns a response in JSON. JSON.stringify alone makes null of some values and leaves
-  // out others.
-  function respond(response) {
-    let text;
-    if (typeof response !== "object" || response === null) throw refusal(`the function returned ${show(response)}, not an object`);
-    if (isArray(response)) throw refusal("the function returned an array, not an object");
-    if (isGenerator(response)) throw refusal("the function returned a generator, not an object");
-    try {
-      text = stringify(response, checked);
-    } catch (error) {
-      if (error instanceof NativeInternalError) throw error;
-      let found;
-      try { found = problem(response, "response", []); } catch { /* the first exception says it */ }
-      throw found === undefined ? error : refusal(found);
-    }
-    if (typeof text !== "string" || text[0] !== "{") throw refusal(`toJSON of the response returned ${text}, not an object`);
-    return text;
-  }
-
-  const isGenerator = value => apply(isPrototypeOf, iterator, [value]) || apply(isPrototypeOf, asyncIterator, [value]);
-
-  function refusal(message) {
-    const error = new NativeTypeError(message);
-    defineProperty(error, "name", { __proto__: null, value: "" });
-    return error;
-  }
-
-  function checked(key, value) {
-    switch (typeof value) {
-      case "number":
-        if (value - value === 0) return value;
-        break;
-      case "bigint":
-        if (isInt64(value)) return rawJSON(`${value}`);
-        break;
-      case "undefined":
-        if (!isArray(this)) return value;
-        break;
-      case "function": case "symbol":
-        break;
-      default:
-        return value;
-    }
-    throw refusal(`${key} is not JSON`);
-  }
-
-  const isInt64 = n => n >= -9223372036854775808n && n <= 9223372036854775807n;
-
-  // problem says which value of a response is not JSON.
-  function problem(value, path, above, key = "") {
-    switch (typeof value) {
-      case "number": return value - value === 0 ? undefined : `${path} is ${value}, which JSON does not have`;
-      case "bigint": return isInt64(value) ? undefined : `${path} is ${value}, which is not a 64-bit integer`;
-      case "function": return `${path} is a function`;
-      case "symbol": return `${path} is a symbol`;
-      case "object":
-        if (value === null) return;
-        if (value instanceof NativeMap) return `${path} is a Map: return Object.fromEntries(map)`;
-        if (value instanceof NativeSet) return `${path} is a Set: return [...set]`;
-        if (typeof value.toJSON === "function") return problem(value.toJSON(key), path, above);
-        return problemWithin(value, path, above);
-    }
-  }
-
-  function problemWithin(object, path, above) {
-    for (let i = 0; i < above.length; i++) {
-      if (above[i] === object) return `${path} contains itself`;
-    }
-    above[above.length] = object;
-    for (const key in object) {
-      const where = isArray(object) ? `${path}[${key}]` : `${path}.${key}`;
-      const found = problem(object[key], where, above, key);
-      if (found !== undefined) return found;
-    }
-    for (let i = 0; isArray(object) && i < object.length; i++) {
-      if (object[i] === undefined) return `${path}[${i}] is undefined`;
-    }
-    above.length--;
   }
 
   // exact parses JSON whose integers a number cannot hold: these become BigInts.
@@ -203,5 +124,5 @@
   // where returns the stack of the code that runs.
   const where = () => new NativeError().stack;
 
-  return { begin, describe, exact, functions, respond, where };
+  return { begin, describe, exact, functions, refuseJSON, show, where };
 })

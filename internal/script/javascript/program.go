@@ -110,11 +110,7 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if result, err = m.settled(result, c.Function); err != nil {
 		return nil, err
 	}
-	response, err := m.call(m.respond, result)
-	if err != nil {
-		return nil, err
-	}
-	return m.text(response)
+	return m.respond(result)
 }
 
 // start sets the clock, runs the top level of the modules, and returns what the entry exports.

@@ -28,7 +28,7 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, describe, exact, functions, respond, where value
+	begin, describe, exact, functions, refuseJSON, show, where value
 	// entry is the module with the functions, read but not run.
 	entry value
 	// log receives what the code prints.
