@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/record"},
 	{"internal/controller"},
 	{"internal/controller/compose", "internal/controller/handle"},
-	{"internal/compile", "internal/dashboard/model", "internal/dashboard/userclient"},
+	{"internal/compile", "internal/dashboard/model", "internal/dashboard/userclient", "internal/explore/loop"},
 	{"internal/diff", "internal/dashboard/wire", "internal/dashboard/form", "internal/typegen"},
 	{"internal/dashboard/ownertree", "internal/dashboard/timeline", "internal/dashboard/access"},
 	{"internal/dashboard/discovery", "internal/dashboard/discovery/token", "internal/dashboard"},
@@ -118,7 +118,7 @@ var thirdPartyLibraries = []struct {
 	{"k8s.io/apimachinery", []string{"..."}},
 	{"k8s.io/client-go", []string{
 		"internal/cache", "internal/apply", "internal/identity", "internal/admission/...", "internal/lease", "internal/request", "internal/manager/...", "internal/operator", "internal/workspace",
-		"internal/dev/...", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
+		"internal/dev/...", "internal/explore/loop", "internal/cli", "internal/dashboard", "internal/dashboard/discovery/...", "internal/dashboard/userclient", "internal/dashboard/access",
 		"controlplane/...", "test/bench/...",
 	}},
 	{"k8s.io/component-base", []string{"controlplane/..."}},

@@ -29,7 +29,8 @@ type Options struct {
 	// DryRun sends all writes as dry runs: the server validates them and returns the result, but
 	// stores nothing.
 	DryRun bool
-	// Parallel bounds concurrent writes; 64 if zero.
+	// Parallel bounds concurrent writes; 64 if zero. With 1 a plan is written in its order, in the
+	// goroutine of the caller.
 	Parallel int
 	// Observe receives every request with its verb and outcome (an HTTP status reason, or "ok");
 	// may be nil.

@@ -38,7 +38,8 @@ func (e *MissingNamespaceError) Error() string {
 	return fmt.Sprintf("waits for Namespace %s, which could not be created", e.Namespace)
 }
 
-// ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently. If an
+// ApplyPlan writes a plan: one stage after another, the actions of a stage concurrently, or in order if
+// only one may be written at a time. If an
 // action fails, the others continue, except for those in a namespace that could not be created.
 func (w *Writer) ApplyPlan(ctx context.Context, p plan.Plan) []Result {
 	results := make([]Result, 0, p.Len())
@@ -73,8 +74,10 @@ func splitByNamespace(stage []plan.Action, missing []string) (possible []plan.Ac
 
 func (w *Writer) applyStage(ctx context.Context, actions []plan.Action) []Result {
 	results := make([]Result, len(actions))
-	if len(actions) == 1 {
-		results[0] = w.applyAction(ctx, actions[0])
+	if len(actions) == 1 || w.options.Parallel == 1 {
+		for i, action := range actions {
+			results[i] = w.applyAction(ctx, action)
+		}
 		return results
 	}
 	var group errgroup.Group

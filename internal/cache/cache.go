@@ -122,6 +122,8 @@ type Cache struct {
 	client  rest.Interface
 	options Options
 	running sync.WaitGroup
+	// manual is set for a cache without connections.
+	manual *Manual
 
 	mu      sync.Mutex
 	watches map[Selection]*watch
@@ -152,7 +154,10 @@ func (c *Cache) Watch(selection Selection, handle func(Event)) *View {
 	}
 	w.viewCount++
 	v.watch, v.release = w, sync.OnceFunc(func() { c.release(w) })
-	if !c.closed {
+	switch {
+	case c.manual != nil:
+		c.manual.addView(w, v)
+	case !c.closed:
 		c.running.Go(func() { w.addView(v) })
 	}
 	return v
@@ -169,6 +174,11 @@ func canonical(selector string) string {
 
 // start starts a watch. The caller holds the lock.
 func (c *Cache) start(w *watch) {
+	if c.manual != nil {
+		w.manual = c.manual
+		c.manual.fill(w)
+		return
+	}
 	if c.closed {
 		return
 	}

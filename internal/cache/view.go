@@ -109,12 +109,14 @@ func (v *View) Err() error { return v.watch.health.current() }
 func (v *View) ObserveWrite(o *object.Object) {
 	w := v.watch
 	selected := w.selects(o)
+	v.noteWrite(o, false)
 	w.apply(func(c *watchCache) []notification { return c.writeReturned(o, v, selected) })
 }
 
 // ObserveDelete removes an object that this client deleted, and notifies the handlers of
 // other views.
 func (v *View) ObserveDelete(o *object.Object) {
+	v.noteWrite(o, true)
 	v.watch.apply(func(c *watchCache) []notification { return c.deleteReturned(o, v) })
 }
 

@@ -22,6 +22,8 @@ type watch struct {
 	options   Options
 	stop      context.CancelFunc
 	health    health
+	// manual is the cache of the watch if that has no connections.
+	manual *Manual
 
 	// viewCount is guarded by the mutex of the Cache.
 	viewCount int

@@ -58,8 +58,8 @@ type Options struct {
 	Resource object.Resource
 	// Workers is the maximum number of concurrent reconciles; 32 if zero.
 	Workers int
-	// MaxDelay limits the backoff of the queue; see queue.Options.
-	MaxDelay time.Duration
+	// Queue are the options of the queue.
+	Queue queue.Options
 	// Filtered means that the API server leaves out objects by a selector of labels or
 	// fields: an object that stops matching looks deleted.
 	Filtered bool
@@ -76,7 +76,7 @@ func New(loop Loop, options Options) *Base {
 	options.Workers = cmp.Or(options.Workers, 32)
 	return &Base{
 		Log:      options.Log.With("controller", options.Name),
-		Queue:    queue.New(queue.Options{MaxDelay: options.MaxDelay}),
+		Queue:    queue.New(options.Queue),
 		Memories: NewMemories(loop.NewMemory),
 		loop:     loop,
 		options:  options,

@@ -7,7 +7,7 @@ import (
 
 // The steps of a key: add a cause, enqueue, dequeue, finish, discard. All run under Queue.mu.
 
-func (q *Queue) now() time.Duration { return time.Since(q.epoch) }
+func (q *Queue) now() time.Duration { return q.options.Now().Sub(q.epoch) }
 
 func (q *Queue) entry(key Key) *entry {
 	e := q.entries[key]

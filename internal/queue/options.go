@@ -21,6 +21,8 @@ type Options struct {
 	EventDelay time.Duration
 	// Random returns random numbers in [0,1) for jitter; math/rand/v2 if nil.
 	Random func() float64
+	// Now is the clock; time.Now if nil. A clock that stands still ends no delay.
+	Now func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -29,6 +31,9 @@ func (o Options) withDefaults() Options {
 	o.EventDelay = cmp.Or(o.EventDelay, time.Second)
 	if o.Random == nil {
 		o.Random = rand.Float64
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return o
 }

@@ -29,3 +29,14 @@ func (q *Queue) Pending(key Key) Pending {
 	}
 	return p
 }
+
+// Delayed returns the cause and the rest of the delay of a pending AddAfter; false if there is none.
+func (q *Queue) Delayed(key Key) (cause Cause, left time.Duration, pending bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil || !e.delayed.set() {
+		return Cause{}, 0, false
+	}
+	return e.delayedCause, e.delayed.until(q.now()), true
+}

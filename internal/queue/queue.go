@@ -34,9 +34,10 @@ type Item struct {
 
 // New returns an empty queue.
 func New(options Options) *Queue {
+	options = options.withDefaults()
 	return &Queue{
-		options: options.withDefaults(),
-		epoch:   time.Now().Add(-1), // so that no time is zero
+		options: options,
+		epoch:   options.Now().Add(-1), // so that no time is zero
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		entries: map[Key]*entry{},

@@ -53,6 +53,10 @@ func (r *Registry) openWatch(selection cache.Selection) *sharedWatch {
 		handle = (*rule).namespaceChanged
 	}
 	t.view = r.options.Store.Watch(selection, func(e cache.Event) { t.changed(e, handle) })
+	if t.view.Synced() {
+		t.synced = true
+		return t
+	}
 	r.running.Go(t.waitReady)
 	r.options.After(errorCheckInterval, t.checkError)
 	return t

@@ -48,6 +48,10 @@ func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
+	if tools.Queue.Random == nil {
+		tools.Queue.Random = rand.Float64
+	}
+	tools.Queue.MaxDelay = maxDelay
 	if program.FullObjects {
 		tools.Writer = tools.Writer.WithManagedFields()
 	}
@@ -57,7 +61,7 @@ func New(program Program, tools Tools) *Controller {
 		orphanIndex: newOrphanIndex(),
 	}
 	c.Base = controller.New(c, controller.Options{
-		Name: program.Name, Resource: program.Parent, Workers: program.Workers, MaxDelay: maxDelay,
+		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
 		Log: tools.Log, Now: tools.Now,
 	})
@@ -80,6 +84,12 @@ func (c *Controller) Run(ctx context.Context) {
 	c.Base.Run(ctx, c.reconcile, func() {}, func() {})
 }
 
+// RunItem reconciles one parent in the caller's goroutine, without workers. It must not run at the same
+// time as Run.
+func (c *Controller) RunItem(ctx context.Context, item queue.Item) queue.Outcome {
+	return c.reconcile(ctx, item)
+}
+
 // RetryNow retries failed parents at once, because the reason for their failures seems to be gone.
 func (c *Controller) RetryNow() { c.Queue.RetryNow() }
 
@@ -97,7 +107,7 @@ func (c *Controller) Close() {
 // scheduleResync plans the next periodic resync, with jitter so that parents spread out.
 func (c *Controller) scheduleResync(key queue.Key) {
 	if period := c.program.Resync; period > 0 {
-		spread := time.Duration(rand.Float64() * 0.1 * float64(period))
+		spread := time.Duration(c.tools.Queue.Random() * 0.1 * float64(period))
 		c.Queue.AddAfter(key, queue.Cause{Kind: queue.Resync}, period-spread)
 	}
 }

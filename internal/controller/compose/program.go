@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
@@ -147,6 +148,10 @@ type Tools struct {
 	Log        *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
+	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
+	Queue queue.Options
+	// Sequential makes the calls of one run one after another, so that a run can be repeated exactly.
+	Sequential bool
 }
 
 // Reasons of events on parents, and of the conditions Synced, Reconciling and Stalled.

@@ -40,6 +40,17 @@ func (r *run) relate(ctx context.Context) error {
 	return nil
 }
 
+// Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it
+// from then on.
+func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
+	parent := c.Get(key)
+	if parent == nil || c.related == nil || c.PhaseOf(parent) == controller.PhaseIgnored {
+		return nil
+	}
+	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
+	return c.newRun(of, memory).relate(ctx)
+}
+
 // relatedListed returns errRelatedPending, or the error of a watch, until all related objects are
 // listed.
 func (r *run) relatedListed() error {

@@ -70,9 +70,15 @@ func (r *run) callFormer(ctx context.Context, h hook.Hook) (wait func()) {
 	var calls sync.WaitGroup
 	errs := make([]error, len(r.rollout.responses))
 	for i, former := range r.rollout.history.Former {
-		if needsCall(former) {
-			calls.Go(func() { r.rollout.responses[i], errs[i] = r.callAt(ctx, h, former) })
+		if !needsCall(former) {
+			continue
 		}
+		call := func() { r.rollout.responses[i], errs[i] = r.callAt(ctx, h, former) }
+		if r.tools.Sequential {
+			call()
+			continue
+		}
+		calls.Go(call)
 	}
 	return func() {
 		calls.Wait()

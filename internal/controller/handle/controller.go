@@ -47,7 +47,7 @@ func New(program Program, tools Tools) *Controller {
 	}
 	c := &Controller{program: program, tools: tools, eventBuffer: newEventBuffer()}
 	c.Base = controller.New(c, controller.Options{
-		Name: program.Name, Resource: program.Resource, Workers: program.Workers,
+		Name: program.Name, Resource: program.Resource, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
 		Log: tools.Log, Now: tools.Now,
 	})
@@ -76,6 +76,16 @@ func (c *Controller) Run(ctx context.Context) {
 func (c *Controller) Close() {
 	c.backend.Leave()
 	c.Base.Close()
+}
+
+// RunItem reconciles one object in the caller's goroutine, without workers, after the events of the object
+// that no run has seen. It must not run at the same time as Run.
+func (c *Controller) RunItem(ctx context.Context, item queue.Item, events []cache.Event) queue.Outcome {
+	c.eventBuffer.resume()
+	for _, e := range events {
+		c.bufferEvent(observed(e))
+	}
+	return c.reconcile(ctx, item)
 }
 
 // reset drops the state of an earlier leadership, because another replica may have been the

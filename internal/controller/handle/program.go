@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
 // Program is one controller with handlers, ready to run.
@@ -191,6 +192,8 @@ type Tools struct {
 	Log        *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
+	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
+	Queue queue.Options
 }
 
 // Observer receives what a controller does.

@@ -1,0 +1,201 @@
+package cache
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Contents are what a manual cache has seen.
+type Contents interface {
+	// Seen returns the objects of a kind as of the latest event, and its version.
+	Seen(resource object.Resource) ([]*object.Object, uint64)
+}
+
+// Write is the result of a write that a view has observed.
+type Write struct {
+	Selection Selection
+	// View is the number of the view among those of the selection.
+	View int
+	// Object is the object as stored or, if Deleted, as it was.
+	Object  *object.Object
+	Deleted bool
+}
+
+// Manual is a Cache without connections, to run a controller step by step: it starts with given
+// contents, and events come by Deliver. Watches of one kind see the same events.
+//
+// Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a
+// time.
+type Manual struct {
+	*Cache
+
+	contents Contents
+	listed   bool
+	// opened are the watches in the order in which they were opened.
+	opened []*watch
+	writes []Write
+}
+
+// NewManual returns a cache with these contents.
+func NewManual(contents Contents) *Manual {
+	m := &Manual{Cache: New(nil, Options{}), contents: contents}
+	m.manual = m
+	return m
+}
+
+// fill fills a new watch.
+func (m *Manual) fill(w *watch) {
+	m.opened = append(m.opened, w)
+	seen, version := m.contents.Seen(w.selection.Resource)
+	list := make([]*object.Object, 0, len(seen))
+	for _, o := range seen {
+		if w.wants(o) {
+			list = append(list, w.inForm(o))
+		}
+	}
+	w.apply(func(c *watchCache) []notification {
+		c.replace(list, version)
+		return nil
+	})
+}
+
+// addView adds a view. What exists comes with List; views that are opened later do not get it.
+func (m *Manual) addView(w *watch, v *View) {
+	w.deliverMu.Lock()
+	defer w.deliverMu.Unlock()
+	w.views = append(w.views, v)
+	if m.listed {
+		v.markReady()
+	}
+}
+
+// List passes the existing objects to the handlers, sorted, after which the views are ready.
+func (m *Manual) List() {
+	m.listed = true
+	for _, w := range m.opened {
+		w.list()
+	}
+}
+
+// list passes the existing objects to the views.
+func (w *watch) list() {
+	w.mu.RLock()
+	existing := w.cache.all()
+	w.mu.RUnlock()
+	slices.SortFunc(existing, byName)
+	w.deliverMu.Lock()
+	defer w.deliverMu.Unlock()
+	for _, v := range w.views {
+		for _, o := range existing {
+			v.notify(Event{New: o})
+		}
+		v.markReady()
+	}
+}
+
+func (v *View) notify(e Event) {
+	if v.handle != nil {
+		v.handle(e)
+	}
+}
+
+// Observe repeats writes whose events are still to come.
+func (m *Manual) Observe(writes []Write) {
+	for _, write := range writes {
+		i := slices.IndexFunc(m.opened, func(w *watch) bool { return w.selection == write.Selection })
+		if i < 0 || write.View >= len(m.opened[i].views) {
+			continue
+		}
+		v := m.opened[i].views[write.View]
+		if write.Deleted {
+			v.ObserveDelete(write.Object)
+		} else {
+			v.ObserveWrite(write.Object)
+		}
+	}
+}
+
+// Writes returns all observed writes.
+func (m *Manual) Writes() []Write { return m.writes }
+
+// Deliver passes an event of the API server to the watches of its kind: the object is as it is now
+// or, if deleted, as it was, with the version of the deletion. Events of one kind come in the order
+// of their versions.
+func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted bool) {
+	for _, w := range m.opened {
+		if w.selection.Resource.Kind != resource.Kind || w.selection.Resource.APIVersion() != resource.APIVersion() || w.viewCount == 0 {
+			continue
+		}
+		w.apply(func(c *watchCache) []notification {
+			if deleted || !w.wants(o) {
+				return c.serverDeleted(o)
+			}
+			return c.serverUpdated(w.inForm(o))
+		})
+	}
+}
+
+// noteWrite notes a write that a view of a manual cache observes.
+func (v *View) noteWrite(o *object.Object, deleted bool) {
+	if m := v.watch.manual; m != nil {
+		m.writes = append(m.writes, Write{Selection: v.watch.selection, View: slices.Index(v.watch.views, v), Object: o, Deleted: deleted})
+	}
+}
+
+// wants reports whether the API server would send the object: unlike selects, it evaluates field
+// selectors.
+func (w *watch) wants(o *object.Object) bool {
+	if !w.selects(o) {
+		return false
+	}
+	if w.selection.Fields == "" {
+		return true
+	}
+	selector, err := fields.ParseSelector(w.selection.Fields)
+	if err != nil {
+		return false
+	}
+	values := fields.Set{}
+	for _, r := range selector.Requirements() {
+		values[r.Field] = scalarAt(o, strings.Split(r.Field, ".")...)
+	}
+	return selector.Matches(values)
+}
+
+// scalarAt returns a field as field selectors see it.
+func scalarAt(o *object.Object, path ...string) string {
+	value := o.Field(path...)
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+// inForm returns the object as the watch requests it.
+func (w *watch) inForm(o *object.Object) *object.Object {
+	if !w.selection.Metadata {
+		return o
+	}
+	metadata, err := json.Marshal(map[string]json.RawMessage{
+		"apiVersion": quoted(o.APIVersion()), "kind": quoted(o.Kind()), "metadata": o.Field("metadata"),
+	})
+	if err != nil {
+		return o
+	}
+	bare, err := object.Parse(metadata)
+	if err != nil {
+		return o
+	}
+	return bare
+}
+
+func quoted(text string) json.RawMessage {
+	data, _ := json.Marshal(text) // A string always has JSON.
+	return data
+}

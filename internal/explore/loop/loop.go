@@ -1,0 +1,175 @@
+// Package loop runs one process of Setpoint step by step: its real reconcile loops over a cache whose
+// contents are given, and a transport that stops each run at its next request to the API server.
+//
+// It contains the views of a process, the delivery of events, the steps of runs, and the memory of what
+// hooks responded. It copies nothing of what the loops decide. It stores no objects and chooses no order:
+// package apiserver and the search do. Package explore and the tests of controllers call it.
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Programs are the compiled controllers of a process. An Item names one by its index: first the
+// programs of Compose, then those of Handle.
+type Programs struct {
+	Compose []compose.Program
+	Handle  []handle.Program
+}
+
+// Options of a Process. The zero value works.
+type Options struct {
+	// Memo remembers the responses of hooks, for all processes that share it; nil for one of its own.
+	Memo *Memo
+	// Resolve finds the kinds that customize hooks name; an error for each if nil.
+	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+	// Now is the time at which everything happens; a fixed time in 2026 if zero.
+	Now time.Time
+	// DeletionGuard keeps the deletion limits of programs. Without it nothing is held.
+	DeletionGuard bool
+	// Unrecorded leaves the steps out of the records of runs, which makes steps faster.
+	Unrecorded bool
+}
+
+// defaultTime is when everything happens by default.
+var defaultTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Process is one process of Setpoint. It keeps nothing between calls, so each run starts as after a
+// restart of the process, with a cache that has what the View has. It is not safe for concurrent use:
+// each worker of a search has its own.
+type Process struct {
+	options   Options
+	programs  Programs
+	omissions []string
+	kinds     map[object.GroupKind]bool
+	transport *transport
+	writer    *apply.Writer
+	calls     *callRecorder
+}
+
+// New returns a process. What cannot be explored is left out; see Omissions.
+func New(programs Programs, options Options) (*Process, error) {
+	options.Now = cmp.Or(options.Now, defaultTime)
+	if options.Memo == nil {
+		options.Memo = NewMemo()
+	}
+	if options.Resolve == nil {
+		options.Resolve = func(_ context.Context, apiVersion, plural string) (object.Resource, error) {
+			return object.Resource{}, fmt.Errorf("%s %s: the kind is not known here", apiVersion, plural)
+		}
+	}
+	if len(programs.Compose)+len(programs.Handle) == 0 {
+		return nil, errors.New("no controller to run")
+	}
+	p := &Process{options: options, transport: &transport{}, calls: &callRecorder{memo: options.Memo}}
+	client, err := newClient(p.transport)
+	if err != nil {
+		return nil, err
+	}
+	p.writer = apply.New(client, apply.Options{Parallel: 1})
+	p.prepare(programs)
+	p.findKinds()
+	return p, nil
+}
+
+// newClient returns a client of the transport, without limits and retries of its own.
+func newClient(transport http.RoundTripper) (rest.Interface, error) {
+	config := &rest.Config{Host: "http://explored", QPS: -1, WarningHandler: rest.NoWarnings{}}
+	config.NegotiatedSerializer = noSerializer{}
+	return rest.UnversionedRESTClientForConfigAndClient(config, &http.Client{Transport: transport})
+}
+
+// prepare wraps the hooks and leaves out what cannot be explored.
+func (p *Process) prepare(programs Programs) {
+	for _, program := range programs.Compose {
+		p.programs.Compose = append(p.programs.Compose, p.prepareCompose(program))
+	}
+	for _, program := range programs.Handle {
+		p.programs.Handle = append(p.programs.Handle, p.prepareHandle(program))
+	}
+}
+
+func (p *Process) prepareCompose(program compose.Program) compose.Program {
+	if !p.options.DeletionGuard {
+		program.DeletionLimit = nil
+	}
+	program.Account = p.withoutAccount(program.Name, program.Account)
+	program.Sync = p.calls.hook(program.Name+" sync", program.Sync)
+	program.Finalize = p.calls.hook(program.Name+" finalize", program.Finalize)
+	program.Customize = p.calls.customizer(program.Name+" customize", program.Customize)
+	return program
+}
+
+// prepareHandle leaves out daemons, which run beside the loop. Delays that only pass with time are over
+// at once.
+func (p *Process) prepareHandle(program handle.Program) handle.Program {
+	program.Account = p.withoutAccount(program.Name, program.Account)
+	program.Backend = handle.Backend{}
+	all := program.Handlers
+	program.Handlers = make([]handle.Handler, 0, len(all))
+	for _, h := range all {
+		if h.Daemon != nil {
+			p.omit("%s: the daemon %s does not run", program.Name, h.Name)
+			continue
+		}
+		if h.Debounce+h.Idle > 0 {
+			p.omit("%s: the handler %s does not wait until the object is unchanged for a while", program.Name, h.Name)
+			h.Debounce, h.Idle = 0, 0
+		}
+		h.Do = p.calls.handler(program.Name+" "+h.Name, h.Do)
+		program.Handlers = append(program.Handlers, h)
+	}
+	return program
+}
+
+func (p *Process) withoutAccount(program string, account identity.Account) identity.Account {
+	if !account.IsZero() {
+		p.omit("%s: requests are not limited to what the ServiceAccount %s may do", program, account)
+	}
+	return identity.Account{}
+}
+
+func (p *Process) omit(format string, args ...any) {
+	p.omissions = append(p.omissions, fmt.Sprintf(format, args...))
+}
+
+// Omissions says what of the programs is not explored, for reports.
+func (p *Process) Omissions() []string { return p.omissions }
+
+// Memo returns what the hooks responded.
+func (p *Process) Memo() *Memo { return p.options.Memo }
+
+// findKinds finds the kinds that the process watches.
+func (p *Process) findKinds() {
+	for i := range p.programs.Compose {
+		if p.programs.Compose[i].Customize != nil {
+			return // It may select any kind.
+		}
+	}
+	p.kinds = map[object.GroupKind]bool{}
+	s := p.begin(nil, p.options.Now)
+	defer s.close()
+	for _, one := range s.workers {
+		for _, w := range one.Watches() {
+			p.kinds[w.Resource.GroupKind()] = true
+		}
+	}
+}
+
+// Watches reports whether the process may watch a kind.
+func (p *Process) Watches(resource object.Resource) bool {
+	return p.kinds == nil || p.kinds[resource.GroupKind()]
+}

@@ -1,0 +1,250 @@
+package loop
+
+import (
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Memo remembers the responses of hooks. The first call of each request is made twice, to compare. It is safe for
+// concurrent use, and shared by the processes of a search.
+//
+// Requests that differ only in resource versions count as one, as long as the hook is not seen to depend on
+// them: its first calls are compared.
+type Memo struct {
+	mu      sync.Mutex
+	hooks   map[string]*hookMemo
+	differs []Difference
+}
+
+// Difference says that a hook responded to one request in two ways.
+type Difference struct {
+	// Hook is the program and the hook, such as "rolling-sets sync".
+	Hook string
+	// Fields are the paths that differ.
+	Fields []string
+	// First and Second are the responses as JSON.
+	First, Second []byte
+}
+
+// HookStats counts the calls of a hook.
+type HookStats struct {
+	Hook string
+	// Requests is the number of distinct requests, Calls that of calls made, and Errors that of those that failed.
+	Requests, Calls, Errors int
+	// Took is the time of all calls.
+	Took time.Duration
+	// ReadsVersions means that responses depend on resource versions, which makes for more calls.
+	ReadsVersions bool
+}
+
+// hookMemo is what one hook responded. The memo's lock guards it.
+type hookMemo struct {
+	stats     HookStats
+	responses map[uint64]*remembered
+	// versionChecks is how many requests with other versions were still called, to compare.
+	versionChecks int
+}
+
+// remembered is a response; done is closed once it is known.
+type remembered struct {
+	done chan struct{}
+	// exact is the digest of the request with its resource versions.
+	exact uint64
+	value any
+	err   error
+	// text is the response as JSON.
+	text []byte
+	// unusable is set if the call ended early or had effects, so that it is to be repeated.
+	unusable bool
+}
+
+// maxVersionChecks is how many requests that only differ in resource versions are called, to compare.
+const maxVersionChecks = 32
+
+// NewMemo returns an empty memo.
+func NewMemo() *Memo { return &Memo{hooks: map[string]*hookMemo{}} }
+
+// Stats returns the counts of all hooks, sorted by name.
+func (m *Memo) Stats() []HookStats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]HookStats, 0, len(m.hooks))
+	for _, name := range sortedKeys(m.hooks) {
+		all = append(all, m.hooks[name].stats)
+	}
+	return all
+}
+
+// Differences returns the hooks that responded in two ways, in the order in which they were found.
+func (m *Memo) Differences() []Difference {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Difference(nil), m.differs...)
+}
+
+// hookNamed returns the memo of a hook. The caller holds the lock.
+func (m *Memo) hookNamed(name string) *hookMemo {
+	h := m.hooks[name]
+	if h == nil {
+		h = &hookMemo{stats: HookStats{Hook: name}, responses: map[uint64]*remembered{}}
+		m.hooks[name] = h
+	}
+	return h
+}
+
+// call is one call of a hook.
+type call struct {
+	hook    string
+	request digests
+	// do calls the hook. It returns the response as a value and as JSON. Pure is false if the response depends
+	// on more than the request.
+	do func() (value any, text []byte, pure bool, err error)
+	// interrupted reports whether the context has ended.
+	interrupted func() error
+}
+
+// respond returns the response to a call.
+func (m *Memo) respond(c call) (any, error) {
+	for {
+		r, first := m.lookup(c)
+		if first {
+			m.learn(c, r)
+			return r.value, r.err
+		}
+		<-r.done
+		if !r.unusable {
+			return m.reuse(c, r)
+		}
+		if err := c.interrupted(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lookup returns the response to a request; first means that the caller has to find it out.
+func (m *Memo) lookup(c call) (r *remembered, first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.hookNamed(c.hook)
+	key := h.key(c.request)
+	if r := h.responses[key]; r != nil {
+		return r, false
+	}
+	r = &remembered{done: make(chan struct{}), exact: c.request.exact}
+	h.responses[key] = r
+	h.stats.Requests++
+	return r, true
+}
+
+func (h *hookMemo) key(request digests) uint64 {
+	if h.stats.ReadsVersions {
+		return request.exact
+	}
+	return request.versionless
+}
+
+// learn calls the hook twice and keeps the response.
+func (m *Memo) learn(c call, r *remembered) {
+	defer close(r.done)
+	pure := false
+	r.value, r.text, pure, r.err = m.do(c)
+	if pure && c.interrupted() == nil {
+		_, again, _, err := m.do(c)
+		if c.interrupted() == nil {
+			m.compare(c.hook, r, again, err)
+		}
+	}
+	if !pure || c.interrupted() != nil {
+		m.forget(c, r)
+	}
+}
+
+// do makes a call and counts it.
+func (m *Memo) do(c call) (any, []byte, bool, error) {
+	began := time.Now()
+	value, text, pure, err := c.do()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stats := &m.hookNamed(c.hook).stats
+	stats.Calls++
+	stats.Took += time.Since(began)
+	if err != nil {
+		stats.Errors++
+	}
+	return value, text, pure, err
+}
+
+// forget removes a response that is of no use to others.
+func (m *Memo) forget(c call, r *remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.unusable = true
+	h := m.hookNamed(c.hook)
+	if key := h.key(c.request); h.responses[key] == r {
+		delete(h.responses, key)
+		h.stats.Requests--
+	}
+}
+
+// reuse returns a known response. The first times that resource versions differ, it calls the hook to compare.
+func (m *Memo) reuse(c call, r *remembered) (any, error) {
+	if r.exact == c.request.exact || !m.checksVersions(c.hook) {
+		return r.value, r.err
+	}
+	value, text, _, err := m.do(c)
+	if interrupted := c.interrupted(); interrupted != nil {
+		return nil, interrupted
+	}
+	if len(differences(r.text, text, r.err, err)) == 0 {
+		return r.value, r.err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.hookNamed(c.hook)
+	if !h.stats.ReadsVersions {
+		h.stats.ReadsVersions = true
+		clear(h.responses)
+	}
+	return value, err
+}
+
+func (m *Memo) checksVersions(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.hookNamed(name)
+	h.versionChecks++
+	return h.versionChecks <= maxVersionChecks
+}
+
+// compare notes if two responses to one request differ.
+func (m *Memo) compare(name string, r *remembered, again []byte, err error) {
+	fields := differences(r.text, again, r.err, err)
+	if len(fields) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.differs = append(m.differs, Difference{Hook: name, Fields: fields, First: r.text, Second: again})
+}
+
+// differences returns the paths at which two responses differ.
+func differences(first, second []byte, firstErr, secondErr error) []string {
+	if (firstErr == nil) != (secondErr == nil) || firstErr != nil && firstErr.Error() != secondErr.Error() {
+		return []string{"the error"}
+	}
+	before, err := object.Decode(first)
+	if err != nil {
+		return nil // Both are errors without a response.
+	}
+	after, err := object.Decode(second)
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, change := range object.Changes(before, after) {
+		paths = append(paths, change.Path)
+	}
+	return paths
+}

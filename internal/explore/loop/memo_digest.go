@@ -1,0 +1,94 @@
+package loop
+
+import (
+	"bytes"
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+)
+
+// digests identify a request: with the resource versions in its objects, and without.
+type digests struct{ exact, versionless uint64 }
+
+// requestDigest computes digests.
+type requestDigest struct{ exact, versionless maphash.Hash }
+
+func newRequestDigest() *requestDigest {
+	d := &requestDigest{}
+	d.exact.SetSeed(seed)
+	d.versionless.SetSeed(seed)
+	return d
+}
+
+func (d *requestDigest) done() digests { return digests{d.exact.Sum64(), d.versionless.Sum64()} }
+
+// value adds a part that is no object.
+func (d *requestDigest) text(parts ...string) {
+	for _, part := range parts {
+		maphash.WriteComparable(&d.exact, part)
+		maphash.WriteComparable(&d.versionless, part)
+	}
+}
+
+func (d *requestDigest) flag(value bool) {
+	maphash.WriteComparable(&d.exact, value)
+	maphash.WriteComparable(&d.versionless, value)
+}
+
+var versionField = []byte(`"resourceVersion":"`)
+
+// object adds an object as JSON.
+func (d *requestDigest) object(data []byte) {
+	maphash.WriteComparable(&d.exact, len(data))
+	_, _ = d.exact.Write(data) // It never returns an error, here and below.
+	for {
+		at := bytes.Index(data, versionField)
+		if at < 0 {
+			break
+		}
+		_, _ = d.versionless.Write(data[:at])
+		data = data[at+len(versionField):]
+		data = data[bytes.IndexByte(data, '"')+1:]
+	}
+	_, _ = d.versionless.Write(data)
+	d.versionless.WriteByte(0) //nolint:errcheck // It never returns an error.
+}
+
+func (d *requestDigest) groups(groups []hook.Group) {
+	d.text("groups")
+	for _, group := range groups {
+		d.text(group.APIVersion, group.Kind)
+		for _, entry := range group.Objects {
+			d.text(entry.Namespace, entry.Name)
+			d.object(entry.Object)
+		}
+	}
+}
+
+func digestsOf(r *hook.Request) digests {
+	d := newRequestDigest()
+	d.object(r.Controller)
+	d.object(r.Parent)
+	d.flag(r.Finalizing)
+	d.groups(r.Children)
+	d.groups(r.Related)
+	return d.done()
+}
+
+func customizeDigests(r *hook.CustomizeRequest) digests {
+	d := newRequestDigest()
+	d.object(r.Controller)
+	d.object(r.Parent)
+	return d.done()
+}
+
+func handlerDigests(r *hook.HandlerRequest) digests {
+	d := newRequestDigest()
+	d.object(r.AppendJSON(nil))
+	d.text(r.Since.String())
+	return d.done()
+}
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

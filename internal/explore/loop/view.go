@@ -1,0 +1,220 @@
+package loop
+
+import (
+	"cmp"
+	"hash/maphash"
+	"iter"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/cache"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// View is what the cache of a process has seen: the events of each kind up to some version, and the
+// results of its own writes whose events are still to come. It is immutable; nil is empty.
+type View struct {
+	// kinds are sorted by resource.
+	kinds  []seenKind
+	writes []cache.Write
+	digest uint64
+}
+
+// seenKind is what events have said of one kind.
+type seenKind struct {
+	resource object.Resource
+	// objects are sorted by namespace and name.
+	objects []*object.Object
+	version uint64
+}
+
+// Event is an event of a watch. The object is as it is now or, if deleted, as it was, with the version of
+// the deletion.
+type Event struct {
+	Resource object.Resource
+	Object   *object.Object
+	Deleted  bool
+}
+
+// NewView returns the view of a process that has just listed all objects.
+func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
+	v := &View{}
+	for resource, o := range objects {
+		at, known := v.find(resource)
+		if !known {
+			v.kinds = slices.Insert(v.kinds, at, seenKind{resource: resource})
+		}
+		kind := &v.kinds[at]
+		kind.objects = append(kind.objects, o)
+		kind.version = max(kind.version, o.Version())
+	}
+	for i := range v.kinds {
+		slices.SortFunc(v.kinds[i].objects, compareNames)
+	}
+	v.digest = v.digestOf(nil)
+	return v
+}
+
+// Seen returns the objects of a kind as of the latest event, and its version.
+func (v *View) Seen(resource object.Resource) ([]*object.Object, uint64) {
+	if v == nil {
+		return nil, 0
+	}
+	at, known := v.find(resource)
+	if !known {
+		return nil, 0
+	}
+	return v.kinds[at].objects, v.kinds[at].version
+}
+
+// After returns the view after an event. Events of one kind come in the order of their versions, as from
+// a watch.
+func (v *View) After(e Event) *View {
+	next := v.clone()
+	at, known := next.find(e.Resource)
+	if !known {
+		next.kinds = slices.Insert(next.kinds, at, seenKind{resource: e.Resource})
+	}
+	kind := &next.kinds[at]
+	kind.version = max(kind.version, e.Object.Version())
+	i, found := slices.BinarySearchFunc(kind.objects, e.Object, compareNames)
+	switch {
+	case found && e.Deleted:
+		kind.objects = slices.Concat(kind.objects[:i], kind.objects[i+1:])
+	case found:
+		kind.objects = slices.Clone(kind.objects)
+		kind.objects[i] = e.Object
+	case !e.Deleted:
+		kind.objects = slices.Concat(kind.objects[:i], []*object.Object{e.Object}, kind.objects[i:])
+	}
+	next.writes = next.pending(next.writes)
+	next.digest = next.digestOf(nil)
+	return next
+}
+
+// Observe returns the view after own writes.
+func (v *View) Observe(writes ...cache.Write) *View {
+	next := v.clone()
+	next.writes = next.pending(slices.Concat(next.writes, writes))
+	next.digest = next.digestOf(nil)
+	return next
+}
+
+func (v *View) clone() *View {
+	if v == nil {
+		return &View{}
+	}
+	return &View{kinds: slices.Clone(v.kinds), writes: v.writes}
+}
+
+// pending returns those of the writes whose events are still to come.
+func (v *View) pending(writes []cache.Write) []cache.Write {
+	arrived := func(w cache.Write) bool {
+		seen, version := v.Seen(w.Selection.Resource)
+		if !w.Deleted {
+			return w.Object.Version() <= version
+		}
+		i, found := slices.BinarySearchFunc(seen, w.Object, compareNames)
+		return w.Object.Version() <= version && (!found || seen[i].UID() != w.Object.UID())
+	}
+	if !slices.ContainsFunc(writes, arrived) {
+		return writes
+	}
+	return slices.DeleteFunc(slices.Clone(writes), arrived)
+}
+
+// Writes returns the own writes whose events are still to come, in order.
+func (v *View) Writes() []cache.Write {
+	if v == nil {
+		return nil
+	}
+	return v.writes
+}
+
+// All returns the objects as the process sees them, with its own writes, sorted by kind and name.
+func (v *View) All() iter.Seq2[object.Resource, *object.Object] {
+	return func(yield func(object.Resource, *object.Object) bool) {
+		for _, kind := range v.observed() {
+			for _, o := range kind.objects {
+				if !yield(kind.resource, o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// observed returns the kinds with the own writes.
+func (v *View) observed() []seenKind {
+	if v == nil {
+		return nil
+	}
+	if len(v.writes) == 0 {
+		return v.kinds
+	}
+	seen := &View{kinds: v.kinds}
+	for _, w := range v.writes {
+		seen = seen.After(Event{Resource: w.Selection.Resource, Object: w.Object, Deleted: w.Deleted})
+	}
+	return seen.kinds
+}
+
+// Get returns an object as the process sees it, or nil.
+func (v *View) Get(resource object.Resource, namespace, name string) *object.Object {
+	for of, o := range v.All() {
+		if of == resource && o.Namespace() == namespace && o.Name() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// Digest identifies the view in this process.
+func (v *View) Digest() uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.digest
+}
+
+// digestOf returns the digest of what a function selects; nil selects everything.
+func (v *View) digestOf(selects func(object.Resource, *object.Object) bool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range v.kinds {
+		kind := &v.kinds[i]
+		maphash.WriteComparable(&h, kind.resource)
+		for _, o := range kind.objects {
+			if selects == nil || selects(kind.resource, o) {
+				writeObject(&h, o)
+			}
+		}
+	}
+	for _, w := range v.writes {
+		if selects == nil || selects(w.Selection.Resource, w.Object) {
+			maphash.WriteComparable(&h, w.Selection)
+			maphash.WriteComparable(&h, w.Deleted)
+			writeObject(&h, w.Object)
+		}
+	}
+	return h.Sum64()
+}
+
+// seed is that of all digests: they are valid in this process only.
+var seed = maphash.MakeSeed()
+
+// writeObject adds an object with its version.
+func writeObject(h *maphash.Hash, o *object.Object) {
+	maphash.WriteComparable(h, o.Digest())
+	maphash.WriteComparable(h, o.Version())
+}
+
+func (v *View) find(resource object.Resource) (int, bool) {
+	return slices.BinarySearchFunc(v.kinds, resource, func(kind seenKind, resource object.Resource) int {
+		return cmp.Or(cmp.Compare(kind.resource.Group, resource.Group), cmp.Compare(kind.resource.Kind, resource.Kind),
+			cmp.Compare(kind.resource.Version, resource.Version))
+	})
+}
+
+func compareNames(a, b *object.Object) int {
+	return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+}
