@@ -1,0 +1,126 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// newBuiltin returns a kind that no CRD defines. A kind without a Go type, as of an aggregated API server, takes all
+// fields.
+func newBuiltin(resource object.Resource) (*kind, error) {
+	k := &kind{Resource: resource, rules: rulesOf(resource)}
+	var err error
+	if !scheme.Scheme.Recognizes(k.gvk()) {
+		k.schema = untyped{k}
+		k.managers, err = newManagers(k, managedfields.NewDeducedTypeConverter(), customManager(k))
+		return k, err
+	}
+	k.schema = typed{k}
+	k.managers, err = newManagers(k, applyconfigurations.NewTypeConverter(scheme.Scheme), builtinManager(k))
+	return k, err
+}
+
+// typed is the schema of a Go type. It sets no defaults.
+type typed struct{ *kind }
+
+func (t typed) decode(data []byte) (map[string]any, []string, error) {
+	into, err := scheme.Scheme.New(t.gvk())
+	if err != nil {
+		return nil, nil, err
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		return nil, nil, err
+	}
+	into.GetObjectKind().SetGroupVersionKind(t.gvk())
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	if err != nil {
+		return nil, nil, err
+	}
+	dropEmptyTime(fields)
+	return fields, messages(strict), typeOf(data, t.kind)
+}
+
+// dropEmptyTime drops the creation time that Go types have for none.
+func dropEmptyTime(fields map[string]any) {
+	metadata, _ := fields["metadata"].(map[string]any)
+	if created, there := metadata["creationTimestamp"]; there && created == nil {
+		delete(metadata, "creationTimestamp")
+	}
+}
+
+func messages(errs []error) []string {
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	return texts
+}
+
+// typeOf checks the apiVersion and kind of an object, which may be missing.
+func typeOf(data []byte, k *kind) error {
+	var has struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(data, &has); err != nil {
+		return err
+	}
+	if has.Kind != "" && has.Kind != k.Kind {
+		return fmt.Errorf("%s cannot be handled as a %s", has.Kind, k.Kind)
+	}
+	if has.APIVersion != "" && has.APIVersion != k.APIVersion() {
+		return fmt.Errorf("the API version in the data (%s) does not match the expected API version (%s)", has.APIVersion, k.APIVersion())
+	}
+	return nil
+}
+
+func (t typed) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
+	errs := validateMetadata(o, old, t.Namespaced, t.rules.name)
+	if status {
+		return errs
+	}
+	errs = append(errs, requiredFields(o)...)
+	if old != nil {
+		errs = append(errs, immutableFields(o, old)...)
+	}
+	return errs
+}
+
+func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name validation.ValidateNameFunc) field.ErrorList {
+	path := field.NewPath("metadata")
+	if old != nil {
+		return validation.ValidateObjectMetaAccessorUpdate(o, old, path)
+	}
+	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
+}
+
+// untyped is the schema of a kind of which nothing is known.
+type untyped struct{ *kind }
+
+func (u untyped) decode(data []byte) (map[string]any, []string, error) {
+	var fields map[string]any
+	strict, err := kjson.UnmarshalStrict(data, &fields)
+	if err != nil {
+		return nil, nil, err
+	}
+	if fields == nil {
+		return nil, nil, errors.New("the body is no object")
+	}
+	fields["apiVersion"], fields["kind"] = u.APIVersion(), u.Kind
+	unknown, err := coerceMetadata(fields)
+	return fields, append(messages(strict), unknown...), errors.Join(err, typeOf(data, u.kind))
+}
+
+func (u untyped) validate(o, old *unstructured.Unstructured, _ bool) field.ErrorList {
+	return validateMetadata(o, old, u.Namespaced, u.rules.name)
+}

@@ -1,0 +1,239 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Change is a state that can follow, and what led to it.
+type Change struct {
+	State *State
+	// What says what happens, in words, such as "pod web-0 becomes ready".
+	What string
+	// Object is what it is about.
+	Object *Stored
+	// Failure reports whether it is a failure of the environment, of which a search allows only so many.
+	Failure bool
+}
+
+// Collect returns the states that garbage collection and the end of namespaces can lead to next, each by one write.
+func (s *Server) Collect(state *State) []Change {
+	c := collector{server: s, state: state, client: s.As("kube-controller-manager"), objects: map[string]*Stored{}}
+	for stored := range state.AllStored() {
+		c.objects[stored.UID()] = stored
+	}
+	for stored := range state.AllStored() {
+		c.collect(stored)
+	}
+	return c.changes
+}
+
+// collector finds the next steps of the garbage collector, which works like that of kube-controller-manager.
+type collector struct {
+	server  *Server
+	state   *State
+	client  Client
+	objects map[string]*Stored // by UID
+	changes []Change
+}
+
+// collect adds the next steps for an object.
+func (c *collector) collect(o *Stored) {
+	if o.resource == namespaces && o.Deleting() {
+		c.endNamespace(o)
+		return
+	}
+	switch {
+	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && o.Deleting():
+		c.orphan(o)
+	case o.HasFinalizer(metav1.FinalizerDeleteDependents) && o.Deleting():
+		c.deleteDependents(o)
+	case !o.Deleting():
+		c.checkOwners(o)
+	}
+}
+
+// orphan removes an owner from its dependents, and then its finalizer.
+func (c *collector) orphan(owner *Stored) {
+	dependents := c.dependentsOf(owner.UID())
+	for _, dependent := range dependents {
+		c.removeOwners(dependent, "is orphaned", func(ref metav1.OwnerReference) bool { return string(ref.UID) == owner.UID() })
+	}
+	if len(dependents) == 0 {
+		c.removeFinalizer(owner, metav1.FinalizerOrphanDependents)
+	}
+}
+
+// deleteDependents deletes dependents, and then removes the finalizer of the owner. Only dependents that block the
+// deletion have to be gone by then.
+func (c *collector) deleteDependents(owner *Stored) {
+	blocking := false
+	for _, dependent := range c.dependentsOf(owner.UID()) {
+		for _, ref := range ownersOf(dependent) {
+			blocking = blocking || string(ref.UID) == owner.UID() && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+		}
+	}
+	if !blocking {
+		c.removeFinalizer(owner, metav1.FinalizerDeleteDependents)
+	}
+}
+
+// checkOwners deletes an object without owners, and removes references to owners that are gone.
+func (c *collector) checkOwners(o *Stored) {
+	refs := ownersOf(o)
+	if len(refs) == 0 {
+		return
+	}
+	solid, waiting, unknown := 0, 0, false
+	for _, ref := range refs {
+		switch owner, known := c.owner(o, ref); {
+		case !known:
+			unknown = true
+		case owner == nil:
+		case c.waitsFor(owner, ref):
+			waiting++
+		default:
+			solid++
+		}
+	}
+	switch {
+	case unknown:
+		// The garbage collector cannot look up owners of kinds that are not served, and leaves the object alone.
+	case solid == len(refs):
+	case solid > 0:
+		c.removeOwners(o, "loses a reference to an owner that is gone", func(ref metav1.OwnerReference) bool {
+			owner, _ := c.owner(o, ref)
+			return owner == nil || c.waitsFor(owner, ref)
+		})
+	case waiting > 0 && len(c.dependentsOf(o.UID())) > 0:
+		c.deleteOrphan(o, metav1.DeletePropagationForeground)
+	default:
+		c.deleteOrphan(o, policyOf(o))
+	}
+}
+
+// policyOf returns how an object without owners is deleted.
+func policyOf(o *Stored) metav1.DeletionPropagation {
+	switch {
+	case o.HasFinalizer(metav1.FinalizerOrphanDependents):
+		return metav1.DeletePropagationOrphan
+	case o.HasFinalizer(metav1.FinalizerDeleteDependents):
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+// waitsFor reports whether an owner waits for a dependent to go first.
+func (c *collector) waitsFor(owner *Stored, ref metav1.OwnerReference) bool {
+	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion && owner.Deleting() && owner.HasFinalizer(metav1.FinalizerDeleteDependents)
+}
+
+// owner returns the owner of a reference, nil if it is gone. It is unknown if its kind is not served. An owner in
+// another namespace does not count.
+func (c *collector) owner(o *Stored, ref metav1.OwnerReference) (owner *Stored, known bool) {
+	kind, served := c.server.Resource(object.NewKind(ref.APIVersion, ref.Kind).GroupKind())
+	if !served {
+		return nil, false
+	}
+	namespace := ""
+	if kind.Namespaced {
+		namespace = o.Namespace()
+	}
+	owner = c.state.Stored(kind, namespace, ref.Name)
+	if owner == nil || owner.UID() != string(ref.UID) {
+		return nil, true
+	}
+	return owner, true
+}
+
+func (c *collector) dependentsOf(uid string) []*Stored {
+	var found []*Stored
+	for o := range c.state.AllStored() {
+		if slices.ContainsFunc(ownersOf(o), func(ref metav1.OwnerReference) bool { return string(ref.UID) == uid }) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// ownersOf returns the owner references of an object.
+func ownersOf(o *Stored) []metav1.OwnerReference {
+	field := o.Field("metadata", "ownerReferences")
+	if field == nil {
+		return nil
+	}
+	var refs []metav1.OwnerReference
+	if json.Unmarshal(field, &refs) != nil {
+		return nil // It is stored, so it is valid.
+	}
+	return refs
+}
+
+func (c *collector) deleteOrphan(o *Stored, policy metav1.DeletionPropagation) {
+	uid, version := types.UID(o.UID()), o.ResourceVersion()
+	c.delete(o, "has no owner any more and is deleted", metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
+	})
+}
+
+func (c *collector) delete(o *Stored, what string, options metav1.DeleteOptions) {
+	after, _, err := c.client.Delete(c.state, o.resource, o.Object, options)
+	c.add(o, what, after, err)
+}
+
+// removeOwners removes owner references that match.
+func (c *collector) removeOwners(o *Stored, what string, matches func(metav1.OwnerReference) bool) {
+	left := slices.DeleteFunc(ownersOf(o), matches)
+	after, _, err := c.client.Patch(c.state, o.resource, o.Object, "", map[string]any{
+		"metadata": map[string]any{"uid": o.UID(), "ownerReferences": left},
+	})
+	c.add(o, what, after, err)
+}
+
+func (c *collector) removeFinalizer(o *Stored, name string) {
+	left := slices.DeleteFunc(o.Finalizers(), func(has string) bool { return has == name })
+	after, _, err := c.client.Patch(c.state, o.resource, o.Object, "", map[string]any{
+		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "finalizers": left},
+	})
+	c.add(o, fmt.Sprintf("loses the finalizer %s", name), after, err)
+}
+
+// add adds a step, if its write was not rejected and changed something.
+func (c *collector) add(o *Stored, what string, after *State, err error) {
+	if err == nil && after != c.state {
+		c.changes = append(c.changes, Change{State: after, What: o.Ref().String() + " " + what, Object: o})
+	}
+}
+
+// endNamespace deletes what is in a namespace, and then the namespace.
+func (c *collector) endNamespace(namespace *Stored) {
+	empty := true
+	background := metav1.DeletePropagationBackground
+	for o := range c.state.AllStored() {
+		if o.Namespace() != namespace.Name() {
+			continue
+		}
+		empty = false
+		if !o.Deleting() {
+			c.delete(o, "is deleted with its namespace", metav1.DeleteOptions{PropagationPolicy: &background})
+		}
+	}
+	if !empty {
+		return
+	}
+	bare, err := namespace.With([]byte("[]"), "spec", "finalizers")
+	if err != nil {
+		return // A stored namespace has a spec.
+	}
+	after, _, err := c.client.Send(c.state, Request{
+		Method: http.MethodPut, Resource: namespaces, Name: namespace.Name(), Subresource: "finalize", Body: bare.JSON(),
+	})
+	c.add(namespace, "is empty and goes", after, err)
+}

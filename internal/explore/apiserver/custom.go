@@ -1,0 +1,213 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// newCustom returns the kinds of a CRD, one for each served version.
+func newCustom(text []byte) ([]*kind, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(text, &crd); err != nil {
+		return nil, err
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	var kinds []*kind
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		k, err := newVersion(&crd, version)
+		if err != nil {
+			return nil, fmt.Errorf("%s, version %s: %w", crd.Name, version.Name, err)
+		}
+		kinds = append(kinds, k)
+	}
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("%s: no version is served", crd.Name)
+	}
+	return kinds, nil
+}
+
+func newVersion(crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
+	k := &kind{custom: true, Resource: object.Resource{
+		Group: crd.Spec.Group, Version: version.Name, Plural: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true,
+		Status: version.Subresources != nil && version.Subresources.Status != nil,
+	}}
+	k.rules = rules{generation: true, conditional: true, name: apivalidation.NameIsDNSSubdomain}
+	c := &custom{kind: k}
+	if err := c.compile(version.Schema); err != nil {
+		return nil, err
+	}
+	k.schema = c
+	types, err := customTypes(k, c.structural)
+	if err != nil {
+		return nil, err
+	}
+	k.managers, err = newManagers(k, types, customManager(k))
+	return k, err
+}
+
+// custom is the schema of a CRD.
+type custom struct {
+	*kind
+	structural *structural.Structural
+	values     validation.SchemaValidator
+	// status checks a status alone; nil if it has no schema.
+	status validation.SchemaValidator
+	// rules are those in CEL; nil if there are none.
+	celRules *cel.Validator
+}
+
+// compile reads the schema as kube-apiserver does.
+func (c *custom) compile(given *apiextensionsv1.CustomResourceValidation) error {
+	if given == nil || given.OpenAPIV3Schema == nil {
+		return errors.New("has no schema")
+	}
+	var internal apiextensions.CustomResourceValidation
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(given, &internal, nil); err != nil {
+		return err
+	}
+	shape, err := structural.NewStructural(internal.OpenAPIV3Schema)
+	if err != nil {
+		return err
+	}
+	c.structural = shape.DeepCopy()
+	if err := defaulting.PruneDefaults(c.structural); err != nil {
+		return err
+	}
+	if c.values, _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+		return err
+	}
+	if status, has := internal.OpenAPIV3Schema.Properties["status"]; has {
+		if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return err
+		}
+	}
+	c.celRules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
+	return nil
+}
+
+func (c *custom) decode(data []byte) (map[string]any, []string, error) {
+	var fields map[string]any
+	strict, err := kjson.UnmarshalStrict(data, &fields)
+	if err != nil {
+		return nil, nil, err
+	}
+	if fields == nil {
+		return nil, nil, errors.New("the body is no object")
+	}
+	if err := typeOf(data, c.kind); err != nil {
+		return nil, nil, err
+	}
+	unknown, err := c.coerce(fields)
+	return fields, append(messages(strict), unknown...), err
+}
+
+// coerce prunes and sets defaults. It returns the paths of unknown fields.
+func (c *custom) coerce(fields map[string]any) ([]string, error) {
+	unknown, err := coerceMetadata(fields)
+	if err != nil {
+		return nil, err
+	}
+	metadata := fields["metadata"]
+	track := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	for _, path := range pruning.PruneWithOptions(fields, c.structural, true, track) {
+		unknown = append(unknown, fmt.Sprintf("unknown field %q", path))
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(fields, c.structural)
+	if err, _ := objectmeta.CoerceWithOptions(nil, fields, c.structural, false, objectmeta.CoerceOptions{}); err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = c.APIVersion(), c.Kind
+	if metadata != nil {
+		fields["metadata"] = metadata
+	}
+	defaulting.Default(fields, c.structural)
+	return unknown, nil
+}
+
+// coerceMetadata prunes metadata by its Go type.
+func coerceMetadata(fields map[string]any) ([]string, error) {
+	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil || !found {
+		return nil, err
+	}
+	for i, path := range unknown {
+		unknown[i] = fmt.Sprintf("unknown field %q", path)
+	}
+	if err := objectmeta.SetObjectMeta(fields, metadata); err != nil {
+		return nil, err
+	}
+	dropEmptyTime(fields)
+	return unknown, nil
+}
+
+func (c *custom) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
+	errs := validateMetadata(o, old, c.Namespaced, c.rules.name)
+	if old == nil {
+		errs = append(errs, validation.ValidateCustomResource(nil, o.Object, c.values)...)
+		errs = append(errs, c.lists(o)...)
+		return append(errs, c.validateRules(o, nil, errs)...)
+	}
+	both := common.NewCorrelatedObject(o.Object, old.Object, &model.Structural{Structural: c.structural})
+	if status {
+		errs = append(errs, c.validateStatus(o, old, both)...)
+	} else {
+		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, o.Object, old.Object, c.values, validation.WithRatcheting(both))...)
+	}
+	if len(c.lists(old)) == 0 {
+		errs = append(errs, c.lists(o)...)
+	}
+	return append(errs, c.validateRules(o, old.Object, errs, cel.WithRatcheting(both))...)
+}
+
+func (c *custom) validateStatus(o, old *unstructured.Unstructured, both *common.CorrelatedObject) field.ErrorList {
+	status, has := o.Object["status"]
+	if !has || c.status == nil {
+		return nil
+	}
+	return validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], c.status, validation.WithRatcheting(both.Key("status")))
+}
+
+// lists checks that items of lists that are sets or maps are unique, and embedded metadata.
+func (c *custom) lists(o *unstructured.Unstructured) field.ErrorList {
+	return append(objectmeta.Validate(nil, o.Object, c.structural, false), listtype.ValidateListSetsAndMaps(nil, c.structural, o.Object)...)
+}
+
+// validateRules evaluates rules in CEL, unless values are wrong in a way that would make them fail.
+func (c *custom) validateRules(o *unstructured.Unstructured, old any, before field.ErrorList, options ...cel.Option) field.ErrorList {
+	if c.celRules == nil {
+		return nil
+	}
+	for _, err := range before {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		}
+	}
+	errs, _ := c.celRules.Validate(context.Background(), nil, c.structural, o.Object, old, celconfig.RuntimeCELCostBudget, options...)
+	return errs
+}

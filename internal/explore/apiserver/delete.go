@@ -1,0 +1,211 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// delete handles DELETE.
+func (w *write) delete() (*outcome, error) {
+	options, err := w.deleteOptions()
+	if err != nil {
+		return nil, err
+	}
+	if w.live == nil {
+		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
+	}
+	if err := w.checkPreconditions(options.Preconditions); err != nil {
+		return nil, err
+	}
+	return w.deleteAs(options)
+}
+
+// deleteAs deletes the object, or marks it if it ends gracefully or has finalizers.
+func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
+	o := w.liveObject()
+	if w.kind.Kind == namespaces.Kind && w.kind.Group == "" {
+		return w.deleteNamespace(o, options)
+	}
+	graceful, pending := w.setGrace(o, options)
+	if pending {
+		return &outcome{slot: w.slot, code: http.StatusOK, stored: w.live}, nil
+	}
+	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.rules.orphans))
+	switch {
+	case graceful && (len(o.GetFinalizers()) > 0 || *o.GetDeletionGracePeriodSeconds() > 0):
+		return w.marked(o, options)
+	case !graceful && len(o.GetFinalizers()) > 0:
+		w.markDeleting(o, 0)
+		return w.marked(o, options)
+	}
+	if w.kind.rules.returnsDeleted {
+		return w.remove(w.live)
+	}
+	return w.remove(nil)
+}
+
+// marked stores an object that is being deleted.
+func (w *write) marked(o *unstructured.Unstructured, options *metav1.DeleteOptions) (*outcome, error) {
+	code := http.StatusOK
+	if options.OrphanDependents != nil && !*options.OrphanDependents { //nolint:staticcheck // Old clients send it.
+		code = http.StatusAccepted
+	}
+	return w.store(code, o)
+}
+
+// deleteOptions reads the body or, without one, the query.
+func (w *write) deleteOptions() (*metav1.DeleteOptions, error) {
+	options := &metav1.DeleteOptions{}
+	if len(w.body) > 0 {
+		if err := json.Unmarshal(w.body, options); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	} else if err := w.optionsInQuery(options); err != nil {
+		return nil, err
+	}
+	if len(options.DryRun) > 0 {
+		w.query.Set("dryRun", metav1.DryRunAll)
+	} else {
+		w.query.Del("dryRun")
+	}
+	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return options, nil
+}
+
+func (w *write) optionsInQuery(options *metav1.DeleteOptions) error {
+	options.DryRun = w.query["dryRun"]
+	if policy := w.query.Get("propagationPolicy"); policy != "" {
+		typed := metav1.DeletionPropagation(policy)
+		options.PropagationPolicy = &typed
+	}
+	if text := w.query.Get("gracePeriodSeconds"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		options.GracePeriodSeconds = &seconds
+	}
+	return nil
+}
+
+func (w *write) checkPreconditions(p *metav1.Preconditions) error {
+	kind := schema.GroupResource{Group: w.kind.Group, Resource: w.kind.Kind}
+	switch {
+	case p == nil:
+	case p.UID != nil && string(*p.UID) != w.live.UID():
+		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, w.live.UID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != w.live.ResourceVersion():
+		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, w.live.ResourceVersion()))
+	}
+	return nil
+}
+
+// setGrace marks a pod that has time to end. It reports whether it did, or whether an earlier deletion is pending
+// that is at least as fast.
+func (w *write) setGrace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
+	if fullName(w.kind.Resource) != "Pod" {
+		return false, false
+	}
+	if o.GetDeletionTimestamp() != nil {
+		return w.shortenGrace(o, options.GracePeriodSeconds)
+	}
+	seconds := int64(30)
+	if given, is := nested(o, "spec", "terminationGracePeriodSeconds").(int64); is {
+		seconds = given
+	}
+	if options.GracePeriodSeconds != nil {
+		seconds = *options.GracePeriodSeconds
+	}
+	if seconds < 0 {
+		seconds = 1
+	}
+	// A pod that is on no node, or that has ended, has nothing to wait for.
+	phase := nested(o, "status", "phase")
+	if node, _ := nested(o, "spec", "nodeName").(string); node == "" || phase == "Succeeded" || phase == "Failed" {
+		seconds = 0
+	}
+	w.markDeleting(o, seconds)
+	return true, false
+}
+
+// shortenGrace sets a shorter grace period.
+func (w *write) shortenGrace(o *unstructured.Unstructured, seconds *int64) (graceful, pending bool) {
+	before := o.GetDeletionGracePeriodSeconds()
+	switch {
+	case before == nil || *before == 0:
+		return false, false
+	case seconds == nil || *seconds >= *before:
+		return false, true
+	}
+	w.markDeleting(o, max(*seconds, 0))
+	return true, false
+}
+
+// markDeleting sets the time by which the object is to be gone.
+func (w *write) markDeleting(o *unstructured.Unstructured, seconds int64) {
+	if o.GetDeletionTimestamp() == nil && o.GetGeneration() > 0 {
+		o.SetGeneration(o.GetGeneration() + 1)
+	}
+	at := metav1.NewTime(w.server.now.Add(time.Duration(seconds) * time.Second))
+	o.SetDeletionTimestamp(&at)
+	o.SetDeletionGracePeriodSeconds(&seconds)
+}
+
+// deletionFinalizers returns the finalizers of an object that is deleted: the garbage collector has one of its own
+// for dependents that are orphaned or go first.
+func deletionFinalizers(have []string, options *metav1.DeleteOptions, orphansByDefault bool) []string {
+	var after []string
+	for _, name := range have {
+		if name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
+			after = append(after, name)
+		}
+	}
+	if finalizer := propagationFinalizer(have, options, orphansByDefault); finalizer != "" {
+		after = append(after, finalizer)
+	}
+	if sameSet(have, after) {
+		return have
+	}
+	return after
+}
+
+// propagationFinalizer returns the finalizer for dependents; "" if they are deleted in the background.
+func propagationFinalizer(have []string, options *metav1.DeleteOptions, orphansByDefault bool) string {
+	switch orphan := options.OrphanDependents; { //nolint:staticcheck // Old clients send it.
+	case orphan != nil && *orphan:
+		return metav1.FinalizerOrphanDependents
+	case orphan != nil:
+		return ""
+	}
+	if policy := options.PropagationPolicy; policy != nil {
+		return map[metav1.DeletionPropagation]string{
+			metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,
+			metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,
+		}[*policy]
+	}
+	for _, name := range have {
+		if name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents {
+			return name
+		}
+	}
+	if orphansByDefault {
+		return metav1.FinalizerOrphanDependents
+	}
+	return ""
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

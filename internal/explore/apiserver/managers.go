@@ -1,0 +1,115 @@
+package apiserver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// managers track the managed fields of a kind, by subresource.
+type managers map[string]*managedfields.FieldManager
+
+// newManagers returns the managers of a kind. A write of the object resets the status, and one of the status all else.
+func newManagers(k *kind, types managedfields.TypeConverter, create func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error)) (managers, error) {
+	version := fieldpath.APIVersion(k.APIVersion())
+	except := func(paths ...string) fieldFilters {
+		set := fieldpath.NewSet()
+		for _, path := range paths {
+			set.Insert(fieldpath.MakePathOrDie(path))
+		}
+		return fieldFilters{version: fieldpath.NewExcludeSetFilter(set)}
+	}
+	resets := map[string]fieldFilters{"": nil}
+	if k.Status {
+		resets[""] = except("status")
+		resets["status"] = except("spec")
+		if k.custom {
+			resets["status"] = except("metadata", "spec")
+		}
+	}
+	all := managers{}
+	for subresource, reset := range resets {
+		manager, err := create(types, subresource, reset)
+		if err != nil {
+			return nil, err
+		}
+		all[subresource] = manager
+	}
+	return all, nil
+}
+
+type fieldFilters = map[fieldpath.APIVersion]fieldpath.Filter
+
+// builtinManager returns the manager of a built-in kind.
+func builtinManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
+	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
+		return managedfields.NewDefaultFieldManager(types, conversions{}, conversions{}, conversions{}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
+	}
+}
+
+// customManager returns the manager of a kind that may have fields without a schema.
+func customManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
+	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
+		return managedfields.NewDefaultCRDFieldManager(types, conversions{}, conversions{}, conversions{}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
+	}
+}
+
+// conversions convert between the versions of a kind, which differ by their names only. Objects have their defaults
+// before and after a manager sees them.
+type conversions struct{}
+
+func (conversions) Default(runtime.Object) {}
+
+func (conversions) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(kind)
+	return o, nil
+}
+
+func (conversions) Convert(_, _, _ any) error { return fmt.Errorf("not supported") }
+
+func (conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	o, is := in.(*unstructured.Unstructured)
+	if !is {
+		return in, nil
+	}
+	kind, found := target.KindForGroupVersionKinds([]schema.GroupVersionKind{o.GroupVersionKind()})
+	if !found || kind == o.GroupVersionKind() {
+		return in, nil
+	}
+	converted := &unstructured.Unstructured{Object: make(map[string]any, len(o.Object))}
+	for name, value := range o.Object {
+		converted.Object[name] = value
+	}
+	converted.SetGroupVersionKind(kind)
+	return converted, nil
+}
+
+func (conversions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// stopTime sets the time of all managed fields, and sorts them as if they had been written at once.
+func stopTime(o *unstructured.Unstructured, now time.Time) {
+	entries := o.GetManagedFields()
+	if len(entries) == 0 {
+		return
+	}
+	at := metav1.NewTime(now)
+	for i := range entries {
+		entries[i].Time = &at
+	}
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
+	})
+	o.SetManagedFields(entries)
+}

@@ -1,0 +1,97 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// namespacePhase says what a namespace means for a write.
+type namespacePhase int
+
+const (
+	// exists also stands for kinds without a namespace.
+	exists namespacePhase = iota
+	missing
+	terminating
+)
+
+// phase returns the phase of a request's namespace.
+func (s *State) phase(r *request) namespacePhase {
+	if r.namespace == "" {
+		return exists
+	}
+	switch namespace := s.Get(namespaces, "", r.namespace); {
+	case namespace == nil:
+		return missing
+	case namespace.Deleting():
+		return terminating
+	}
+	return exists
+}
+
+// checkPhase rejects a creation in a namespace that is missing or being deleted.
+func (w *write) checkPhase() error {
+	switch w.phase {
+	case missing:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: namespaces.Plural}, w.namespace)
+	case terminating:
+		reason := fmt.Errorf("unable to create new content in namespace %s because it is being terminated", w.namespace)
+		err := apierrors.NewForbidden(w.groupResource(), w.name, reason)
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", w.namespace), Field: "metadata.namespace",
+		})
+		return err
+	}
+	return nil
+}
+
+// namespaceNamed returns a namespace to create.
+func namespaceNamed(name string) *object.Object {
+	o, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name))
+	if err != nil {
+		panic(err) // It is valid JSON.
+	}
+	return o
+}
+
+// deleteNamespace marks a namespace, which goes when it is empty.
+func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (*outcome, error) {
+	if slices.Contains([]string{"default", "kube-system", "kube-public"}, w.name) {
+		return nil, apierrors.NewForbidden(w.groupResource(), w.name, fmt.Errorf("this namespace may not be deleted"))
+	}
+	if o.GetDeletionTimestamp() != nil {
+		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {
+			return &outcome{slot: w.slot, code: http.StatusOK, stored: w.live}, nil
+		}
+		return w.remove(w.live)
+	}
+	at := metav1.NewTime(w.server.now)
+	o.SetDeletionTimestamp(&at)
+	setField(o, string(corev1.NamespaceTerminating), "status", "phase")
+	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, false))
+	return w.store(http.StatusOK, o)
+}
+
+// prepareFinalize keeps all but the finalizers in the spec.
+func (w *write) prepareFinalize(live, o *unstructured.Unstructured) {
+	finalizers := nested(o, "spec", "finalizers")
+	managed := o.GetManagedFields()
+	o.Object = live.DeepCopy().Object
+	o.SetManagedFields(managed)
+	setField(o, finalizers, "spec", "finalizers")
+}
+
+// hasSpecFinalizers reports whether a namespace still has content, as far as its spec says.
+func hasSpecFinalizers(o *unstructured.Unstructured) bool {
+	finalizers, _ := nested(o, "spec", "finalizers").([]any)
+	return len(finalizers) > 0 && o.GetKind() == namespaces.Kind && o.GetAPIVersion() == namespaces.Version
+}

@@ -1,0 +1,137 @@
+// Package apiserver is an API server in memory. What it stores is an immutable value, so that a search can go on
+// from any state.
+//
+// It handles requests of client-go as kube-apiserver does, with the same libraries: managed fields, defaulting,
+// pruning and validation by the schemas of CRDs, preconditions, finalizers, and the garbage collector as single
+// steps. It has no admission, no quotas, no watches, and of the defaults and rules of built-in kinds only those that
+// a controller notices. Package explore and its tests call it.
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/lru"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Options configure a Server. The zero value has namespaces only.
+type Options struct {
+	// Kinds are the kinds that no CRD defines.
+	Kinds []object.Resource
+	// CRDs are CustomResourceDefinitions as JSON.
+	CRDs [][]byte
+	// Namespaces exist in the empty state besides "default".
+	Namespaces []string
+	// Now is the time of all writes; Epoch if zero.
+	Now time.Time
+}
+
+// Epoch is the time of all writes, unless options say otherwise. Time stands still: equal histories then lead to
+// equal objects.
+//
+//nolint:gochecknoglobals // A time cannot be a constant.
+var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Server knows the kinds. It stores nothing, and is safe for concurrent use.
+type Server struct {
+	now    time.Time
+	kinds  map[endpoint]*kind
+	groups map[object.GroupKind]*kind
+	empty  *State
+	// outcomes remembers what writes led to, and slots what they stored: the same write of the same object is made
+	// in thousands of states.
+	outcomes, slots *lru.Cache
+}
+
+// The number of writes and of objects that are remembered.
+const (
+	rememberedOutcomes = 1 << 14
+	rememberedSlots    = 1 << 15
+)
+
+// endpoint is the first part of a request's path.
+type endpoint struct{ group, version, plural string }
+
+// New returns a Server.
+func New(options Options) (*Server, error) {
+	s := &Server{
+		now: options.Now, kinds: map[endpoint]*kind{}, groups: map[object.GroupKind]*kind{},
+		outcomes: lru.New(rememberedOutcomes), slots: lru.New(rememberedSlots),
+	}
+	if s.now.IsZero() {
+		s.now = Epoch
+	}
+	builtins := append([]object.Resource{namespaces}, options.Kinds...)
+	for _, resource := range builtins {
+		k, err := newBuiltin(resource)
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", resource, err)
+		}
+		s.addKind(k)
+	}
+	for _, crd := range options.CRDs {
+		defined, err := newCustom(crd)
+		if err != nil {
+			return nil, fmt.Errorf("read the CustomResourceDefinition %w", err)
+		}
+		for _, k := range defined {
+			s.addKind(k)
+		}
+	}
+	return s, s.createNamespaces(append([]string{"default"}, options.Namespaces...))
+}
+
+// addKind adds a kind. Its versions share their objects.
+func (s *Server) addKind(k *kind) {
+	if first := s.groups[k.GroupKind()]; first != nil {
+		k.shelf = first.shelf
+	} else {
+		k.shelf = len(s.groups)
+		s.groups[k.GroupKind()] = k
+	}
+	s.kinds[endpoint{k.Group, k.Version, k.Plural}] = k
+}
+
+func (s *Server) createNamespaces(names []string) error {
+	s.empty = &State{shelves: make([][]*slot, len(s.groups))}
+	for _, name := range names {
+		if s.empty.Get(namespaces, "", name) != nil {
+			continue
+		}
+		after, _, err := s.As("kube-apiserver").Create(s.empty, namespaces, namespaceNamed(name))
+		if err != nil {
+			return fmt.Errorf("create namespace: %w", err)
+		}
+		s.empty = after
+	}
+	return nil
+}
+
+// Empty returns the state with namespaces only.
+func (s *Server) Empty() *State { return s.empty }
+
+// Resource returns the served resource of a kind, in the first version that was given.
+func (s *Server) Resource(kind object.GroupKind) (object.Resource, bool) {
+	k, found := s.groups[kind]
+	if !found {
+		return object.Resource{}, false
+	}
+	return k.Resource, true
+}
+
+// Do handles a request as kube-apiserver would. The state after it differs only if something was stored.
+func (s *Server) Do(state *State, r *http.Request) (*State, *http.Response) {
+	after, response := s.respond(state, r)
+	return after, response.toHTTP(r)
+}
+
+func (s *Server) respond(state *State, r *http.Request) (*State, response) {
+	req, err := s.parse(r)
+	if err != nil {
+		return state, failed(err)
+	}
+	return s.handle(state, req)
+}

@@ -1,0 +1,178 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// put handles PUT.
+func (w *write) put() (*outcome, error) {
+	o, err := w.bodyObject()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.checkName(o); err != nil {
+		return nil, err
+	}
+	if w.live == nil {
+		return w.putNew(o)
+	}
+	if uid := string(o.GetUID()); uid != "" && uid != w.live.UID() {
+		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, w.live.UID())) //nolint:staticcheck // The message of kube-apiserver.
+	}
+	live := w.liveObject()
+	return w.update(live, w.managed(live.DeepCopy(), o))
+}
+
+// putNew creates the object of a PUT, if its kind allows that.
+func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
+	if !w.kind.rules.createOnUpdate || w.subresource != "" {
+		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
+	}
+	if uid := o.GetUID(); uid != "" {
+		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid)) //nolint:staticcheck // The message of kube-apiserver.
+	}
+	return w.insert(w.managed(w.kind.new(), o))
+}
+
+// checkName checks that an object has the name in the URL.
+func (w *write) checkName(o *unstructured.Unstructured) error {
+	if o.GetName() == w.name {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), w.name))
+}
+
+// update stores an object in place of the live one.
+func (w *write) update(live, o *unstructured.Unstructured) (*outcome, error) {
+	if err := w.checkVersion(o); err != nil {
+		return nil, err
+	}
+	if err := w.checkNamespace(o); err != nil {
+		return nil, err
+	}
+	w.prepareUpdate(live, o)
+	if errs := w.kind.schema.validate(o, live, w.subresource == "status"); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(w.kind.groupKind(), w.name, errs)
+	}
+	if isFinalized(live, o) {
+		stopTime(o, w.server.now)
+		last, err := w.newStored(o, w.live.ResourceVersion())
+		if err != nil {
+			return nil, err
+		}
+		return w.remove(last)
+	}
+	return w.store(http.StatusOK, o)
+}
+
+// checkVersion checks the resource version of an update.
+func (w *write) checkVersion(o *unstructured.Unstructured) error {
+	switch o.GetResourceVersion() {
+	case w.live.ResourceVersion():
+		return nil
+	case "", "0":
+		if !w.kind.rules.conditional {
+			o.SetResourceVersion(w.live.ResourceVersion())
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Group: w.kind.Group, Kind: w.kind.Plural}, w.name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	}
+	return apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+}
+
+// prepareUpdate restores what an update cannot change.
+func (w *write) prepareUpdate(live, o *unstructured.Unstructured) {
+	o.SetGeneration(live.GetGeneration())
+	switch {
+	case w.subresource == "finalize":
+		w.prepareFinalize(live, o)
+	case w.subresource == "status":
+		w.prepareStatus(live, o)
+	default:
+		w.prepareObject(live, o)
+	}
+	if o.GetUID() == "" {
+		o.SetUID(live.GetUID())
+	}
+	o.SetCreationTimestamp(live.GetCreationTimestamp())
+	if live.GetDeletionTimestamp() != nil {
+		o.SetDeletionTimestamp(live.GetDeletionTimestamp())
+	}
+	if live.GetDeletionGracePeriodSeconds() != nil && o.GetDeletionGracePeriodSeconds() == nil {
+		o.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
+	}
+}
+
+// prepareObject restores the status, and counts the generations.
+func (w *write) prepareObject(live, o *unstructured.Unstructured) {
+	if w.kind.Status {
+		restore(live, o, "status")
+	}
+	if prepare := w.kind.rules.prepare; prepare != nil {
+		prepare(o, live)
+	}
+	if w.kind.rules.generation && w.hasNewSpec(live, o) {
+		o.SetGeneration(live.GetGeneration() + 1)
+	}
+}
+
+// hasNewSpec reports whether an update changes what generations count: the spec of a built-in kind, and everything
+// but metadata of a custom one.
+func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
+	if !w.kind.custom {
+		return !reflect.DeepEqual(live.Object["spec"], o.Object["spec"])
+	}
+	for _, each := range []*unstructured.Unstructured{live, o} {
+		for name := range each.Object {
+			if name != "metadata" && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// prepareStatus restores all but the status. For built-in kinds an update of the status may change annotations,
+// finalizers and, of pods, labels.
+func (w *write) prepareStatus(live, o *unstructured.Unstructured) {
+	for name := range o.Object {
+		if name != "status" && name != "metadata" {
+			restore(live, o, name)
+		}
+	}
+	if w.kind.custom {
+		managed := o.GetManagedFields()
+		o.Object["metadata"] = live.DeepCopy().Object["metadata"]
+		o.SetManagedFields(managed)
+		return
+	}
+	o.SetOwnerReferences(live.GetOwnerReferences())
+	if w.kind.Kind != "Pod" {
+		o.SetLabels(live.GetLabels())
+	}
+}
+
+// restore sets a member to its live value.
+func restore(live, o *unstructured.Unstructured, name string) {
+	value, there := live.Object[name]
+	if !there {
+		delete(o.Object, name)
+		return
+	}
+	o.Object[name] = value
+}
+
+// isFinalized reports whether an update removes the last finalizer of an object that is being deleted.
+func isFinalized(live, o *unstructured.Unstructured) bool {
+	grace := live.GetDeletionGracePeriodSeconds()
+	return live.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0) && !hasSpecFinalizers(o)
+}
