@@ -8,10 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // applyAll applies the manifests of all projects for the first time. Errors are shown and
@@ -23,15 +21,14 @@ func (s *session) applyAll(ctx context.Context) error {
 			continue
 		}
 		phase := s.Reporter.Phase("apply " + w.Name())
-		changes, err := w.manifests.Sync(ctx)
-		w.applied = changes.Applied
+		err := s.applyFirst(ctx, w)
 		if err != nil {
 			phase.Fail()
 			problems = append(problems, err)
 			s.unapplied = append(s.unapplied, w.Name())
 			continue
 		}
-		phase.Done(fmt.Sprintf("%d objects", len(changes.Applied)))
+		phase.Done(fmt.Sprintf("%d objects", len(w.applied)))
 	}
 	err := errors.Join(problems...)
 	if err == nil || len(s.Command) > 0 || ctx.Err() != nil {
@@ -41,16 +38,54 @@ func (s *session) applyAll(ctx context.Context) error {
 	return nil
 }
 
+func (s *session) applyFirst(ctx context.Context, w *workspace) error {
+	changes, err := w.manifests.Sync(ctx)
+	w.applied = changes.Applied
+	changes.Applied = nil // The phase shows how many.
+	w.changed = "apply " + w.Name()
+	s.record(w, 0, changes, err)
+	if err != nil {
+		return err
+	}
+	return s.pruneFirst(ctx, w)
+}
+
 // watchFiles reloads manifests and processes when files change.
 func (s *session) watchFiles(ctx context.Context) error {
 	watcher, err := watch.New(s.watched())
 	if err != nil {
 		return err
 	}
+	bursts := make(chan []string)
 	s.background.Go(func() {
-		watcher.Run(ctx, func(paths []string) { s.reload(ctx, paths) })
+		watcher.Run(ctx, func(paths []string) {
+			select {
+			case bursts <- paths:
+			case <-ctx.Done():
+			}
+		})
 	})
+	s.background.Go(func() { s.reloadAll(ctx, bursts) })
 	return nil
+}
+
+// reloadAll reloads what each burst of changes concerns, and deletes objects once the files have stayed the same.
+func (s *session) reloadAll(ctx context.Context, bursts <-chan []string) {
+	quiet := time.NewTimer(prunePause)
+	for {
+		applied := false
+		select {
+		case <-ctx.Done():
+			return
+		case paths := <-bursts:
+			applied = s.reload(ctx, paths)
+		case <-quiet.C:
+			applied = s.prune(ctx)
+		}
+		if applied { // Other files may change all the time.
+			quiet.Reset(prunePause)
+		}
+	}
 }
 
 // watched returns the folders to watch. Around manifest files that were named one by one, such as
@@ -80,8 +115,8 @@ func (s *session) watched() (dirs, flat []string) {
 }
 
 // reload handles a burst of changed files. Processes are restarted first, because they
-// start while manifests are applied.
-func (s *session) reload(ctx context.Context, paths []string) {
+// start while manifests are applied. It reports whether there were changed manifests.
+func (s *session) reload(ctx context.Context, paths []string) (applied bool) {
 	for _, l := range s.locals {
 		if i := slices.IndexFunc(paths, l.sources.contains); i >= 0 {
 			l.process.Restart(filepath.Base(paths[i]) + " changed")
@@ -95,8 +130,10 @@ func (s *session) reload(ctx context.Context, paths []string) {
 		isManifest := func(path string) bool { return isManifestOf(w.Project, path) }
 		if i := slices.IndexFunc(paths, isManifest); i >= 0 {
 			s.resync(ctx, w, filepath.Base(paths[i]))
+			applied = true
 		}
 	}
+	return applied
 }
 
 // restartPrograms reconciles the objects of controllers whose exec hooks have changed. Their next call starts
@@ -121,23 +158,9 @@ func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 	if ctx.Err() != nil {
 		return
 	}
-	took := time.Since(began)
-	for _, key := range changes.Applied {
-		s.Reporter.Event(took, "%s changed: applied %s", changed, key)
-	}
-	for _, key := range changes.Deleted {
-		s.Reporter.Event(took, "%s changed: deleted %s, which no manifest holds any more", changed, key)
-	}
+	w.changed = changed + " changed"
+	s.record(w, time.Since(began), changes, err)
 	if err != nil {
 		s.Reporter.Problem(err)
 	}
-	w.recordChanges(changes)
-}
-
-// recordChanges updates the list of applied objects.
-func (w *workspace) recordChanges(changes manifest.Changes) {
-	w.applied = slices.DeleteFunc(w.applied, func(key object.Ref) bool {
-		return slices.Contains(changes.Deleted, key)
-	})
-	w.applied = append(w.applied, changes.Applied...)
 }

@@ -67,6 +67,10 @@ type workspace struct {
 	compilers map[string]*compiler
 	manifests *manifest.Set
 	applied   []object.Ref
+	// missing are applied objects that the files do not hold now, to be deleted unless they return.
+	missing []object.Ref
+	// changed says what was applied last, such as "tenant.yaml changed".
+	changed string
 }
 
 // run executes the steps of a session, then waits for its end.

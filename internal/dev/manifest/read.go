@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,39 +48,51 @@ func (d Document) IsTest() bool { return object.GroupOf(d.Object.GetAPIVersion()
 
 // Read reads all objects in files and folders, in order, except tests. It returns all errors.
 func Read(paths []string) ([]Document, error) {
-	all, _, err := readAll(paths)
-	return all, err
-}
-
-// readAll also returns the files that have no text.
-func readAll(paths []string) (all []Document, empty []string, err error) {
-	all, empty, err = readFiles(paths)
-	return slices.DeleteFunc(all, Document.IsTest), empty, err
+	r, err := readAll(paths)
+	return r.documents, err
 }
 
 // ReadWithTests reads all objects in files and folders, in order. It returns all errors.
 func ReadWithTests(paths []string) ([]Document, error) {
-	all, _, err := readFiles(paths)
-	return all, err
+	r, err := readFiles(paths)
+	return r.documents, err
 }
 
-func readFiles(paths []string) (all []Document, empty []string, err error) {
+// reading is what some files held at one time.
+type reading struct {
+	documents []Document
+	empty     []string // files without text
+	digest    uint64   // of the names and texts of all files
+}
+
+// readAll reads all objects except tests.
+func readAll(paths []string) (reading, error) {
+	r, err := readFiles(paths)
+	r.documents = slices.DeleteFunc(r.documents, Document.IsTest)
+	return r, err
+}
+
+func readFiles(paths []string) (reading, error) {
+	var r reading
 	files, err := Files(paths)
 	problems := []error{err}
+	sum := fnv.New64a()
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
+		fmt.Fprintf(sum, "%q %q\n", file, data)
 		if len(bytes.TrimSpace(data)) == 0 {
-			empty = append(empty, shorten(file))
+			r.empty = append(r.empty, shorten(file))
 		}
 		documents, err := parse(shorten(file), data)
-		all, problems = append(all, documents...), append(problems, err)
+		r.documents, problems = append(r.documents, documents...), append(problems, err)
 	}
-	problems = append(problems, checkUnique(all))
-	return all, empty, errors.Join(problems...)
+	r.digest = sum.Sum64()
+	problems = append(problems, checkUnique(r.documents))
+	return r, errors.Join(problems...)
 }
 
 // ReadFrom reads all objects of a file, whose name errors show.

@@ -19,6 +19,8 @@ type Set struct {
 	source  string
 	paths   []string
 	applied map[object.Ref]applied
+	// digest is that of the files when they were read last.
+	digest uint64
 }
 
 type applied struct {
@@ -67,27 +69,57 @@ func NewSharedSet(s *Shared, source string, paths []string) *Set {
 	return set
 }
 
-// Changes are the results of a Sync, in order.
-type Changes struct{ Applied, Deleted []object.Ref }
+// Changes are the results of a Sync or a Prune, in order.
+type Changes struct {
+	Applied, Deleted []object.Ref
+	// Missing are objects that were applied and that the files do not hold now. Prune deletes them.
+	Missing []object.Ref
+}
 
 // Sync reads the files again and applies the differences. An object that fails does not
 // stop the others. If a file cannot be read nothing is changed, because a missing object
 // may be a typing error; nor if a file is empty that had objects.
 func (s *Set) Sync(ctx context.Context) (Changes, error) {
-	documents, empty, err := readAll(s.paths)
+	work, err := s.read()
+	if err != nil {
+		return Changes{}, err
+	}
+	return s.applyStages(ctx, work)
+}
+
+// Prune reads the files again. If they are those of the last Sync, it deletes what they do not hold; otherwise it
+// is a Sync. The caller lets some time pass in between: many programs save a file in several steps, and between two
+// of them it may hold fewer documents, or be gone from its folder.
+func (s *Set) Prune(ctx context.Context) (Changes, error) {
+	before := s.digest
+	work, err := s.read()
+	switch {
+	case err != nil:
+		return Changes{}, err
+	case s.digest != before:
+		return s.applyStages(ctx, work)
+	}
+	return s.deleteAll(ctx, work.deleted)
+}
+
+// read compares the files with what is applied.
+func (s *Set) read() (changeSet, error) {
+	r, err := readAll(s.paths)
+	s.digest = r.digest
 	if err == nil {
-		err = s.target.complete(documents)
+		err = s.target.complete(r.documents)
 	}
 	if err != nil {
-		return Changes{}, err
+		return changeSet{}, err
 	}
-	work, err := s.compare(documents)
+	work, err := s.compare(r.documents)
 	if err == nil && len(work.deleted) > 0 {
-		err = refuseEmpty(empty)
+		err = refuseEmpty(r.empty)
 	}
-	if err != nil {
-		return Changes{}, err
-	}
+	return work, err
+}
+
+func (s *Set) applyStages(ctx context.Context, work changeSet) (Changes, error) {
 	var changes Changes
 	var problems []error
 	for _, stage := range work.stages {
@@ -95,7 +127,16 @@ func (s *Set) Sync(ctx context.Context) (Changes, error) {
 		changes.Applied = append(changes.Applied, landed...)
 		problems = append(problems, err)
 	}
-	for _, gone := range work.deleted {
+	for _, d := range work.deleted {
+		changes.Missing = append(changes.Missing, RefOf(d.Object))
+	}
+	return changes, errors.Join(problems...)
+}
+
+func (s *Set) deleteAll(ctx context.Context, all []Document) (Changes, error) {
+	var changes Changes
+	var problems []error
+	for _, gone := range all {
 		deleted, err := s.target.delete(ctx, gone.Object)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("delete %s: %w", RefOf(gone.Object), err))

@@ -1,12 +1,18 @@
 package manifest
 
 import (
+	"context"
 	"errors"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -54,6 +60,69 @@ func TestCompare(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// fakeTarget records what is applied and deleted.
+type fakeTarget struct {
+	target
+	log []string
+}
+
+func (f *fakeTarget) complete([]Document) error                                         { return nil }
+func (f *fakeTarget) begin(context.Context, string, []*unstructured.Unstructured) error { return nil }
+func (f *fakeTarget) end(context.Context) error                                         { return nil }
+
+func (f *fakeTarget) apply(_ context.Context, o *unstructured.Unstructured) error {
+	f.log = append(f.log, "apply "+o.GetName())
+	return nil
+}
+
+func (f *fakeTarget) delete(_ context.Context, o *unstructured.Unstructured) (bool, error) {
+	f.log = append(f.log, "delete "+o.GetName())
+	return true, nil
+}
+
+// Nothing is deleted before the files were read twice with the same content.
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	const one = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}\n---\n"
+	const two = "{apiVersion: v1, kind: ConfigMap, metadata: {name: two}}\n"
+	target := &fakeTarget{}
+	s := &Set{target: target, paths: []string{dir}, applied: map[object.Ref]applied{}}
+	for _, c := range []struct {
+		name, file string // "" for a missing file
+		step       func(context.Context) (Changes, error)
+		want       string
+		missing    int
+	}{
+		{"first", one + two, s.Sync, "apply one, apply two", 0},
+		{"cut between documents", one, s.Sync, "", 1},
+		{"saved whole", one + two, s.Prune, "", 0},
+		{"renamed away", "", s.Sync, "", 2},
+		{"back, without an event", one + two, s.Prune, "", 0},
+		{"cut", two, s.Sync, "", 1},
+		{"cut otherwise", one, s.Prune, "", 1},
+		{"the same", one, s.Prune, "delete two", 0},
+		{"the same again", one, s.Prune, "", 0},
+		{"created at once", one + two, s.Prune, "apply two", 0},
+		{"empty", " ", s.Prune, "", 0},
+		{"gone", "", s.Sync, "", 2},
+		{"still gone", "", s.Prune, "delete one, delete two", 0},
+	} {
+		file := filepath.Join(dir, "a.yaml")
+		_ = os.Remove(file) // It may be gone.
+		if c.file != "" {
+			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		target.log = nil
+		changes, err := c.step(t.Context())
+		slices.Sort(target.log)
+		if got := strings.Join(target.log, ", "); got != c.want || len(changes.Missing) != c.missing || (err != nil) != (c.file == " ") {
+			t.Errorf("%s: %q, %v missing, %v", c.name, got, changes.Missing, err)
+		}
 	}
 }
 
