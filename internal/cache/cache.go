@@ -40,6 +40,8 @@ type Selection struct {
 	Metadata bool
 	// Managed keeps metadata.managedFields, which are dropped by default.
 	Managed bool
+	// Optional means that the API server need not serve the resource: until it does, only debug logs say so.
+	Optional bool
 	// User is impersonated by the requests; empty for the user of the client.
 	User string
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -66,7 +67,11 @@ func logHealth(log *slog.Logger, selection Selection, err error) {
 		log.Info("watch works again", "selection", selection.String())
 		return
 	}
-	log.Warn("watch fails", "selection", selection.String(), "error", err)
+	level := slog.LevelWarn
+	if selection.Optional && apierrors.IsNotFound(err) {
+		level = slog.LevelDebug
+	}
+	log.Log(context.Background(), level, "watch fails", "selection", selection.String(), "error", err)
 }
 
 // run runs the reflector until the context ends.

@@ -56,7 +56,8 @@ FILE.yaml has manifests, such as a CRD, a controller with inline hooks and an ex
 any order. It needs no setpoint.yaml. FILE.py is an operator in Python, such as a Kopf script: 'setpoint run --python' runs it
 in the folder of the first file, again after each change of a Python file there.
 
-When a manifest changes it is applied again. When a hook changes it is restarted, and
+When a manifest changes it is applied again. Objects that no manifest holds any more are
+deleted once the files have been read twice with the same content, 3 s apart. When a hook changes it is restarted, and
 its objects are reconciled at once.
 
 With --context NAME nothing is booted: the manifests are applied to the cluster of that

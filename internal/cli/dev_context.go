@@ -174,11 +174,9 @@ func (p *program) devCleanup(ctx context.Context, f *devFlags, args []string) er
 	}
 	_, o.Namespaces = f.context.namespacesOf(config)
 	if len(args) > 0 {
-		dir, err := filepath.Abs(args[0])
-		if err != nil {
+		if o.Run, err = runOf(args); err != nil {
 			return err
 		}
-		o.Name = inventory.NameOf(dir)
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()

@@ -22,8 +22,9 @@ import (
 
 // CleanupOptions configure Cleanup.
 type CleanupOptions struct {
-	// Name is the run to clean up; "" for the only one there is.
-	Name string
+	// Run is the run to clean up, of this user, machine and folder if several have its name; the zero value is the
+	// only one there is.
+	Run inventory.Run
 	// Namespaces are those that may have the inventory. Limited excludes others.
 	Namespaces []string
 	Limited    bool
@@ -74,11 +75,14 @@ func (o *CleanupOptions) choose(ctx context.Context) (*inventory.Inventory, erro
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i *inventory.Inventory) bool {
-		return o.Name != "" && i.Name != o.Name || o.Limited && !slices.Contains(o.Namespaces, i.Namespace())
+		return o.Run.Name != "" && i.Name != o.Run.Name || o.Limited && !slices.Contains(o.Namespaces, i.Namespace())
 	})
+	if own := slices.IndexFunc(all, func(i *inventory.Inventory) bool { return i.CheckOwner(o.Run) == nil }); own >= 0 {
+		return all[own], nil
+	}
 	switch len(all) {
 	case 0:
-		return nil, fmt.Errorf("%s: %w; there is nothing to remove", strings.TrimSpace("run "+o.Name), inventory.ErrNone)
+		return nil, fmt.Errorf("%s: %w; there is nothing to remove", strings.TrimSpace("run "+o.Run.Name), inventory.ErrNone)
 	case 1:
 		return all[0], nil
 	}

@@ -185,8 +185,9 @@ func (s *session) awaitManager(ctx context.Context) error {
 	done := s.phase("controllers")
 	select {
 	case <-s.manager.Ready():
-		done(nil)
-		return nil
+		err := s.checkLeads()
+		done(err)
+		return err
 	case <-ctx.Done():
 		done(ctx.Err())
 		return context.Cause(ctx)

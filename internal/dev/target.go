@@ -106,6 +106,15 @@ func (s *session) checkStopped(ctx context.Context, i *inventory.Inventory) erro
 	})
 }
 
+// checkLeads returns an error if another session of the run has started at the same time, and has the Lease.
+func (s *session) checkLeads() error {
+	m, elects := s.manager.(interface{ Leads() bool })
+	if s.shared == nil || !elects || m.Leads() {
+		return nil
+	}
+	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s/%s; stop it first", s.shared.Inventory.Namespace(), s.shared.Inventory.LeaseName())
+}
+
 // checkManifests returns the objects of all manifests, or why they must not be applied.
 func (s *session) checkManifests(ctx context.Context, shared *manifest.Shared) ([]*unstructured.Unstructured, error) {
 	var documents []manifest.Document

@@ -151,7 +151,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 		return cs.runGoControllers(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(), Managed: true}, cs.controllerChanged(kind))
+		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(), Managed: true, Optional: cs.manager.options.DevRun != ""}, cs.controllerChanged(kind))
 		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
 	cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)
@@ -159,6 +159,7 @@ func (cs *controllerSet) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { cs.processQueue(ctx); return nil })
 	group.Go(func() error { cs.watchMetacontrollers(ctx); return nil })
+	group.Go(func() error { cs.watchOthers(ctx); return nil })
 	group.Go(func() error { cs.watchPermissions(ctx); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.reportStatuses); return nil })
 	group.Go(func() error { cs.manager.leader.WhileLeading(ctx, cs.manager.crds.Correct); return nil })

@@ -62,6 +62,7 @@ type Manager struct {
 	connections     *webhook.ConnectionLimiter
 	backends        *backend.Backends
 	metacontrollers *conflicts.Detector
+	others          otherControllers
 	leader          *leader.Elector
 	processLease    *leader.ProcessLease
 	history         *model.History
@@ -181,6 +182,9 @@ func (m *Manager) Run(ctx context.Context) error {
 // Ready is closed when the CRDs are installed, the caches of all controllers found at the
 // start are synced, and the API server calls their webhooks.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
+
+// Leads reports whether this process is the leader; without leader election it always is, once it runs.
+func (m *Manager) Leads() bool { return m.leader.Leads() }
 
 // HookRestarted syncs all parents of the controllers with a hook at an address, host or
 // host:port.

@@ -10,14 +10,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/conflicts"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/request"
 )
 
 // Preflight returns why this Manager, which need not run, must not run controllers of a dev run: another
@@ -35,11 +32,6 @@ func (m *Manager) Preflight(ctx context.Context, objects []*object.Object) error
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, other := range others {
-			other.Release()
-		}
-	}()
 	var problems []error
 	for _, o := range objects {
 		if err := m.preflight(ctx, o, others); err != nil {
@@ -67,69 +59,10 @@ func (m *Manager) preflight(ctx context.Context, o *object.Object, others []othe
 	defer compiled.Release()
 	for _, other := range others {
 		if conflicts.Overlap(other.Compiled, compiled) {
-			return other.refusal()
+			return other.refusal().Err
 		}
 	}
 	return m.checkAccess(ctx, kind.Resource, compiled)
-}
-
-// otherController is a controller object that is not of this dev run.
-type otherController struct {
-	*compile.Compiled
-	managedBy string
-}
-
-// refusal says what to do about a controller of the same objects.
-func (c otherController) refusal() error {
-	by := "the cluster has"
-	if c.managedBy != "" {
-		by = "the Setpoint with the Lease " + c.managedBy + " manages"
-	}
-	return fmt.Errorf("%s the controller %s of the same objects, and both would reconcile them: suspend that one (spec.suspend: true) or delete it, "+
-		"give each a labelSelector that excludes the other's objects, or use another cluster or namespace", by, c.Name())
-}
-
-// otherControllers returns the compiled controllers of the cluster, those that are suspended aside. Kinds
-// that are not installed, or that the user may not list, have none.
-func (m *Manager) otherControllers(ctx context.Context) ([]otherController, error) {
-	var all []otherController
-	for _, kind := range compile.Kinds() {
-		stored, err := apply.New(m.client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
-		if request.IsForbiddenOrNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
-		}
-		for _, o := range stored {
-			if other, runs := m.otherController(ctx, kind, o); runs {
-				all = append(all, other)
-			}
-		}
-	}
-	return all, nil
-}
-
-func (m *Manager) otherController(ctx context.Context, kind compile.Kind, o *object.Object) (otherController, bool) {
-	if run := o.Labels().Get(setpoint.LabelDevRun); run != "" && run == m.options.DevRun {
-		return otherController{}, false
-	}
-	env, managedBy := m.compileEnvironment(), storedStatus(o).ManagedBy
-	env.Namespaces = nil
-	other := otherController{}
-	if managedBy != nil {
-		other.managedBy, env.Namespaces = managedBy.Lease, managedBy.Namespaces
-	}
-	compiled, err := kind.Compile(ctx, o, env)
-	switch {
-	case err != nil:
-		return other, false // It does not run either.
-	case compiled.Suspended:
-		compiled.Release()
-		return other, false
-	}
-	other.Compiled = compiled
-	return other, true
 }
 
 // User returns the name of the user of a configuration, or that it is unknown.

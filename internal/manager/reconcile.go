@@ -114,6 +114,9 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 	if err := cs.checkConflict(key, rankOf(declared), compiled); err != nil {
 		return err
 	}
+	if err := cs.manager.others.check(rankOf(declared), compiled); err != nil {
+		return err
+	}
 	return cs.manager.checkNamespaces(ctx, kind.Resource, compiled)
 }
 

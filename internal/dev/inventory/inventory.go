@@ -155,6 +155,9 @@ func Create(ctx context.Context, config *rest.Config, run Run, namespaces []stri
 		if err == nil {
 			return i, nil
 		}
+		if apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("another session of this run has started at the same time: %w", err)
+		}
 		problems = append(problems, err)
 	}
 	return nil, fmt.Errorf("store the inventory of what is going to be created: %w", errors.Join(problems...))

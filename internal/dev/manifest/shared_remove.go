@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
@@ -95,6 +97,9 @@ func (s *Shared) foreignIn(ctx context.Context, o *unstructured.Unstructured) (s
 	var err error
 	switch RefOf(o).GroupKind() {
 	case crdKind:
+		if others := otherManagers(o); len(others) > 0 {
+			return "is also managed by " + strings.Join(others, ", "), nil
+		}
 		found, err = s.foreignOfKind(ctx, o)
 	case namespaceKind:
 		found, err = s.foreignInNamespace(ctx, o.GetName())
@@ -106,34 +111,105 @@ func (s *Shared) foreignIn(ctx context.Context, o *unstructured.Unstructured) (s
 	return "has objects that no run has created, such as " + strings.Join(found[:min(3, len(found))], ", "), nil
 }
 
-// foreignOfKind returns the custom resources of a CRD that no run has created.
+// otherManagers returns who else has set the spec of an object, such as a Setpoint that was installed later.
+func otherManagers(o *unstructured.Unstructured) []string {
+	var names []string
+	for _, entry := range o.GetManagedFields() {
+		if entry.Manager != fieldManager && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`)) {
+			names = append(names, entry.Manager)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// foreignOfKind returns the custom resources of a CRD that no run has created. Any version that is served has
+// all of them.
 func (s *Shared) foreignOfKind(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions")
-	if len(stored) == 0 {
+	version := servedVersion(definition)
+	if version == "" || !isEstablished(definition) {
 		return nil, nil
 	}
-	all, err := s.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: stored[0], Resource: plural}).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // It is not served any more.
-	}
+	all, err := s.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list its objects: %w", err)
 	}
-	return s.foreign(all.Items), nil
+	return s.foreign(ctx, all.Items)
 }
 
-// foreign returns the names of objects that no run has created, except those with an owner, which go with it.
-func (s *Shared) foreign(all []unstructured.Unstructured) []string {
+func servedVersion(definition *unstructured.Unstructured) string {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, _ := v.(map[string]any); version["served"] == true {
+			name, _ := version["name"].(string)
+			return name
+		}
+	}
+	return ""
+}
+
+// foreign returns the names of objects that no run has created, except those whose owner a run has created or
+// that has gone: these go with it.
+func (s *Shared) foreign(ctx context.Context, all []unstructured.Unstructured) ([]string, error) {
 	var names []string
 	for i := range all {
 		o := &all[i]
-		if o.GetDeletionTimestamp() == nil && len(o.GetOwnerReferences()) == 0 && !s.Inventory.Owns(entryOf(o), o) {
+		if o.GetDeletionTimestamp() != nil || s.Inventory.Owns(entryOf(o), o) {
+			continue
+		}
+		owned, err := s.goesWithOwner(ctx, o, map[types.UID]bool{})
+		if err != nil {
+			return nil, err
+		}
+		if !owned {
 			names = append(names, RefOf(o).String())
 		}
 	}
-	return names
+	return names, nil
+}
+
+// goesWithOwner reports whether an object has owners, and all of them are gone or go with objects that a run has
+// created. Owners that were seen form a circle, which holds nothing.
+func (s *Shared) goesWithOwner(ctx context.Context, o *unstructured.Unstructured, seen map[types.UID]bool) (bool, error) {
+	owners := o.GetOwnerReferences()
+	for _, owner := range owners {
+		if seen[owner.UID] {
+			continue
+		}
+		seen[owner.UID] = true
+		stays, err := s.ownerStays(ctx, o.GetNamespace(), owner, seen)
+		if err != nil || stays {
+			return false, err
+		}
+	}
+	return len(owners) > 0, nil
+}
+
+func (s *Shared) ownerStays(ctx context.Context, namespace string, owner metav1.OwnerReference, seen map[types.UID]bool) (bool, error) {
+	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the owner %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	}
+	stored, err := s.dynamic.Resource(mapping.Resource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the owner %s %s: %w", owner.Kind, owner.Name, err)
+	case stored.GetUID() != owner.UID || s.Inventory.Owns(entryOf(stored), stored):
+		return false, nil
+	}
+	goes, err := s.goesWithOwner(ctx, stored, seen)
+	return !goes, err
 }
 
 // inEveryNamespace reports whether an object is one that every namespace has.
@@ -167,7 +243,11 @@ func (s *Shared) foreignInNamespace(ctx context.Context, namespace string) ([]st
 				return nil, fmt.Errorf("look for its objects: list %s: %w", served.Name, err)
 			}
 			others := slices.DeleteFunc(all.Items, func(o unstructured.Unstructured) bool { return inEveryNamespace(&o) })
-			names = append(names, s.foreign(others)...)
+			foreign, err := s.foreign(ctx, others)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, foreign...)
 		}
 	}
 	return names, nil
