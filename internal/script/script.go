@@ -1,5 +1,5 @@
 // Package script is the side of inline hooks that runs in a child process: the interface of the
-// engines in its sub-packages, the input of a call of the author's code, and the errors of that
+// engines in its sub-packages, the input of a call of the author's code and its JSON, and the errors of that
 // code. It holds no language, and knows neither controllers nor Kubernetes. Package
 // internal/call/inline starts the children.
 package script

@@ -105,24 +105,8 @@
     return `[${names}]`;
   }
 
-  // exact parses JSON whose integers a number cannot hold: these become BigInts.
-  const { parse } = JSON;
-  const { isInteger, isSafeInteger } = Number;
-  const toBigInt = BigInt;
-  function exact(text) {
-    return parse(text, (_, value, { source }) =>
-      isInteger(value) && !isSafeInteger(value) && isDigits(source) ? toBigInt(source) : value);
-  }
-
-  function isDigits(source) {
-    for (let i = 0; i < source.length; i++) {
-      if (source[i] === "." || source[i] === "e" || source[i] === "E") return false;
-    }
-    return true;
-  }
-
   // where returns the stack of the code that runs.
   const where = () => new NativeError().stack;
 
-  return { begin, describe, exact, functions, refuseJSON, show, where };
+  return { begin, bigInt: BigInt, describe, functions, refuseJSON, show, where };
 })

@@ -1,7 +1,6 @@
 package javascript
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,7 +98,7 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := m.request(c.Request)
+	request, err := m.decode(c.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 
 // start sets the clock, runs the top level of the modules, and returns what the entry exports.
 func (m *vm) start(c *script.Call) (exports value, err error) {
-	begin, err := m.parse(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
+	begin, err := m.decode(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
 	if err != nil {
 		return undefined, err
 	}
@@ -130,36 +129,6 @@ func (m *vm) start(c *script.Call) (exports value, err error) {
 		return undefined, err
 	}
 	return m.result(libquickjs.XJS_GetModuleNamespace(m.tls, m.context, pointer(m.entry)))
-}
-
-// request makes a value of a request. A number has 53 bits, so larger integers become BigInts.
-func (m *vm) request(text []byte) (value, error) {
-	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
-	if !hasLongNumber(text) {
-		return m.parse(text)
-	}
-	s, err := m.newString(text)
-	if err != nil {
-		return undefined, err
-	}
-	return m.call(m.exact, s)
-}
-
-// hasLongNumber reports whether JSON has 16 digits in a row, as all integers have that a number
-// cannot hold.
-func hasLongNumber(text []byte) bool {
-	digits := 0
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			digits = 0
-			continue
-		}
-		digits++
-		if digits == 16 {
-			return true
-		}
-	}
-	return false
 }
 
 // settled waits for a promise, if the result is one, and for all others.

@@ -28,7 +28,7 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, describe, exact, functions, refuseJSON, show, where value
+	begin, bigInt, describe, functions, refuseJSON, show, where value
 	// entry is the module with the functions, read but not run.
 	entry value
 	// log receives what the code prints.
@@ -40,6 +40,8 @@ type vm struct {
 
 	// shared is memory that both C and Go know.
 	shared shared
+	// input is text for the VM.
+	input buffer
 	// pages are blocks that nothing uses.
 	pages []uintptr
 	// callbacks keeps the functions alive that C knows by address.
@@ -97,6 +99,7 @@ func (m *vm) addGlobals(compiles bool) error {
 func (m *vm) close() {
 	m.memory.release(m.tls)
 	m.shared.free(m.tls)
+	m.input.free(m.tls)
 	for _, block := range m.pages {
 		libc.Xfree(m.tls, block)
 	}
@@ -106,6 +109,7 @@ func (m *vm) close() {
 // restart makes the VM what it was when the image of its memory was taken.
 func (m *vm) restart() {
 	m.memory.restore(m.tls)
+	m.input.trim(m.tls)
 	m.rejected, m.log, m.limit = nil, nil, timeLimit{}
 }
 
@@ -139,22 +143,11 @@ func (m *vm) property(object value, name string) (value, error) {
 }
 
 func (m *vm) newString(text []byte) (value, error) {
-	c, err := newCString(string(text))
+	held, err := m.input.hold(m.tls, text)
 	if err != nil {
 		return undefined, err
 	}
-	defer c.free(m.tls)
-	return m.result(libquickjs.XJS_NewStringLen(m.tls, m.context, c.address, c.length))
-}
-
-// parse makes a value of JSON.
-func (m *vm) parse(json []byte) (value, error) {
-	c, err := newCString(string(json))
-	if err != nil {
-		return undefined, err
-	}
-	defer c.free(m.tls)
-	return m.result(libquickjs.XJS_ParseJSON(m.tls, m.context, c.address, c.length, m.shared.name()))
+	return values{m}.String(held)
 }
 
 // text is the string that a value is, in UTF-8.
