@@ -18,22 +18,27 @@
   deleteProperty(globalThis, "SharedArrayBuffer");
   deleteProperty(globalThis, "eval");
 
+  // observed is whether code has used what may differ from call to call: the clock, random numbers, or the log.
+  let observed = false;
+  const differs = () => observed;
+
   // The clock stands still during a call.
-  let now = 0;
+  let time = 0;
+  const now = () => (observed = true, time);
   function FixedDate(year, month, day, hours, minutes, seconds, ms) {
-    if (new.target === undefined) return apply(dateToString, new NativeDate(now), []);
-    return construct(NativeDate, arguments.length === 0 ? [now] : arguments, new.target);
+    if (new.target === undefined) return apply(dateToString, new NativeDate(now()), []);
+    return construct(NativeDate, arguments.length === 0 ? [now()] : arguments, new.target);
   }
   defineProperty(FixedDate, "name", { __proto__: null, value: "Date" });
   defineProperty(FixedDate, "prototype", { __proto__: null, value: NativeDate.prototype, writable: false });
-  hide(FixedDate, "now", { now: () => now }.now);
+  hide(FixedDate, "now", { now: () => now() }.now);
   hide(FixedDate, "parse", NativeDate.parse);
   hide(FixedDate, "UTC", NativeDate.UTC);
   hide(NativeDate.prototype, "constructor", FixedDate);
   hide(globalThis, "Date", FixedDate);
 
   // sfc32, of Chris Doty-Humphrey's PractRand.
-  let a = 0, b = 0, c = 0, counter = 1;
+  let a = 0, b = 0, c = 0, counter = 1, mixed = false;
   function bits() {
     const sum = (a + b | 0) + counter | 0;
     counter = counter + 1 | 0;
@@ -42,15 +47,19 @@
     c = (c << 21 | c >>> 11) + sum | 0;
     return sum;
   }
-  hide(Math, "random", { random: () => ((bits() >>> 5) * 67108864 + (bits() >>> 6)) / 9007199254740992 }.random);
+  function random() {
+    observed = true;
+    for (let i = 0; i < 12 && !mixed; i++) bits();
+    mixed = true;
+    return ((bits() >>> 5) * 67108864 + (bits() >>> 6)) / 9007199254740992;
+  }
+  hide(Math, "random", { random: () => random() }.random);
 
   function begin(start) {
-    now = start[0];
+    time = start[0];
     a = start[1] | 0;
     b = start[2] | 0;
     c = imul(a ^ b, 0x9e3779b9);
-    counter = 1;
-    for (let i = 0; i < 12; i++) bits();
   }
 
   function show(value) {
@@ -69,6 +78,7 @@
     hide(console, name, { [name](...values) {
       let line = "";
       for (let i = 0; i < values.length; i++) line += (i > 0 ? " " : "") + show(values[i]);
+      observed = true;
       print(line);
     } }[name]);
   }
@@ -108,5 +118,5 @@
   // where returns the stack of the code that runs.
   const where = () => new NativeError().stack;
 
-  return { begin, bigInt: BigInt, describe, functions, refuseJSON, show, where };
+  return { begin, bigInt: BigInt, describe, differs, functions, refuseJSON, show, where };
 })

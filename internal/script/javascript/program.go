@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"modernc.org/libquickjs"
 
@@ -37,7 +38,7 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 	return response, err
 }
 
-// newVM makes a VM with all modules, of which none has run.
+// newVM makes a VM with all modules, of which none has run, and without an image.
 func (p *program) newVM() (*vm, error) {
 	m, err := newRuntime(p.memoryBytes)
 	if err != nil {
@@ -63,16 +64,48 @@ func (p *program) newVM() (*vm, error) {
 	if libquickjs.XJS_ResolveModule(m.tls, m.context, m.entry) < 0 {
 		return nil, m.exception()
 	}
-	m.memory.takeImage()
 	return m, nil
 }
 
-// exported runs the top level of the modules, and returns the functions that the entry exports.
-func (p *program) exported(m *vm) (names []string, err error) {
-	exports, err := m.start(&script.Call{})
-	if err != nil {
-		return nil, err
+// prepare runs the top level of the modules, and takes the image that each call starts from.
+func (p *program) prepare(deadline time.Time) (err error) {
+	if p.vm, err = p.newVM(); err != nil {
+		return err
 	}
+	p.vm.limit.deadline = deadline
+	same, err := p.runTopLevel()
+	switch {
+	case p.vm.limit.exceeded:
+		return p.vm.outOfTime()
+	case err != nil:
+		return err
+	case !same:
+		p.vm.close()
+		if p.vm, err = p.newVM(); err != nil {
+			return err
+		}
+	}
+	p.vm.memory.takeImage()
+	p.vm.restart()
+	return nil
+}
+
+// runTopLevel runs the top level of the modules, and reports whether it is the same in each call.
+func (p *program) runTopLevel() (same bool, err error) {
+	exports, err := p.vm.start(&script.Call{})
+	if err != nil {
+		return false, err
+	}
+	if p.functions, err = p.vm.functionsOf(exports); err != nil {
+		return false, err
+	}
+	differs, err := p.vm.call(p.vm.differs, undefined)
+	p.vm.exports = &exports
+	return payload[int32](differs) == 0, err
+}
+
+// functionsOf returns the names of the functions that a module exports.
+func (m *vm) functionsOf(exports value) (names []string, err error) {
 	list, err := m.call(m.functions, exports)
 	if err != nil {
 		return nil, err
@@ -112,7 +145,7 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	return m.respond(result)
 }
 
-// start sets the clock, runs the top level of the modules, and returns what the entry exports.
+// start sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.
 func (m *vm) start(c *script.Call) (exports value, err error) {
 	begin, err := m.decode(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
 	if err != nil {
@@ -120,6 +153,9 @@ func (m *vm) start(c *script.Call) (exports value, err error) {
 	}
 	if _, err := m.call(m.begin, begin); err != nil {
 		return undefined, err
+	}
+	if m.exports != nil {
+		return *m.exports, nil
 	}
 	started, err := m.result(libquickjs.XJS_EvalFunction(m.tls, m.context, m.entry))
 	if err != nil {

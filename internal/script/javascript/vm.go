@@ -28,9 +28,11 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, bigInt, describe, functions, refuseJSON, show, where value
-	// entry is the module with the functions, read but not run.
+	begin, bigInt, describe, differs, functions, refuseJSON, show, where value
+	// entry is the module with the functions.
 	entry value
+	// exports is what entry exports if the image has it; nil if entry has not run.
+	exports *value
 	// log receives what the code prints.
 	log    func(line string)
 	memory memory
