@@ -31,6 +31,8 @@ type Files struct {
 	MemoryBytes int64
 	// Deadline is when the engine stops the top level; zero for never.
 	Deadline time.Time
+	// Log receives what a top level prints that runs once; nil discards it.
+	Log func(line string)
 }
 
 // Program is compiled source, ready to be called. It makes one call at a time.

@@ -6,14 +6,11 @@
 package program
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -97,12 +94,6 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 	return call.Response{Body: line}, nil
 }
 
-// maxRetryAfter limits the delay that a program can request.
-const maxRetryAfter = 24 * time.Hour
-
-// beforeError are the beginnings of an error of the program, without spaces: objects have no order.
-var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
-
 // check returns the program's own error. err means that the line is no JSON: what follows may belong
 // to it, so the program is restarted.
 func check(line []byte, limits call.Limits) (own, err error) {
@@ -112,28 +103,7 @@ func check(line []byte, limits call.Limits) (own, err error) {
 	if !json.Valid(line) {
 		return nil, &hook.MalformedError{Err: errors.New("the line is not a JSON document: " + call.Quote(string(line), limits.MaxErrorBytes))}
 	}
-	return ownError(line, limits), nil
-}
-
-// ownError returns the error in a response; nil if it has none. The error of a handler is an object, and
-// part of its response.
-func ownError(line []byte, limits call.Limits) error {
-	var failed struct {
-		Error             string
-		RetryAfterSeconds float64
-	}
-	const most = 64 // More would be for spaces only.
-	beginning := string(bytes.ReplaceAll(line[:min(len(line), most)], []byte(" "), nil))
-	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
-	isError := mayBe && json.Unmarshal(line, &failed) == nil && failed.Error != ""
-	if !isError {
-		return nil
-	}
-	own := &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}
-	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
-		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
-	}
-	return own
+	return call.OwnError(line, limits), nil
 }
 
 // explain turns errors of a child into those of a hook.

@@ -47,3 +47,14 @@ func TestDeadline(t *testing.T) {
 		})
 	}
 }
+
+func TestDeadlineAtLoad(t *testing.T) {
+	for _, l := range languages {
+		entry := "sync" + l.ending
+		source := map[string]string{".js": "let n = 0;\nfor (;;) String(n);", ".star": "n = 0\nwhile True:\n  n = n + 1"}[l.ending]
+		_, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, Deadline: time.Now().Add(50 * time.Millisecond)})
+		if e, is := errors.AsType[*script.Error](err); !is || e.Limit != script.TimeLimit || !(e.Line == 2 || e.Line == 3) {
+			t.Errorf("%s: %+v", l.name, err)
+		}
+	}
+}
