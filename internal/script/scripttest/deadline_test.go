@@ -53,7 +53,7 @@ func TestDeadlineAtLoad(t *testing.T) {
 		entry := "sync" + l.ending
 		source := map[string]string{".js": "let n = 0;\nfor (;;) String(n);", ".star": "n = 0\nwhile True:\n  n = n + 1"}[l.ending]
 		_, err := l.engine.Load(script.Files{Entry: entry, Sources: map[string]string{entry: source}, Deadline: time.Now().Add(50 * time.Millisecond)})
-		if e, is := errors.AsType[*script.Error](err); !is || e.Limit != script.TimeLimit || !(e.Line == 2 || e.Line == 3) {
+		if e, is := errors.AsType[*script.Error](err); !is || e.Limit != script.TimeLimit || e.Line != 2 && e.Line != 3 {
 			t.Errorf("%s: %+v", l.name, err)
 		}
 	}
