@@ -1,13 +1,14 @@
 // The code around the author's code. It runs first in each VM, takes what it needs of the
 // globals, and hands functions to Go that the author's code cannot reach: whatever that code does
 // to its globals, these go on to work. It also makes the VM deterministic.
-(function (print) {
+(function (natives) {
   "use strict";
+  const { print, encodeText, decodeText } = natives; // functions in Go
   const { apply, construct, defineProperty, deleteProperty, ownKeys } = Reflect;
   const { stringify, rawJSON } = JSON;
   const { isError } = Error;
   const { imul } = Math;
-  const NativeDate = Date, NativeError = Error, NativeString = String, NativeTypeError = TypeError;
+  const NativeDate = Date, NativeError = Error, NativeRangeError = RangeError, NativeString = String, NativeTypeError = TypeError;
   const dateToString = NativeDate.prototype.toString;
 
   const hide = (object, name, value) =>
@@ -104,6 +105,48 @@
   };
   hide(Map.prototype, "toJSON", refuseJSON);
   hide(Set.prototype, "toJSON", refuseJSON);
+
+  // What code needs for Secrets. The engine has base64 of Uint8Array only.
+  const { fromBase64, prototype: { toBase64 } } = Uint8Array;
+  const { isView } = ArrayBuffer;
+  const { fromCharCode } = NativeString;
+  const Bytes = Uint8Array;
+
+  hide(globalThis, "btoa", { btoa(data) {
+    const text = `${data}`, bytes = new Bytes(text.length);
+    for (let i = 0; i < text.length; i++) {
+      bytes[i] = text.charCodeAt(i);
+      if (text.charCodeAt(i) > 255) throw new NativeTypeError("btoa takes characters up to U+00FF; for others, use new TextEncoder().encode(text).toBase64()");
+    }
+    return apply(toBase64, bytes, []);
+  } }.btoa);
+  hide(globalThis, "atob", { atob(data) {
+    const bytes = apply(fromBase64, Bytes, [`${data}`]);
+    let text = "";
+    for (let i = 0; i < bytes.length; i++) text += fromCharCode(bytes[i]);
+    return text;
+  } }.atob);
+  hide(globalThis, "TextEncoder", class TextEncoder {
+    get encoding() { return "utf-8"; }
+    encode(text = "") { return new Bytes(encodeText(`${text}`.toWellFormed())); }
+  });
+  hide(globalThis, "TextDecoder", class TextDecoder {
+    #fatal; #ignoreBOM;
+    constructor(encoding = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
+      if (encoding !== "utf-8" && encoding !== "utf8") throw new NativeRangeError(`TextDecoder knows utf-8 only, and not ${encoding}`);
+      this.#fatal = !!fatal;
+      this.#ignoreBOM = !!ignoreBOM;
+    }
+    get encoding() { return "utf-8"; }
+    get fatal() { return this.#fatal; }
+    get ignoreBOM() { return this.#ignoreBOM; }
+    decode(data = new Bytes()) {
+      const bytes = isView(data) ? new Bytes(data.buffer, data.byteOffset, data.byteLength) : new Bytes(data);
+      const text = decodeText(bytes.slice().buffer);
+      if (this.#fatal && new Bytes(encodeText(text)).length !== bytes.length) throw new NativeTypeError("the data is not UTF-8");
+      return !this.#ignoreBOM && text[0] === "\uFEFF" ? text.slice(1) : text;
+    }
+  });
 
   // functions returns the names of the functions that a module exports, in JSON.
   function functions(module) {

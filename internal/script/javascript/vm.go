@@ -14,6 +14,9 @@ type value = libquickjs.TJSValue
 //nolint:gochecknoglobals // a constant; the engine's API has it as a macro.
 var undefined = value{Ftag: libquickjs.EJS_TAG_UNDEFINED}
 
+//nolint:gochecknoglobals // a constant, likewise.
+var exception = value{Ftag: libquickjs.EJS_TAG_EXCEPTION}
+
 // garbage is how much memory the engine uses before it looks for cyclic garbage, which most calls end
 // without.
 const garbage = 8 << 20
@@ -142,6 +145,19 @@ func (m *vm) property(object value, name string) (value, error) {
 	}
 	defer c.free(m.tls)
 	return m.result(libquickjs.XJS_GetPropertyStr(m.tls, m.context, object, c.address))
+}
+
+// setProperty sets a property of an object, which then owns the value.
+func (m *vm) setProperty(object value, name string, v value) error {
+	c, err := newCString(name)
+	if err != nil {
+		return err
+	}
+	defer c.free(m.tls)
+	if libquickjs.XJS_SetPropertyStr(m.tls, m.context, object, c.address, v) < 0 {
+		return m.exception()
+	}
+	return nil
 }
 
 func (m *vm) newString(text []byte) (value, error) {
