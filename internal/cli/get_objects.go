@@ -144,16 +144,7 @@ func (g *objectGetter) showReviews(ctx context.Context, t *table) error {
 	if err := l.setObject(ctx, g.name); err != nil {
 		return err
 	}
-	if !g.replicas {
-		g.replicas = true
-		if err := g.discover(ctx); err != nil {
-			return err
-		}
-	}
-	replicas, err := l.replicasOf(ctx, g.selected.Name)
-	if err == nil {
-		err = l.show(ctx, t, replicas)
-	}
+	err := l.show(ctx, t, []runningController{{Controller: g.selected, source: g.source}})
 	g.warnedHidden = l.warned
 	return err
 }

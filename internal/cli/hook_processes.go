@@ -27,8 +27,6 @@ type hookProcesses struct {
 	execDirs []string
 	// log receives what hooks print; the log of the manager if nil.
 	log *slog.Logger
-	// opener opens the programs of execDirs.
-	opener execprogram.Opener
 }
 
 const (
@@ -38,8 +36,12 @@ const (
 )
 
 func (h *hookProcesses) register(set *pflag.FlagSet) {
-	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory, "maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
+	h.registerMemory(set)
 	h.registerExec(set)
+}
+
+func (h *hookProcesses) registerMemory(set *pflag.FlagSet) {
+	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory, "maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
 }
 
 func (h *hookProcesses) registerExec(set *pflag.FlagSet) {
@@ -95,8 +97,7 @@ func (h *hookProcesses) addTo(o *manager.Options) error {
 	}
 	o.Inline, o.HookProcesses = compiler.Compile, limiter.Figures
 	if len(dirs) > 0 {
-		h.opener.Dirs, h.opener.Limiter, h.opener.Log = dirs, limiter, log
-		o.Exec = h.opener.Open
+		o.Exec = (&execprogram.Opener{Dirs: dirs, Limiter: limiter, Log: log}).Open
 	}
 	return nil
 }
@@ -122,7 +123,6 @@ func callHooks(o *dev.Options) {
 	for _, file := range o.Manifests {
 		h.execDirs = append(h.execDirs, filepath.Dir(file))
 	}
-	h.opener.WatchHelpers, o.ProgramsUsing = true, h.opener.Using
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.addTo(&options); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -470,9 +471,13 @@ func (t printer) document(name string, text json.RawMessage) {
 	if !t.full || len(text) == 0 {
 		return
 	}
-	lines, _ := object.Indent(text)
+	var lines bytes.Buffer
+	if json.Indent(&lines, text, "", "  ") != nil {
+		lines.Reset()
+		lines.Write(text)
+	}
 	t.line(2, "%s:", name)
-	for line := range strings.Lines(string(lines)) {
+	for line := range strings.Lines(lines.String()) {
 		t.line(3, "| %s", strings.TrimRight(line, "\n"))
 	}
 }

@@ -111,17 +111,11 @@ func (a *apiServer) sendEvent(name, kind string) {
 	}
 }
 
-// setAllowed grants or revokes access to an object, and ends its watches.
+// setAllowed grants or revokes access to an object.
 func (a *apiServer) setAllowed(name string, allowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forbidden[name] = !allowed
-	for watcher, watched := range a.watchers {
-		if watched == name {
-			close(watcher)
-			delete(a.watchers, watcher)
-		}
-	}
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -139,11 +133,11 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.removeWatcher(watcher)
-	for line, open := first, true; open; {
+	for line := first; ; {
 		_, _ = fmt.Fprint(w, line)
 		w.(http.Flusher).Flush()
 		select {
-		case line, open = <-watcher:
+		case line = <-watcher:
 		case <-r.Context().Done():
 			return
 		}

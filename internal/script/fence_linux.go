@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,18 +12,19 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 )
 
-// memorySizes are what RLIMIT_DATA and RLIMIT_AS limit.
-func memorySizes() (data, space int64, err error) {
+// dataSize is the size that RLIMIT_DATA limits.
+func dataSize() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	var resident, shared, code, libraries int64
-	if _, err := fmt.Sscan(string(text), &space, &resident, &shared, &code, &libraries, &data); err != nil {
-		return 0, 0, fmt.Errorf("unknown form of /proc/self/statm: %q", text)
+	const dataField = 5
+	fields := bytes.Fields(text)
+	if len(fields) <= dataField {
+		return 0, fmt.Errorf("unknown form of /proc/self/statm: %q", text)
 	}
-	page := int64(os.Getpagesize())
-	return data * page, space * page, nil
+	pages, err := strconv.ParseInt(string(fields[dataField]), 10, 64)
+	return pages * int64(os.Getpagesize()), err
 }
 
 // yieldToOthers lowers the priority of all threads, and makes that the kernel kills this process

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"syscall"
 )
 
@@ -75,11 +74,7 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	if engine == nil {
 		return nil, fmt.Errorf("there is no engine for the language %q", load.Language)
 	}
-	log := newCallLog(out)
-	program, err := engine.Load(Files{
-		Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout), Log: log.line,
-	})
-	log.end()
+	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout)})
 	if err != nil {
 		_, err = out.Write((&Output{Error: asError(err)}).line())
 		return nil, errors.Join(io.EOF, err)
@@ -113,9 +108,6 @@ func makeCall(program Program, c *Call, out io.Writer) error {
 	}
 	log.end()
 	_, err = out.Write(output.line())
-	if output.Error != nil && output.Error.Limit != "" {
-		debug.FreeOSMemory() // An idle child would keep what the code took.
-	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
@@ -105,23 +106,47 @@ func unique(paths []string) []string {
 
 // sort sorts the documents out. Objects of namespaced kinds are in a namespace, as after kubectl apply.
 func (w *Workspace) sort() error {
+	var problems []error
 	for _, d := range w.files.documents {
-		if d.IsTest() {
-			w.Tests = append(w.Tests, d)
-			continue
+		if err := w.add(d); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", d, d.Object.GetName(), err))
 		}
-		o, err := w.complete(d)
-		if err != nil {
-			return fmt.Errorf("%s: %w", d, err)
-		}
-		switch kind, controls := compile.KindOf(o); {
-		case controls:
-			w.Controllers = append(w.Controllers, &Controller{Kind: kind, Object: o, Document: d})
-		case o.Kind() == crds.Resource.Kind:
-			w.CRDs = append(w.CRDs, o)
-		default:
-			w.Objects = append(w.Objects, o)
-		}
+	}
+	return errors.Join(problems...)
+}
+
+func (w *Workspace) add(d manifest.Document) error {
+	if d.IsTest() {
+		w.Tests = append(w.Tests, d)
+		return checkTest(d)
+	}
+	o, err := w.complete(d)
+	if err != nil {
+		return err
+	}
+	switch kind, controls := compile.KindOf(o); {
+	case controls:
+		w.Controllers = append(w.Controllers, &Controller{Kind: kind, Object: o, Document: d})
+	case o.Kind() == crds.Resource.Kind:
+		w.CRDs = append(w.CRDs, o)
+	default:
+		w.Objects = append(w.Objects, o)
+	}
+	return nil
+}
+
+// The version and the kinds of tests.
+const (
+	TestVersion     = manifest.TestGroup + "/v1alpha1"
+	CaseKind        = "Case"
+	ExplorationKind = "Exploration"
+	StoryKind       = "Story"
+)
+
+func checkTest(d manifest.Document) error {
+	kinds := []string{CaseKind, ExplorationKind, StoryKind}
+	if d.Object.GetAPIVersion() != TestVersion || !slices.Contains(kinds, d.Object.GetKind()) {
+		return fmt.Errorf("no kind %s of %s; %s has %s", d.Object.GetKind(), d.Object.GetAPIVersion(), TestVersion, strings.Join(kinds, ", "))
 	}
 	return nil
 }

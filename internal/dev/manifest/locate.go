@@ -11,7 +11,7 @@ import (
 // located finds the field that an error of the API server or of an admission webhook names, such as
 // spec.replicas or spec.handlers[0].inline.source:12:5, where 12 is a line of the field's text.
 var (
-	located = regexp.MustCompile(`\b((?:spec|data|metadata)(?:\.[\w-]+|\[\d+\])+)(?::(\d+):\d+)?`)
+	located = regexp.MustCompile(`\b((?:spec|data|metadata|request|expect|objects|edits|invariants|bounds|steps)(?:\.[\w-]+|\[\d+\])+)(?::(\d+):\d+)?`)
 	step    = regexp.MustCompile(`\.?([\w-]+)|\[(\d+)\]`)
 )
 

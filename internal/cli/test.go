@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// testFlags are the flags of `setpoint test`.
+type testFlags struct {
+	only      []string
+	run       string
+	update    bool
+	verbose   bool
+	junit     string
+	hooks     []string
+	processes hookProcesses
+	outputFlags
+}
+
+// The parts of --only.
+const partCases = "cases"
+
+func testParts() []string { return []string{partCases} }
+
+func (p *program) testCommand() *cobra.Command {
+	f := &testFlags{outputFlags: newOutputFlags(asText, asJSON, asYAML)}
+	c := &cobra.Command{
+		Use:   "test (DIR | FILE)…",
+		Short: "Test the hooks of controllers without a cluster",
+		Long: `Run the cases of an operator: files of kind Case, each with a request to a hook, and what
+the hook is expected to respond. No control plane runs.
+
+  apiVersion: test.setpoint.dev/v1alpha1
+  kind: Case
+  metadata: {name: one-pod}
+  request:
+    parent: {spec: {image: "nginx:1.27"}}
+  expect:
+    children:
+    - {metadata: {name: example-pod}, spec: {containers: [{name: main, image: "nginx:1.27"}]}}
+
+DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
+a hook, or else manifests. Cases are in any file directly in DIR, or in its folder tests. FILE
+is a manifest with controllers, CRDs or cases. Inline hooks run as in 'setpoint run', exec
+hooks run in DIR or beside FILE.
+
+The API server's part of objects may be left out: what is not given of the metadata is
+completed. Only the fields in expect are compared. --update writes what hooks respond into
+the files, and keeps comments. See docs/test.md.
+
+Exit codes: 0 all cases pass, 1 one fails or cannot run, 2 wrong usage, 130 aborted.`,
+		Example: `  setpoint test .                          # all cases of this folder
+  setpoint test controller.yaml cases.yaml
+  setpoint test . --run 'scale|delete'     # those with such a name
+  setpoint test . --update && git diff     # accept what the hooks respond now
+  setpoint test . --junit report.xml       # for a CI system`,
+		RunE: func(c *cobra.Command, args []string) error { return p.test(c.Context(), f, args) },
+	}
+	set := c.Flags()
+	set.SortFlags = false
+	set.StringSliceVar(&f.only, "only", nil, "comma-separated `parts` to run: "+strings.Join(testParts(), ", ")+" (default: all)")
+	completeWords(c, "only", testParts())
+	set.StringVar(&f.run, "run", "", "run only what has a name that matches this regular `expression`")
+	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
+	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
+	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
+	f.processes.registerMemory(set)
+	f.outputFlags.register(c)
+	return c
+}
+
+// check validates the flags and returns the filter of names.
+func (f *testFlags) check(args []string) (matcher, error) {
+	if len(args) == 0 {
+		return nil, usageError{errors.New("no files given; give a folder with a setpoint.yaml, or manifests and cases")}
+	}
+	for _, part := range f.only {
+		if !slices.Contains(testParts(), part) {
+			return nil, usageError{fmt.Errorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))}
+		}
+	}
+	matches, err := newMatcher(f.run)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--run: %w", err)}
+	}
+	return matches, nil
+}
+
+func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed error) {
+	matches, err := f.check(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	began := time.Now()
+	output := &programOutput{}
+	defer func() {
+		if f.verbose || failed != nil || p.code != codeOK {
+			output.show(p.stderr)
+		}
+	}()
+	w, err := p.openWorkspace(ctx, f, output, args)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	cases, err := testcase.Read(w)
+	if err != nil {
+		return err
+	}
+	cases = slices.DeleteFunc(cases, func(c *testcase.Case) bool { return !matches(c.Name) })
+	if len(cases) == 0 {
+		return errorWithHint{fmt.Errorf("no case in %s%s", strings.Join(args, ", "), f.filtered()), "docs/test.md has an example of one"}
+	}
+	report := testReport{Cases: runCases(ctx, cases)}
+	if f.update {
+		if report.Cases, err = testcase.Update(report.Cases); err != nil {
+			return err
+		}
+	}
+	report.summarize(len(cases), time.Since(began), w.Kinds.Assumed())
+	return p.finishTest(ctx, f, &report)
+}
+
+func (f *testFlags) filtered() string {
+	if f.run == "" {
+		return ""
+	}
+	return fmt.Sprintf(" has a name that matches --run %q", f.run)
+}
+
+// finishTest prints the report and sets the exit code.
+func (p *program) finishTest(ctx context.Context, f *testFlags, report *testReport) error {
+	if report.Summary.Failed > 0 {
+		p.code = codeFailure
+	}
+	if ctx.Err() != nil {
+		p.code = codeAborted
+	}
+	if f.junit != "" {
+		if err := report.writeJUnit(f.junit); err != nil {
+			return fmt.Errorf("--junit: %w", err)
+		}
+	}
+	if f.structured() {
+		return f.printValue(p.stdout, report)
+	}
+	return report.writeText(p.stdout, testStyle{color: f.wantsColor(p.stdout), verbose: f.verbose})
+}
+
+// openWorkspace reads the files and compiles their controllers.
+func (p *program) openWorkspace(ctx context.Context, f *testFlags, output *programOutput, args []string) (*workspace.Workspace, error) {
+	routes, err := parseRoutes(os.Getenv(hooksVariable), f.hooks)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
+			arg = filepath.Dir(arg)
+		} else if err != nil {
+			return nil, err
+		}
+		f.processes.execDirs = append(f.processes.execDirs, arg)
+	}
+	f.processes.log = flags.NewLog(output.of("hook"), flags.Brief, "info")
+	var calls manager.Options
+	if err := f.processes.addTo(&calls); err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, workspace.Options{
+		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.dial, Routed: routes.has,
+		Executable: executable, Output: func(name string) process.Output { return output.of(name) },
+	})
+	if err != nil && ctx.Err() != nil {
+		p.code = codeAborted
+	}
+	return w, err
+}
+
+// parallelCases is how many cases run at once.
+const parallelCases = 8
+
+// runCases runs cases until the context ends. It returns their results in order.
+func runCases(ctx context.Context, cases []*testcase.Case) []testcase.Result {
+	results := make([]testcase.Result, len(cases))
+	var group errgroup.Group
+	group.SetLimit(parallelCases)
+	for i, c := range cases {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				results[i] = testcase.Run(ctx, c)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // No function returns an error.
+	return slices.DeleteFunc(results, func(r testcase.Result) bool {
+		return r.Name == "" || r.Error != "" && ctx.Err() != nil
+	})
+}

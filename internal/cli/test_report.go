@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/testcase"
+)
+
+// testReport is what `setpoint test` prints.
+type testReport struct {
+	Cases   []testcase.Result `json:"cases"`
+	Summary testSummary       `json:"summary"`
+	// Notes are what may make the results less certain.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// testSummary counts the cases. NotRun are those left after Ctrl-C.
+type testSummary struct {
+	Passed  int     `json:"passed"`
+	Failed  int     `json:"failed"`
+	Updated int     `json:"updated"`
+	NotRun  int     `json:"notRun"`
+	Seconds float64 `json:"seconds"`
+}
+
+// summarize counts the results of a number of cases. Assumed are the kinds without a CRD.
+func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
+	for i := range r.Cases {
+		switch c := &r.Cases[i]; {
+		case c.Updated:
+			r.Summary.Updated++
+		case c.Passed:
+			r.Summary.Passed++
+		default:
+			r.Summary.Failed++
+		}
+	}
+	r.Summary.NotRun, r.Summary.Seconds = all-len(r.Cases), took.Seconds()
+	if len(assumed) > 0 {
+		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
+	}
+}
+
+// testStyle is how the text looks.
+type testStyle struct{ color, verbose bool }
+
+func (s testStyle) paint(t style, text string) string {
+	if !s.color {
+		return text
+	}
+	return t.apply(text)
+}
+
+// writeText writes a line for each case, and details of those that fail.
+func (r *testReport) writeText(out io.Writer, s testStyle) error {
+	var b strings.Builder
+	for i := range r.Cases {
+		s.writeCase(&b, &r.Cases[i])
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", clean(note))
+	}
+	fmt.Fprintf(&b, "%s\n", r.Summary)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// String returns such as "3 cases passed, 1 failed".
+func (t testSummary) String() string {
+	var parts []string
+	for _, one := range []struct {
+		count int
+		what  string
+	}{{t.Passed, "passed"}, {t.Updated, "updated"}, {t.Failed, "failed"}, {t.NotRun, "not run"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.what))
+		}
+	}
+	return "cases: " + strings.Join(parts, ", ")
+}
+
+func (s testStyle) writeCase(b *strings.Builder, c *testcase.Result) {
+	place := fmt.Sprintf("%s:%d", c.File, c.Line)
+	switch {
+	case c.Updated:
+		fmt.Fprintf(b, "%s  %s (%s)\n", s.paint(yellow, "updated"), c.Name, place)
+	case c.Passed:
+		fmt.Fprintf(b, "%s  %s\n", s.paint(green, "ok  "), c.Name)
+	default:
+		fmt.Fprintf(b, "%s  %s (%s)\n", s.paint(red, "FAIL"), c.Name, place)
+	}
+	if c.Error != "" {
+		b.WriteString(indentLines(diff.EscapeInvisible(c.Error)))
+	}
+	if c.Difference != "" {
+		fmt.Fprintf(b, "      %s %s, - expected, + response:\n", c.Controller, c.Hook)
+		for line := range strings.Lines(c.Difference) {
+			b.WriteString("      " + s.paint(diffStyle(line), strings.TrimSuffix(line, "\n")) + "\n")
+		}
+	}
+	if s.verbose && c.Response != nil {
+		if text, err := yaml.Marshal(c.Response); err == nil {
+			b.WriteString(indentLines(diff.EscapeInvisible(string(text))))
+		}
+	}
+}
+
+func diffStyle(line string) style {
+	switch line[0] {
+	case '-':
+		return red
+	case '+':
+		return green
+	}
+	return plain
+}
+
+func indentLines(text string) string {
+	return "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ") + "\n"
+}
+
+// matcher reports whether a name is chosen.
+type matcher func(name string) bool
+
+func newMatcher(expression string) (matcher, error) {
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.MatchString, nil
+}

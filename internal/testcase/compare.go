@@ -1,0 +1,165 @@
+package testcase
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// compare returns how the expected fields differ from those of a response, as lines of YAML; empty if they do not.
+func (c *Case) compare(got fields) (string, error) {
+	wanted, shown := fields{}, fields{}
+	for name, raw := range c.spec.Expect {
+		value, err := c.normal(name, raw)
+		if err != nil {
+			return "", fmt.Errorf("expect.%s: %w", name, err)
+		}
+		if name == fieldError && matchesError(value, got[name]) || name != fieldError && same(value, inOrder(name, got[name])) {
+			continue
+		}
+		wanted[name], shown[name] = value, inOrder(name, got[name])
+	}
+	for _, name := range []string{fieldError, fieldCalled} {
+		if _, expected := c.spec.Expect[name]; !expected && got[name] != nil {
+			shown[name] = got[name]
+		}
+	}
+	if len(wanted)+len(shown) == 0 {
+		return "", nil
+	}
+	return yamlDiff(wanted, shown)
+}
+
+// normal returns an expected value in the form of responses.
+func (c *Case) normal(name string, raw json.RawMessage) (any, error) {
+	var value map[string]any
+	if err := json.Unmarshal(slices.Concat([]byte(`{"value":`), raw, []byte("}")), &value); err != nil {
+		return nil, err
+	}
+	list, _ := value["value"].([]any)
+	for _, each := range list {
+		switch item, _ := each.(map[string]any); {
+		case name == "events" && item != nil:
+			setDefault(item, "type", "Normal")
+		case item != nil && isObjects(name):
+			c.completeExpected(item)
+		}
+	}
+	return inOrder(name, value["value"]), nil
+}
+
+// completeExpected sets what an expected object may leave out.
+func (c *Case) completeExpected(item map[string]any) {
+	if inner, wrapped := item["object"].(map[string]any); wrapped {
+		item = inner
+	}
+	if p := c.target.compose; p != nil && len(p.Children) == 1 {
+		setDefault(item, "kind", p.Children[0].Resource.Kind)
+		setDefault(item, "apiVersion", p.Children[0].Resource.APIVersion())
+	}
+	if parent, err := c.about(c.aboutField()); err == nil {
+		dropNamespace(item, parent.Namespace())
+	}
+}
+
+func (c *Case) aboutField() string {
+	if c.target.compose == nil {
+		return "object"
+	}
+	return c.target.parentField()
+}
+
+func isObjects(name string) bool {
+	return name == "children" || name == "attachments" || name == "apply"
+}
+
+// inOrder returns a list of children sorted by kind and name: their order is that of a rolling update, and no
+// part of the desired state.
+func inOrder(name string, value any) any {
+	list, is := value.([]any)
+	if !is || name != "children" && name != "attachments" {
+		return value
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(identity(a), identity(b)) })
+	return list
+}
+
+func identity(of any) string {
+	o, _ := of.(map[string]any)
+	metadata, _ := o["metadata"].(map[string]any)
+	return fmt.Sprint(o["apiVersion"], "/", o["kind"], "/", metadata["namespace"], "/", metadata["name"])
+}
+
+// matchesError reports whether the error of a hook has the expected text, which is empty for no error.
+func matchesError(want, got any) bool {
+	text, is := want.(string)
+	message, _ := got.(string)
+	return (is || want == nil) && strings.Contains(message, text) && (text != "" || message == "")
+}
+
+// same compares values; a field that is absent equals one that is empty.
+func same(want, got any) bool {
+	return object.FirstDifference(orNil(want), orNil(got)) == ""
+}
+
+// orNil returns nil for an empty value.
+func orNil(value any) any {
+	switch v := value.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+	case map[string]any:
+		if len(v) == 0 {
+			return nil
+		}
+	case string:
+		if v == "" {
+			return nil
+		}
+	case bool:
+		if !v {
+			return nil
+		}
+	}
+	if number, is := object.Number(value); is && number == 0 {
+		return nil
+	}
+	return value
+}
+
+// yamlDiff returns the differences of two sets of fields as lines of YAML: those expected with -, those of the
+// response with +.
+func yamlDiff(want, got fields) (string, error) {
+	var sides [2]string
+	for i, side := range []fields{want, got} {
+		for _, name := range slices.Sorted(maps.Keys(side)) {
+			if side[name] == nil {
+				continue
+			}
+			text, err := yaml.Marshal(map[string]any{name: side[name]})
+			if err != nil {
+				return "", err
+			}
+			sides[i] += string(text)
+		}
+	}
+	var out bytes.Buffer
+	for _, line := range diff.Texts(sides[0], sides[1]).Lines {
+		if line.Sign == '@' {
+			out.WriteString("  …\n")
+			continue
+		}
+		fmt.Fprintf(&out, "%c %s\n", line.Sign, diff.EscapeInvisible(line.Text))
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,255 @@
+package testcase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// target is the hook of a controller. One of compose, handler and webhook is set.
+type target struct {
+	controller *workspace.Controller
+	kinds      *workspace.Kinds
+	// hook is as in a Case.
+	hook    string
+	compose *compose.Program
+	handle  *handle.Program
+	handler *handle.Handler
+	webhook *admission.Webhook
+}
+
+// The hooks of composites and decorators.
+const (
+	hookSync      = "sync"
+	hookFinalize  = "finalize"
+	hookCustomize = "customize"
+)
+
+// resolve finds what a case calls.
+func (c *Case) resolve(w *workspace.Workspace) error {
+	var found []target
+	for _, controller := range w.Controllers {
+		if c.spec.Controller == "" || c.names(controller) {
+			found = append(found, c.targetsOf(controller, w.Kinds)...)
+		}
+	}
+	if fitting := c.fitting(found); len(fitting) > 0 {
+		found = fitting
+	}
+	switch {
+	case len(found) == 1:
+		c.target = found[0]
+		return c.checkFields()
+	case len(found) > 1:
+		return c.ambiguous(found)
+	case len(w.Controllers) == 0:
+		return errors.New("the files have no controller")
+	case c.spec.Controller != "" && !slices.ContainsFunc(w.Controllers, c.names):
+		return fmt.Errorf("controller: %q is not in the files, which have %s", c.spec.Controller, names(w.Controllers))
+	}
+	return c.noTarget(w)
+}
+
+// fitting returns the hooks whose requests have all fields that the case gives.
+func (c *Case) fitting(all []target) []target {
+	return slices.DeleteFunc(slices.Clone(all), func(t target) bool {
+		for field := range c.given("request") {
+			if !slices.Contains(t.requestable(), field) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// names reports whether the case names a controller.
+func (c *Case) names(of *workspace.Controller) bool {
+	return c.spec.Controller == of.Object.Name() || strings.EqualFold(c.spec.Controller, of.String())
+}
+
+// targetsOf returns the hooks of a controller that the case can mean.
+func (c *Case) targetsOf(of *workspace.Controller, kinds *workspace.Kinds) []target {
+	var all []target
+	subject := c.subject()
+	for i := range of.Programs {
+		p := &of.Programs[i]
+		if hook := c.hookOf(p); hook != "" && subject.is(p.Parent) {
+			all = append(all, target{controller: of, kinds: kinds, hook: hook, compose: p})
+		}
+	}
+	for i := range of.Handlers {
+		p := &of.Handlers[i]
+		for j := range p.Handlers {
+			if h := &p.Handlers[j]; c.means(h.Name) && subject.is(p.Resource) {
+				all = append(all, target{controller: of, kinds: kinds, hook: h.Name, handle: p, handler: h})
+			}
+		}
+	}
+	if of.Admission != nil {
+		for i := range of.Admission.Webhooks {
+			if h := &of.Admission.Webhooks[i]; c.means(h.Name) && subject.isReviewed(h, kinds) {
+				all = append(all, target{controller: of, kinds: kinds, hook: h.Name, webhook: h})
+			}
+		}
+	}
+	return perKind(all)
+}
+
+// perKind drops the programs of further namespaces, which call the same hooks.
+func perKind(all []target) []target {
+	return slices.CompactFunc(all, func(a, b target) bool {
+		return a.compose != nil && b.compose != nil && a.compose.Parent == b.compose.Parent ||
+			a.handle != nil && b.handle != nil && a.handle.Resource == b.handle.Resource && a.hook == b.hook
+	})
+}
+
+func (c *Case) means(hook string) bool { return c.spec.Hook == "" || c.spec.Hook == hook }
+
+// hookOf returns the hook of a composite or decorator that the case means; empty if it has none.
+func (c *Case) hookOf(p *compose.Program) string {
+	finalizing := c.spec.Request.Finalizing != nil && *c.spec.Request.Finalizing
+	switch {
+	case (c.spec.Hook == hookFinalize || c.spec.Hook == "" && finalizing) && p.Finalize != nil:
+		return hookFinalize
+	case c.spec.Hook == hookCustomize && p.Customize != nil:
+		return hookCustomize
+	case c.means(hookSync) && !finalizing && p.Sync != nil:
+		return hookSync
+	}
+	return ""
+}
+
+// subject is the kind of the object that a request is about, as far as the case says it.
+type subject struct{ apiVersion, kind string }
+
+func (c *Case) subject() subject {
+	for _, raw := range [][]byte{c.spec.Request.Parent, c.spec.Request.Object} {
+		if fields, err := object.Decode(raw); err == nil {
+			apiVersion, _ := fields["apiVersion"].(string)
+			kind, _ := fields["kind"].(string)
+			return subject{apiVersion, kind}
+		}
+	}
+	return subject{}
+}
+
+func (s subject) is(resource object.Resource) bool {
+	return (s.kind == "" || s.kind == resource.Kind || resource.Kind == resource.Plural) &&
+		(s.apiVersion == "" || object.GroupOf(s.apiVersion) == resource.Group)
+}
+
+// isReviewed reports whether a webhook reviews the kind.
+func (s subject) isReviewed(by *admission.Webhook, kinds *workspace.Kinds) bool {
+	if s.kind == "" || s.apiVersion == "" {
+		return true
+	}
+	resource, err := kinds.ResolveKind(context.Background(), s.apiVersion, s.kind)
+	return err == nil && slices.ContainsFunc(by.Rules, func(r admission.Rule) bool {
+		return (r.Group == resource.Group || r.Group == "*") && slices.ContainsFunc(r.Resources, func(name string) bool {
+			plural, _, _ := strings.Cut(name, "/")
+			return plural == resource.Plural || plural == "*"
+		})
+	})
+}
+
+// ambiguous says how to choose one of several hooks.
+func (c *Case) ambiguous(found []target) error {
+	var controllers []*workspace.Controller
+	var hooks []string
+	for _, t := range found {
+		if !slices.Contains(controllers, t.controller) {
+			controllers = append(controllers, t.controller)
+		}
+		if !slices.Contains(hooks, t.hook) {
+			hooks = append(hooks, t.hook)
+		}
+	}
+	slices.Sort(hooks)
+	switch {
+	case len(controllers) > 1:
+		return fmt.Errorf("controller: required, one of %s", names(controllers))
+	case len(hooks) > 1:
+		return fmt.Errorf("hook: required, one of %s", strings.Join(hooks, ", "))
+	}
+	return fmt.Errorf("request: %s has several kinds of objects; give the object an apiVersion and a kind", controllers[0])
+}
+
+// noTarget says why no controller has the hook.
+func (c *Case) noTarget(w *workspace.Workspace) error {
+	if c.spec.Hook != "" {
+		return fmt.Errorf("hook: no controller of the files has a hook %q for the object of the request; they have %s", c.spec.Hook, hooksOf(w.Controllers))
+	}
+	s := c.subject()
+	return fmt.Errorf("request: no controller of the files has a hook for %s of %s", s.kind, s.apiVersion)
+}
+
+// hooksOf lists the hooks of controllers.
+func hooksOf(controllers []*workspace.Controller) string {
+	var all []string
+	for _, c := range controllers {
+		for i := range c.Programs {
+			all = append(all, hooksOfProgram(&c.Programs[i])...)
+		}
+		for i := range c.Handlers {
+			for _, h := range c.Handlers[i].Handlers {
+				all = append(all, h.Name)
+			}
+		}
+		if c.Admission != nil {
+			all = append(all, webhooksOf(c.Admission)...)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+func hooksOfProgram(p *compose.Program) (all []string) {
+	if p.Sync != nil {
+		all = append(all, hookSync)
+	}
+	if p.Finalize != nil {
+		all = append(all, hookFinalize)
+	}
+	if p.Customize != nil {
+		all = append(all, hookCustomize)
+	}
+	return all
+}
+
+func webhooksOf(p *admission.Program) (all []string) {
+	for i := range p.Webhooks {
+		all = append(all, p.Webhooks[i].Name)
+	}
+	return all
+}
+
+func names(all []*workspace.Controller) string {
+	var texts []string
+	for _, c := range all {
+		texts = append(texts, c.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// resource is the kind of the object that the hook is about; false for reviews, which have several.
+func (t *target) resource() (object.Resource, bool) {
+	switch {
+	case t.compose != nil:
+		return t.compose.Parent, true
+	case t.handle != nil:
+		return t.handle.Resource, true
+	}
+	return object.Resource{}, false
+}
+
+func (t *target) isDecorator() bool {
+	return t.compose != nil && strings.HasPrefix(t.controller.Object.Kind(), "Decorator")
+}
