@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 )
 
 // Server is the main loop of a child.
@@ -22,27 +21,21 @@ type Server struct {
 // then makes one call after the other, until the parent process closes stdin or ends. It takes over
 // the whole process.
 func (s *Server) Serve() error {
-	in, err := pollable(os.Stdin)
+	// Opened before the fence, which refuses what Go's poller does at its start.
+	in, err := openStream(os.Stdin)
 	if err != nil {
 		return err
 	}
-	// Opened before the fence: it watches stdin without a thread that waits in it.
+	out, err := openStream(os.Stdout)
+	if err != nil {
+		return err
+	}
 	lines := newLineReader(in)
 	if err := raiseFence(s.MemoryBytes); err != nil {
 		return fmt.Errorf("give up rights: %w", err)
 	}
 	go lines.run()
-	return s.serve(lines.next, os.Stdout)
-}
-
-// pollable returns a file that Go's poller watches, so that the end of stdin is seen while code runs
-// in a loop without end.
-func pollable(f *os.File) (*os.File, error) {
-	fd := int(f.Fd())
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
+	return s.serve(lines.next, out)
 }
 
 // serve loads the code and makes calls. next returns io.EOF at the end.
