@@ -37,11 +37,23 @@ var (
 	errMoreLines = errors.New("wrote more than one line for one request")
 )
 
-// RoundTrip sends lines and reads one. It reads while it writes, for children that write before
-// they have read everything.
+// RoundTrip sends lines and reads one. It reads while it writes what does not fit into the pipe, for children that
+// write before they have read everything.
 func (c *Conn) RoundTrip(lines ...[]byte) ([]byte, error) {
+	text := joined(lines)
+	written, err := c.writeNow(text)
+	if err != nil {
+		return nil, err
+	}
 	sent := make(chan error, 1)
-	go func() { sent <- c.send(lines) }()
+	if rest := text[written:]; len(rest) == 0 {
+		sent <- nil // Most calls need no second goroutine, which costs more than the write.
+	} else {
+		go func() {
+			_, err := c.in.Write(rest)
+			sent <- err
+		}()
+	}
 	line, err := c.Line()
 	if err != nil {
 		// The end of the output says more than a broken pipe. The pool kills the child, which ends
@@ -51,7 +63,22 @@ func (c *Conn) RoundTrip(lines ...[]byte) ([]byte, error) {
 	return line, <-sent
 }
 
-func (c *Conn) send(lines [][]byte) error {
+// writeNow writes as much as the pipe takes without waiting. A child that reads nothing any more is no error: its output
+// says more.
+func (c *Conn) writeNow(text []byte) (n int, err error) {
+	raw, err := c.in.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	err = raw.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), text)
+		return true
+	})
+	return max(0, n), err
+}
+
+// joined has a line break after each line.
+func joined(lines [][]byte) []byte {
 	size := 0
 	for _, line := range lines {
 		size += len(line) + 1
@@ -60,8 +87,7 @@ func (c *Conn) send(lines [][]byte) error {
 	for _, line := range lines {
 		text = append(append(text, oneLine(line)...), '\n')
 	}
-	_, err := c.in.Write(text)
-	return err
+	return text
 }
 
 // oneLine returns JSON without line breaks, which it has only between values.
