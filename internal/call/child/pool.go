@@ -34,6 +34,9 @@ type Config struct {
 	QuietStderr bool
 	// Limiter is shared by all pools.
 	Limiter *Limiter
+	// StartAfter is how long a call waits for a child that is in use before it starts another; default 100 ms. A child
+	// makes many calls in that time, if they are short, and each child takes memory.
+	StartAfter time.Duration
 	// MaxBytes limits what a child writes in Begin; default 1 MiB.
 	MaxBytes int64
 }
@@ -41,6 +44,7 @@ type Config struct {
 const (
 	defaultBeginBytes   = 1 << 20
 	defaultBeginTimeout = 30 * time.Second
+	defaultStartAfter   = 100 * time.Millisecond
 	// idleTimeout is how long a child without calls is kept.
 	idleTimeout = 30 * time.Second
 	// endGrace is how long a child may take to exit when its input ends.
@@ -58,8 +62,10 @@ type Pool struct {
 	// budget limits the log lines of all children together.
 	budget lineBudget
 
-	mu      sync.Mutex
-	idle    []*child // The most recently used is last.
+	mu   sync.Mutex
+	idle []*child // The most recently used is last.
+	// waiting are the calls that wait for a child in use, in order.
+	waiting []chan *child
 	live    map[*child]struct{}
 	backoff backoff
 	// generation counts restarts.
@@ -74,6 +80,7 @@ type Pool struct {
 func New(c Config) *Pool {
 	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBeginBytes)
 	c.BeginTimeout = cmp.Or(c.BeginTimeout, defaultBeginTimeout)
+	c.StartAfter = cmp.Or(c.StartAfter, defaultStartAfter)
 	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), live: map[*child]struct{}{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	c.Limiter.add(p)
@@ -141,8 +148,14 @@ func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error
 	return err
 }
 
-// take returns an idle child, or starts one.
+// take returns a child that nothing else uses, or starts one.
 func (p *Pool) take(ctx context.Context) (*child, error) {
+	if one := p.takeIdle(); one != nil {
+		return one, nil
+	}
+	if one := p.awaitReturned(ctx); one != nil {
+		return one, nil
+	}
 	for {
 		if one := p.takeIdle(); one != nil {
 			return one, nil
@@ -174,15 +187,23 @@ func (p *Pool) takeIdle() *child {
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
 		one.idleTimer.Stop()
-		err := one.check()
-		if err == nil {
+		if p.isUsable(one) {
 			return one
 		}
-		if errors.Is(err, errNoRequest) && p.config.Log != nil {
-			p.config.Log(nil, "restarting the process: it "+err.Error())
-		}
-		one.kill(err)
 	}
+}
+
+// isUsable kills a child that is not.
+func (p *Pool) isUsable(one *child) bool {
+	err := one.check()
+	if err == nil {
+		return true
+	}
+	if errors.Is(err, errNoRequest) && p.config.Log != nil {
+		p.config.Log(nil, "restarting the process: it "+err.Error())
+	}
+	one.kill(err)
+	return false
 }
 
 func (p *Pool) takeAllIdle() []*child {
@@ -199,7 +220,7 @@ func (p *Pool) hasIdle() bool {
 	return len(p.idle) > 0
 }
 
-// giveBack makes a child idle after a call, or ends it.
+// giveBack hands a child to the next call, makes it idle, or ends it.
 func (p *Pool) giveBack(one *child, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,8 +228,11 @@ func (p *Pool) giveBack(one *child, err error) {
 	switch {
 	case err != nil || one.isKilled():
 		one.kill(err)
+		p.handOver(nil)
 	case p.ctx.Err() != nil || one.generation != p.generation || p.config.Limiter.wants(one):
 		one.end()
+		p.handOver(nil)
+	case p.handOver(one):
 	default:
 		one.idleSince = time.Now()
 		one.idleTimer = time.AfterFunc(idleTimeout, func() { p.endIdle(one) })

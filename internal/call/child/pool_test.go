@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,47 @@ func TestOneChildMakesManyCalls(t *testing.T) {
 	if third := must(t, p, "echo "+strings.Repeat("x", 1<<20)+"\nand a second line"); third[0] != 0 {
 		t.Errorf("%v", third)
 	}
+}
+
+// Short calls wait for each other. Only a long one makes others start a second child.
+func TestStartAfter(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // A pool has as many children as there are cores.
+	p := newPool(t, func(c *child.Config) { c.StartAfter = long })
+	first := must(t, p, "hello")
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			for range 5 {
+				if fields, err := do(t.Context(), p, "hello"); err != nil || fields[1] != first[1] {
+					t.Errorf("%v, %v after %v", fields, err, first)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	if last := must(t, p, "hello"); last[0] != 102 {
+		t.Errorf("%v", last)
+	}
+	hasTwo := newPool(t, func(c *child.Config) { c.StartAfter = time.Millisecond })
+	one := must(t, hasTwo, "hello")
+	ctx, cancel := context.WithCancel(t.Context())
+	calls.Go(func() { _, _ = do(ctx, hasTwo, "hang") })
+	await(t, func() bool { return must(t, hasTwo, "hello")[1] != one[1] })
+	cancel()
+	calls.Wait()
+}
+
+// A call that waits for a child starts its own as soon as that one ends.
+func TestChildEndsWhileAnotherCallWaits(t *testing.T) {
+	p := newPool(t, func(c *child.Config) { c.StartAfter = long })
+	must(t, p, "hello")
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	calls.Go(func() { _, _ = do(ctx, p, "hang") })
+	calls.Go(func() { must(t, p, "hello") })
+	time.AfterFunc(50*time.Millisecond, cancel)
+	calls.Wait()
+	cancel()
 }
 
 // What happens to a child is the error of one call. The next one has another child.
