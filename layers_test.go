@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"internal/manager", "internal/dashboard/discovery/portforward", "internal/dev/inventory", "internal/dev/manifest", "internal/dev/project"},
 	{"internal/dryrun", "internal/flags", "internal/operator", "internal/workspace", "internal/explore/apiserver", "dashboard"},
 	{"internal/explore/environment"},
+	{"internal/explore"},
 	{"."},
 	{"controllers/...", "setpointtest"},
 	{"examples/...", "internal/dev/...", "internal/testcase"},

@@ -30,13 +30,17 @@ type Predicate = func(values map[string]any) (bool, error)
 // Compile compiles an expression over variables of any type. Its error has a line for each problem, which
 // begins with line and column, such as "1:8: undeclared reference to 'foo'".
 func Compile(source string, variables ...string) (Predicate, error) {
+	return compile(source, nil, variables)
+}
+
+func compile(source string, functions []cel.EnvOption, variables []string) (Predicate, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, err
 	}
-	declared := make([]cel.EnvOption, len(variables))
-	for i, name := range variables {
-		declared[i] = cel.Variable(name, cel.DynType)
+	declared := functions
+	for _, name := range variables {
+		declared = append(declared, cel.Variable(name, cel.DynType))
 	}
 	if env, err = env.Extend(declared...); err != nil {
 		return nil, err

@@ -117,6 +117,34 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestReady(t *testing.T) {
+	object := func(metadata, status string) json.RawMessage {
+		return json.RawMessage(`{"metadata":` + metadata + `,"status":` + status + `}`)
+	}
+	const isReady = `{"conditions": [{"type": "Old", "status": "True"}, {"type": "Ready", "status": "True"}]}`
+	for _, test := range []struct {
+		object json.RawMessage
+		want   bool
+	}{
+		{object(`{}`, isReady), true},
+		{object(`{}`, `{"conditions": [{"type": "Available", "status": "True"}]}`), true},
+		{object(`{"deletionTimestamp": "2026-01-01T00:00:00Z"}`, isReady), false},
+		{object(`{}`, `{"conditions": [{"type": "Ready", "status": "False"}]}`), false},
+		{object(`{}`, `{"conditions": 3}`), false},
+		{object(`{}`, `{}`), false},
+		{json.RawMessage(`{}`), false},
+		{json.RawMessage(`null`), false},
+	} {
+		evaluate, err := CompileInvariant("ready(object)", "object")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := evaluate(map[string]any{"object": test.object}); err != nil || got != test.want {
+			t.Errorf("%s: %v, %v, want %v", test.object, got, err, test.want)
+		}
+	}
+}
+
 func evaluated(t *testing.T, source string) string {
 	t.Helper()
 	evaluate, err := Compile(source, "object", "oldObject", "parent", "children", "reason", "large", "malformed")

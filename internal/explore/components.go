@@ -1,0 +1,108 @@
+package explore
+
+// components are the strongly connected components of a layer, without edits, crashes and faults: sets of states each
+// of which leads to all others.
+type components struct {
+	// of is the component of each node; members are the nodes of each component. What a component leads to has
+	// smaller numbers.
+	of      map[uint32]int
+	members [][]uint32
+}
+
+// visit is a node whose edges are being followed.
+type visit struct {
+	node uint32
+	edge int
+}
+
+// tarjan finds components with Tarjan's algorithm, without recursion: paths have thousands of states.
+type tarjan struct {
+	*search
+
+	components
+	order, low map[uint32]int
+	stack      []uint32
+	onStack    map[uint32]bool
+}
+
+// componentsOf returns the components of a layer.
+func (s *search) componentsOf(layer []uint32) components {
+	t := &tarjan{search: s, components: components{of: map[uint32]int{}}, order: map[uint32]int{}, low: map[uint32]int{}, onStack: map[uint32]bool{}}
+	for _, id := range layer {
+		if _, visited := t.order[id]; !visited {
+			t.walk(id)
+		}
+	}
+	return t.components
+}
+
+func (t *tarjan) walk(from uint32) {
+	t.enter(from)
+	for path := []visit{{node: from}}; len(path) > 0; {
+		at := &path[len(path)-1]
+		edges := t.nodes[at.node].edges
+		if at.edge == len(edges) {
+			t.leave(at.node)
+			path = path[:len(path)-1]
+			if len(path) > 0 {
+				above := path[len(path)-1].node
+				t.low[above] = min(t.low[above], t.low[at.node])
+			}
+			continue
+		}
+		e := edges[at.edge]
+		at.edge++
+		if t.isDeviation(e) {
+			continue
+		}
+		if order, visited := t.order[e.to]; !visited {
+			t.enter(e.to)
+			path = append(path, visit{node: e.to})
+		} else if t.onStack[e.to] {
+			t.low[at.node] = min(t.low[at.node], order)
+		}
+	}
+}
+
+func (t *tarjan) enter(id uint32) {
+	t.order[id] = len(t.order)
+	t.low[id] = t.order[id]
+	t.stack = append(t.stack, id)
+	t.onStack[id] = true
+}
+
+// leave completes a component if its first node is left.
+func (t *tarjan) leave(id uint32) {
+	if t.low[id] != t.order[id] {
+		return
+	}
+	var members []uint32
+	for {
+		last := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		delete(t.onStack, last)
+		t.of[last] = len(t.members)
+		members = append(members, last)
+		if last == id {
+			break
+		}
+	}
+	t.members = append(t.members, members)
+}
+
+func (s *search) isDeviation(e edge) bool { return e.effect != 0 && s.effects.at(e.effect).deviation }
+
+// isBottom reports whether nothing leads out of a component, and all its states were expanded.
+func (s *search) isBottom(c *components, number int) bool {
+	for _, id := range c.members[number] {
+		if !s.nodes[id].expanded {
+			return false
+		}
+		for _, e := range s.nodes[id].edges {
+			if !s.isDeviation(e) && c.of[e.to] != number {
+				return false
+			}
+		}
+	}
+	return true
+}

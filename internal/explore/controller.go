@@ -1,0 +1,116 @@
+package explore
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+)
+
+// Setpoint returns a process of Setpoint with controllers. A server knows the resources of the kinds.
+func Setpoint(ctx context.Context, programs loop.Programs, options loop.Options, resourceOf func(object.GroupKind) (object.Resource, bool)) Controller {
+	var names []string
+	for i := range programs.Compose {
+		names = append(names, programs.Compose[i].Name)
+	}
+	for i := range programs.Handle {
+		names = append(names, programs.Handle[i].Name)
+	}
+	return Controller{Name: "setpoint", Start: func() (Process, error) {
+		p, err := loop.New(programs, options)
+		if err != nil {
+			return nil, err
+		}
+		return &setpoint{ctx: ctx, process: p, names: names, resourceOf: resourceOf}, nil
+	}}
+}
+
+// setpoint is a process of Setpoint.
+type setpoint struct {
+	ctx        context.Context //nolint:containedctx // A search ends with it, and its steps have no other.
+	process    *loop.Process
+	names      []string
+	resourceOf func(object.GroupKind) (object.Resource, bool)
+}
+
+// Watches implements Process.
+func (s *setpoint) Watches(o *object.Object) bool {
+	resource, known := s.resourceOf(o.GroupKind())
+	return known && s.process.Watches(resource)
+}
+
+func (s *setpoint) view(cached []*object.Object) *loop.View {
+	return loop.NewView(objectsBy(s.resourceOf, cached))
+}
+
+// Start implements Process.
+func (s *setpoint) Start(cached []*object.Object) []Item {
+	return s.items(s.process.Start(s.view(cached)))
+}
+
+// Deliver implements Process.
+func (s *setpoint) Deliver(cached []*object.Object, event Event) []Item {
+	resource, _ := s.resourceOf(event.Object.GroupKind())
+	_, items := s.process.Deliver(s.view(cached), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
+	return s.items(items)
+}
+
+// Merge implements Process.
+func (s *setpoint) Merge(older, newer Item) Item {
+	return s.item(older.Value.(loop.Item).Merge(newer.Value.(loop.Item)))
+}
+
+func (s *setpoint) items(raw []loop.Item) []Item {
+	all := make([]Item, len(raw))
+	for i, one := range raw {
+		all[i] = s.item(one)
+	}
+	return all
+}
+
+func (s *setpoint) item(raw loop.Item) Item {
+	bare := loop.Item{Item: queue.Item{Key: raw.Key, Causes: raw.Causes}, Program: raw.Program}
+	return Item{Controller: s.names[raw.Program], Key: raw.Key, Digest: raw.Digest(), Refers: raw.Digest() != bare.Digest(), Value: raw}
+}
+
+// Step implements Process.
+func (s *setpoint) Step(run Run) Step {
+	item := run.Item.Value.(loop.Item)
+	exchanges := make([]loop.Exchange, len(run.Exchanges))
+	for i, e := range run.Exchanges {
+		exchanges[i] = loop.Exchange{Request: e.Request.loop(), Response: loop.Response{Code: e.Response.Status, Body: e.Response.Body, Err: e.Response.Err}}
+	}
+	raw := s.process.Step(s.ctx, loop.Run{Item: item, View: s.view(run.Cached), Exchanges: exchanges})
+	step := Step{Queued: s.items(raw.Queued), Err: raw.Err}
+	if r := raw.Request; r != nil {
+		step.Request = &Request{Method: r.Method, Target: r.Target, ContentType: r.ContentType, Accept: r.Accept, User: r.User, Body: r.Body}
+	}
+	for _, w := range raw.Writes {
+		step.Wrote = append(step.Wrote, Event{Object: w.Object, Deleted: w.Deleted})
+	}
+	if raw.End != nil {
+		step.End = &End{Err: raw.End.Err, Panicked: raw.End.Panicked, Again: s.again(item, raw.End)}
+	}
+	return step
+}
+
+func (r *Request) loop() loop.Request {
+	return loop.Request{Method: r.Method, Target: r.Target, ContentType: r.ContentType, Accept: r.Accept, User: r.User, Body: r.Body}
+}
+
+// again returns the next run of an item that its end plans; nil if it plans none.
+func (s *setpoint) again(item loop.Item, end *loop.End) *Item {
+	kind := end.Requeue.Cause.Kind
+	switch {
+	case end.Outcome != queue.NoRequeue() && end.Err != nil:
+		kind = queue.Retrying
+	case end.Outcome != queue.NoRequeue():
+		kind = queue.RequeueAfter
+	case end.Requeue.After == 0:
+		return nil
+	}
+	next := s.item(item.Retry(kind))
+	next.Failed = end.Err != nil
+	return &next
+}

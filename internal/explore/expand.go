@@ -1,0 +1,230 @@
+package explore
+
+import (
+	"slices"
+)
+
+// expand returns all steps from a state, in an order that depends on the state alone.
+func (w *worker) expand(from state) []transition {
+	x := &expansion{worker: w, from: from}
+	for i := range from.processes.all {
+		x.deliveries(i)
+		x.begins(i)
+		x.requests(i)
+		x.restarts(i)
+	}
+	x.moves()
+	x.edits()
+	x.interference()
+	return x.all
+}
+
+// expansion collects the steps from a state.
+type expansion struct {
+	*worker
+
+	from state
+	all  []transition
+}
+
+// add adds a step. Steps that lead nowhere else are left out.
+func (x *expansion) add(a action, to *draft, e effect, findings ...finding) {
+	after := to.finish()
+	if after == x.from && len(findings) == 0 {
+		return
+	}
+	if len(x.options.Invariants) > 0 && after.stored != x.from.stored {
+		findings = append(findings, x.brokenBetween(x.from.stored, after.stored)...)
+	}
+	x.all = append(x.all, transition{action: a, to: after, effect: x.effectOf(e), findings: findings})
+}
+
+// deliveries are the steps in which the next event of an object reaches a cache.
+func (x *expansion) deliveries(i int) {
+	p := x.from.processes.all[i]
+	if !x.options.Unreduced && x.mayWait(i, p) {
+		return
+	}
+	for at, event := range p.events.versions {
+		if at > 0 && p.events.versions[at-1].name == event.name {
+			continue
+		}
+		d := x.draft(x.from)
+		d.deliver(i, at)
+		x.add(action{kind: deliver, process: i, name: event.name}, d, effect{})
+	}
+}
+
+// deliver passes an event to a cache.
+func (d *draft) deliver(i, at int) {
+	p := d.processes[i]
+	event := p.events.versions[at]
+	items := d.queuedBy(i, p.view, event)
+	rest := slices.Delete(slices.Clone(p.events.versions), at, at+1)
+	d.processes[i] = d.processOf(p.view, d.eventsOf(rest), p.keys, p.runs)
+	d.observe(i, event)
+	d.enqueue(i, items...)
+}
+
+// mayWait reports whether all events may wait until a run has ended, because their delivery commutes with all else:
+// a run reads what the cache had when it began, and no other can begin. It is so if everything that is queued, or
+// would be, has a run in flight.
+func (x *expansion) mayWait(i int, p *process) bool {
+	if len(p.runs) == 0 || len(p.events.versions) == 0 {
+		return false
+	}
+	inFlight := func(item Item) bool { return p.runOf(item) != nil }
+	if slices.ContainsFunc(p.keys.items, func(item Item) bool { return !inFlight(item) }) {
+		return false
+	}
+	for _, event := range p.events.versions {
+		for _, item := range x.queuedBy(i, p.view, event) {
+			if !inFlight(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runOf returns the run in flight of an item's key.
+func (p *process) runOf(item Item) *run {
+	for _, r := range p.runs {
+		if compareItems(r.item, item) == 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// begins are the steps in which a run begins.
+func (x *expansion) begins(i int) {
+	p := x.from.processes.all[i]
+	for at, item := range p.keys.items {
+		if p.runOf(item) != nil {
+			continue
+		}
+		d := x.draft(x.from)
+		rest := slices.Delete(slices.Clone(p.keys.items), at, at+1)
+		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
+		r := x.begin(i, item, p.view)
+		findings := d.goOn(i, nil, r)
+		x.add(action{kind: reconcile, process: i, controller: item.Controller, key: item.Key}, d, effect{}, findings...)
+	}
+}
+
+// goOn replaces a run by what it is after a response, with what it has put into the cache, or ends it.
+func (d *draft) goOn(i int, before, after *run) []finding {
+	step := d.next(after)
+	p := d.processes[i]
+	runs := slices.DeleteFunc(slices.Clone(p.runs), func(r *run) bool { return r == before })
+	if step.End == nil {
+		at, _ := slices.BinarySearchFunc(runs, after, func(a, b *run) int { return compareItems(a.item, b.item) })
+		runs = slices.Insert(runs, at, after)
+	}
+	d.processes[i] = d.processOf(p.view, p.events, p.keys, runs)
+	if before != nil && !d.options.LateWrites {
+		for _, wrote := range step.Wrote {
+			d.observeWrite(i, wrote)
+		}
+	}
+	if step.End == nil {
+		return nil
+	}
+	d.enqueue(i, step.Queued...)
+	if step.End.Again != nil {
+		d.enqueue(i, *step.End.Again)
+	}
+	return endFindings(after, step.End)
+}
+
+// observeWrite puts the result of an own write into the cache. Its event, and those before it, bring nothing new;
+// what other clients changed meanwhile queues the key.
+func (d *draft) observeWrite(i int, wrote Event) {
+	p := d.processes[i]
+	n := d.nameOf(wrote.Object.Ref())
+	first, found := find(p.events.versions, n)
+	if !found {
+		return
+	}
+	for at := first; at < len(p.events.versions) && p.events.versions[at].name == n; at++ {
+		event := p.events.versions[at]
+		if event.gone != wrote.Deleted || !event.gone && event.number != wrote.Object.Version() {
+			continue
+		}
+		var items []Item
+		if at > first {
+			items = d.queuedBy(i, p.view, event)
+		}
+		rest := slices.Delete(slices.Clone(p.events.versions), first, at+1)
+		d.processes[i] = d.processOf(p.view, d.eventsOf(rest), p.keys, p.runs)
+		d.observe(i, event)
+		d.enqueue(i, items...)
+		return
+	}
+}
+
+// moves are the steps of other controllers and of the garbage collector.
+func (x *expansion) moves() {
+	for _, m := range x.movesFrom(x.from.stored) {
+		d, e := x.draft(x.from), m.effect
+		if m.fault {
+			if int(d.spent.faults) >= x.options.Bounds.Faults {
+				continue
+			}
+			d.spent.faults++
+		}
+		d.store(m.after)
+		x.add(m.action, d, e)
+	}
+}
+
+// edits are the steps of users.
+func (x *expansion) edits() {
+	if int(x.from.spent.edits) >= x.options.Bounds.Edits {
+		return
+	}
+	for _, m := range x.editsOf(x.from.stored) {
+		d := x.draft(x.from)
+		d.spent.edits++
+		d.store(m.after)
+		x.add(m.action, d, m.effect)
+	}
+}
+
+// interference are the steps of other clients.
+func (x *expansion) interference() {
+	if int(x.from.spent.faults) >= x.options.Bounds.Faults {
+		return
+	}
+	for _, m := range x.interferenceWith(x.from.stored) {
+		d := x.draft(x.from)
+		d.spent.faults++
+		d.store(m.after)
+		x.add(m.action, d, m.effect)
+	}
+}
+
+// restarts are the steps in which a process ends and starts again. One that has nothing in flight loses nothing.
+func (x *expansion) restarts(i int) {
+	p := x.from.processes.all[i]
+	if int(x.from.spent.crashes) >= x.options.Bounds.Crashes || len(p.runs)+len(p.events.versions) == 0 {
+		return
+	}
+	crashed := func(text string, start func(d *draft)) {
+		d := x.draft(x.from)
+		d.spent.crashes++
+		start(d)
+		x.add(action{kind: restart, process: i, text: text}, d, effect{deviation: true})
+	}
+	crashed(newList, func(d *draft) { d.restart(i) })
+	if len(p.runs) > 0 && len(p.events.versions) > 0 {
+		crashed(oldList, func(d *draft) { d.restartLate(i) })
+	}
+}
+
+// The lists of a process that starts.
+const (
+	newList = "with a list of what is stored"
+	oldList = "with a list as old as its cache"
+)

@@ -1,0 +1,7 @@
+package explore
+
+// finding is something that does not hold.
+type finding struct {
+	property Property
+	text     string
+}

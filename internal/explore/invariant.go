@@ -1,0 +1,187 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/expression"
+)
+
+// Invariant is an expression of an author that must hold. Exactly one of the expressions is set.
+type Invariant struct {
+	Name string `json:"name"`
+	// Always holds in every state, Never in none, and Eventually in every state of rest. Their variables are the lists
+	// parents, children and objects: what others control, all else that is not built in, and both.
+	Always     string `json:"always,omitempty"`
+	Never      string `json:"never,omitempty"`
+	Eventually string `json:"eventually,omitempty"`
+	// Step holds between each state and the next one. Its variables before and after have the lists.
+	Step string `json:"step,omitempty"`
+}
+
+// compiled is an Invariant that can be evaluated.
+type compiled struct {
+	Invariant
+
+	holds expression.Predicate
+}
+
+// finding says that an invariant does not hold.
+func (c *compiled) finding(err error) finding {
+	f := finding{property: Property(c.Name)}
+	switch {
+	case err != nil:
+		f.text = "the expression cannot be evaluated: " + err.Error()
+	case c.Never != "":
+		f.text = "it must never be so: " + c.Never
+	case c.Eventually != "":
+		f.text = "it is not so at rest: " + c.Eventually
+	default:
+		f.text = "it is not so: " + c.Always + c.Step
+	}
+	return f
+}
+
+// CheckInvariants compiles invariants. Its errors name the field, and line and column in it.
+func CheckInvariants(invariants []Invariant) error {
+	_, err := compileInvariants(invariants)
+	return err
+}
+
+func compileInvariants(invariants []Invariant) ([]*compiled, error) {
+	var all []*compiled
+	var errs []error
+	names := map[string]bool{}
+	for i, one := range invariants {
+		c, err := one.compile()
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("invariants[%d]%w", i, err))
+		case names[one.Name]:
+			errs = append(errs, fmt.Errorf("invariants[%d].name: %q is the name of an earlier one", i, one.Name))
+		}
+		names[one.Name] = true
+		all = append(all, c)
+	}
+	return all, errors.Join(errs...)
+}
+
+func (i Invariant) compile() (*compiled, error) {
+	fields := []struct{ name, source string }{{"always", i.Always}, {"never", i.Never}, {"eventually", i.Eventually}, {"step", i.Step}}
+	field, source := "", ""
+	for _, f := range fields {
+		if f.source == "" {
+			continue
+		}
+		if field != "" {
+			return nil, fmt.Errorf(": has %s and %s; an invariant has one of always, never, eventually and step", field, f.name)
+		}
+		field, source = f.name, f.source
+	}
+	switch {
+	case i.Name == "":
+		return nil, errors.New(".name: is required")
+	case field == "":
+		return nil, errors.New(": has no expression; set one of always, never, eventually and step")
+	}
+	variables := []string{"parents", "children", "objects"}
+	if field == "step" {
+		variables = []string{"before", "after"}
+	}
+	holds, err := expression.CompileInvariant(source, variables...)
+	if err != nil {
+		return nil, fmt.Errorf(".%s: %w", field, err)
+	}
+	return &compiled{i, holds}, nil
+}
+
+// lists returns what expressions read of what is stored.
+func (s *stored) lists() map[string]any {
+	parents, children, objects := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
+	for _, at := range s.slots {
+		switch {
+		case at.version == nil:
+			continue
+		case isControlled(at.version.object):
+			children = append(children, at.version.object.JSON())
+		case at.name.ref.Group != "" || at.name.ref.Kind.Kind != "Namespace":
+			parents = append(parents, at.version.object.JSON())
+		}
+		objects = append(objects, at.version.object.JSON())
+	}
+	return map[string]any{"parents": parents, "children": children, "objects": objects}
+}
+
+// document returns the lists as one JSON object.
+func (s *stored) document() json.RawMessage {
+	lists := s.lists()
+	var text bytes.Buffer
+	for i, name := range []string{"parents", "children", "objects"} {
+		text.WriteString([]string{"{", ",", ","}[i] + `"` + name + `":[`)
+		text.Write(bytes.Join(rawOf(lists[name].([]json.RawMessage)), []byte(",")))
+		text.WriteString("]")
+	}
+	text.WriteString("}")
+	return text.Bytes()
+}
+
+func rawOf(values []json.RawMessage) [][]byte {
+	all := make([][]byte, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
+}
+
+// broken returns the invariants on states that do not hold; at rest those on rest.
+func (e *engine) broken(at *stored, rest bool) []finding {
+	var all []finding
+	lists := at.lists()
+	for _, c := range e.invariants {
+		if c.Step != "" || (c.Eventually != "") != rest {
+			continue
+		}
+		holds, err := c.holds(lists)
+		if err != nil || holds == (c.Never != "") {
+			all = append(all, c.finding(err))
+		}
+	}
+	return all
+}
+
+// brokenIn returns the invariants that do not hold in a state.
+func (e *engine) brokenIn(at *stored) []finding {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.broken == nil {
+		all := e.broken(at, false)
+		at.broken = &all
+	}
+	return *at.broken
+}
+
+// brokenBetween returns the invariants that a step breaks: those on states after it, and those on steps.
+func (e *engine) brokenBetween(before, after *stored) []finding {
+	all := e.brokenIn(after)
+	if !e.hasSteps {
+		return all
+	}
+	pair := [2]uint32{before.id, after.id}
+	if known, found := e.pairs.Load(pair); found {
+		return append(all[:len(all):len(all)], known.([]finding)...)
+	}
+	var more []finding
+	values := map[string]any{"before": before.document(), "after": after.document()}
+	for _, c := range e.invariants {
+		if c.Step == "" {
+			continue
+		}
+		if holds, err := c.holds(values); err != nil || !holds {
+			more = append(more, c.finding(err))
+		}
+	}
+	e.pairs.Store(pair, more)
+	return append(all[:len(all):len(all)], more...)
+}

@@ -1,0 +1,105 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+)
+
+// notes are what a report says besides violations.
+type notes struct {
+	// rests counts the states of rest; failing those in which a run fails, with the first error.
+	rests, failing int
+	failure        string
+}
+
+// checkLayer checks what the graph of a layer shows.
+func (s *search) checkLayer() {
+	s.notes = notes{}
+	layer := s.layers[s.layer]
+	parts := s.componentsOf(layer)
+	var bottoms [][]uint32
+	for number, members := range parts.members {
+		if s.isBottom(&parts, number) {
+			slices.SortFunc(members, s.byDepth)
+			bottoms = append(bottoms, members)
+		}
+	}
+	slices.SortFunc(bottoms, func(a, b []uint32) int { return s.byDepth(a[0], b[0]) })
+	for _, members := range bottoms {
+		s.checkBottom(members)
+	}
+	s.checkRecreation()
+	s.checkQuiet(&parts, layer)
+	s.graphChecked = true
+}
+
+// byDepth orders nodes by the length of the way to them.
+func (s *search) byDepth(a, b uint32) int {
+	if order := int(s.nodes[a].depth) - int(s.nodes[b].depth); order != 0 {
+		return order
+	}
+	return int(a) - int(b)
+}
+
+// checkBottom checks states that nothing but an edit, a crash or a fault leads out of. It is rest if what is stored
+// stays the same: runs that write nothing may go on.
+func (s *search) checkBottom(members []uint32) {
+	at := s.nodes[members[0]].state.stored
+	for _, id := range members {
+		if s.nodes[id].state.stored != at {
+			s.neverRests(members)
+			return
+		}
+	}
+	s.notes.rests++
+	s.checkRest(members[0])
+}
+
+// neverRests records that states follow each other for ever.
+func (s *search) neverRests(members []uint32) {
+	inside := map[uint32]bool{}
+	for _, id := range members {
+		inside[id] = true
+	}
+	nodes := s.path(members[0])
+	cycle := s.cycleWithWrite(members[0], inside)
+	written := map[string]bool{}
+	for i, id := range cycle[1:] {
+		if e := s.effects.at(s.edgeBetween(cycle[i], id).effect); e.name != nil {
+			written[e.name.ref.String()] = true
+		}
+	}
+	f := finding{property: Settles, text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s", len(cycle)-1, list(written))}
+	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
+}
+
+// cycleWithWrite returns a shortest way from a state back to it on which something is written.
+func (s *search) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
+	type place struct {
+		node  uint32
+		wrote bool
+	}
+	way := shortest(place{node: from}, func(at place, visit visitor[place]) {
+		for _, e := range s.nodes[at.node].edges {
+			if inside[e.to] && !s.isDeviation(e) {
+				to := place{e.to, at.wrote || s.nodes[e.to].state.stored != s.nodes[at.node].state.stored}
+				visit(to, to == place{from, true})
+			}
+		}
+	})
+	nodes := make([]uint32, len(way))
+	for i, at := range way {
+		nodes[i] = at.node
+	}
+	return nodes
+}
+
+// edgeBetween returns the first natural step between two nodes.
+func (s *search) edgeBetween(from, to uint32) edge {
+	for _, e := range s.nodes[from].edges {
+		if e.to == to {
+			return e
+		}
+	}
+	return edge{}
+}

@@ -1,0 +1,102 @@
+package explore
+
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// move is a change of what is stored that no controller under test makes.
+type move struct {
+	action action
+	after  *stored
+	effect effect
+	fault  bool
+}
+
+// movesFrom returns what the environment and the garbage collector may do.
+func (w *worker) movesFrom(at *stored) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.moves != nil {
+		return *at.moves
+	}
+	raw := at.raw()
+	all := w.movesOf(at, collect, w.options.Server.Collect(raw))
+	if w.options.Environment != nil {
+		all = append(all, w.movesOf(at, proceed, w.options.Environment.Moves(raw))...)
+	}
+	at.moves = &all
+	return all
+}
+
+func (w *worker) movesOf(at *stored, kind actionKind, raw []Move) []move {
+	var all []move
+	for _, m := range raw {
+		after := w.storedFrom(m.After)
+		e := effectOn(changes(w.engine, at, after))
+		e.deviation, e.resets = m.Fault, m.Fault
+		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, m.Fault})
+	}
+	return all
+}
+
+// editsOf returns what users may do.
+func (w *worker) editsOf(at *stored) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.edits == nil {
+		all := w.made(at, edit, w.options.Edits)
+		at.edits = &all
+	}
+	return *at.edits
+}
+
+// made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out.
+func (w *worker) made(at *stored, kind actionKind, edits []Edit) []move {
+	var all []move
+	raw := at.raw()
+	for _, one := range edits {
+		result, err := w.options.Server.Edit(raw, one)
+		if err != nil {
+			continue
+		}
+		after := w.storedFrom(result)
+		if after == at {
+			continue
+		}
+		a := action{kind: kind, process: -1, name: w.nameOf(one.Object), text: one.Name}
+		all = append(all, move{a, after, effect{deviation: true, resets: true}, true})
+	}
+	return all
+}
+
+// interferenceWith returns what other clients may do with children.
+func (w *worker) interferenceWith(at *stored) []move {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.interference != nil {
+		return *at.interference
+	}
+	var edits []Edit
+	for _, s := range at.slots {
+		if s.version == nil || w.seeds[s.name] || !isControlled(s.version.object) || s.version.object.Deleting() {
+			continue
+		}
+		edits = append(edits, Edit{Name: "deletes it", Object: s.name.ref, Delete: true},
+			Edit{Name: "annotates it", Object: s.name.ref, Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
+	}
+	all := w.made(at, interfere, edits)
+	at.interference = &all
+	return all
+}
+
+func isControlled(o *object.Object) bool {
+	_, controlled := o.Controller()
+	return controlled
+}
+
+// children returns the objects that others control.
+func children(all []slot) []slot {
+	return slices.DeleteFunc(slices.Clone(all), func(s slot) bool { return s.version == nil || !isControlled(s.version.object) })
+}

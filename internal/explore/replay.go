@@ -1,0 +1,204 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Replayed is what became of a story.
+type Replayed struct {
+	// Violated is set if the property is still violated, Violation says how.
+	Violated  bool
+	Violation string
+	// Steps are those that were made, Stopped says why no more were; empty if all were made.
+	Steps   []StoryStep
+	Stopped string
+	// Notes say what differs from when the story was written.
+	Notes []string
+}
+
+// Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
+// options is that of today.
+func Replay(ctx context.Context, options Options, story Story) (*Replayed, error) {
+	s, err := replayed(options, &story)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replayed{Notes: story.outdated(options)}
+	nodes, last, stopped := s.follow(ctx, story.Steps)
+	if s.workers[0].err != nil {
+		return nil, s.workers[0].err
+	}
+	r.Steps, r.Stopped = s.stepsOf(nodes, last), stopped
+	if stopped != "" {
+		return r, nil
+	}
+	other := noParent
+	if len(story.Other) > 0 {
+		way, _, stopped := s.follow(ctx, story.Other)
+		if stopped != "" {
+			r.Stopped = "on the way to the other end, " + stopped
+			return r, nil
+		}
+		other = way[len(way)-1]
+	}
+	r.Violation = s.stillViolated(&story, nodes, other)
+	r.Violated = r.Violation != ""
+	return r, nil
+}
+
+// replayed returns a search that has not begun, with what is in a story.
+func replayed(options Options, story *Story) (*search, error) {
+	if err := story.check(); err != nil {
+		return nil, err
+	}
+	options.Objects = nil
+	for i, raw := range story.Objects {
+		o, err := object.Parse(encoded(raw))
+		if err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		options.Objects = append(options.Objects, o)
+	}
+	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.Invariants, story.LateWrites
+	options.Unreduced, options.Workers, options.Unchecked = true, 1, nil
+	all := len(story.Steps) + len(story.Other)
+	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, maxBudget), min(all, maxBudget), min(all, maxBudget)
+	return newSearch(options)
+}
+
+// check reports fields that make no sense.
+func (s *Story) check() error {
+	known := slices.Contains(Properties, s.Property) || slices.ContainsFunc(s.Invariants, func(i Invariant) bool { return Property(i.Name) == s.Property })
+	switch {
+	case s.Kind != StoryKind:
+		return fmt.Errorf("kind: is %q, must be %s", s.Kind, StoryKind)
+	case s.APIVersion != StoryAPIVersion:
+		return fmt.Errorf("apiVersion: is %q; this version of Setpoint reads %s", s.APIVersion, StoryAPIVersion)
+	case !known:
+		return fmt.Errorf("property: %q is neither a property nor an invariant of the story", s.Property)
+	case s.Property == Deterministic:
+		return errors.New("property: a hook that responds in two ways has no steps; explore again")
+	case len(s.Steps) == 0 && len(s.Invariants) == 0:
+		return errors.New("steps: is empty")
+	}
+	return nil
+}
+
+// outdated says what has changed since a story was written.
+func (s *Story) outdated(options Options) []string {
+	var notes []string
+	if s.Setpoint != "" && options.Version != "" && s.Setpoint != options.Version {
+		notes = append(notes, fmt.Sprintf("The story is from Setpoint %s; this is %s.", s.Setpoint, options.Version))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		switch now, exists := options.Files[name]; {
+		case !exists:
+			notes = append(notes, fmt.Sprintf("The story is about %s, which is not among the files.", name))
+		case now != s.Files[name]:
+			notes = append(notes, fmt.Sprintf("%s has changed since the story was written.", name))
+		}
+	}
+	return notes
+}
+
+// follow makes steps from the initial state. It returns the nodes on the way, and the last step if it leads to none.
+func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, last int, stopped string) {
+	nodes = []uint32{0}
+	for i := range steps {
+		if ctx.Err() != nil {
+			return nodes, -1, "it was interrupted"
+		}
+		at := nodes[len(nodes)-1]
+		all := s.workers[0].expand(s.unpack(s.nodes[at].state))
+		s.merge(at, all)
+		step := slices.IndexFunc(all, func(t transition) bool { return sameAction(s.export(t.action), steps[i].Action) })
+		if step < 0 {
+			return nodes, -1, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
+		}
+		nodes = append(nodes, s.nodes[at].edges[step].to)
+	}
+	return nodes, -1, ""
+}
+
+// sameAction compares actions as files have them.
+func sameAction(a, b Action) bool {
+	if a.Object != nil && b.Object != nil {
+		first, second := a.Object.Identity(), b.Object.Identity()
+		a.Object, b.Object = &first, &second
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// stillViolated returns how the property of a story is violated at the end of its steps; empty if it is not.
+func (s *search) stillViolated(story *Story, nodes []uint32, other uint32) string {
+	for _, f := range s.found {
+		if f.property == story.Property {
+			return f.text
+		}
+	}
+	s.found = nil
+	end := nodes[len(nodes)-1]
+	at := s.unpack(s.nodes[end].state)
+	for _, f := range s.brokenIn(at.stored) {
+		s.violated(f, nodes, -1)
+	}
+	switch story.Property {
+	case Settles:
+		s.checkRepetition(nodes, story.Repeats)
+	case NoRecreate:
+		s.checkRecreation()
+	case Quiet:
+		s.checkWrites(nodes)
+	default:
+		if other != noParent {
+			s.checkRest(other)
+			s.found = nil
+		}
+		s.checkRest(end)
+	}
+	for _, f := range s.found {
+		if f.property == story.Property {
+			return f.text
+		}
+	}
+	return ""
+}
+
+// checkRepetition checks that the last steps lead back to where they began, and write something.
+func (s *search) checkRepetition(nodes []uint32, repeats int) {
+	first := len(nodes) - 1 - repeats
+	if repeats <= 0 || first < 0 || nodes[first] != nodes[len(nodes)-1] {
+		return
+	}
+	for _, id := range nodes[first:] {
+		if s.nodes[id].state.stored != s.nodes[nodes[first]].state.stored {
+			s.violated(finding{property: Settles, text: fmt.Sprintf("the last %d steps lead back to where they began", repeats)}, nodes, -1)
+			return
+		}
+	}
+}
+
+// checkWrites counts the writes of one object on a way.
+func (s *search) checkWrites(nodes []uint32) {
+	counts := map[*name]int{}
+	for i := range nodes[:len(nodes)-1] {
+		x := s.effects.at(s.edgeBetween(nodes[i], nodes[i+1]).effect)
+		if x.deviation {
+			counts = map[*name]int{}
+		}
+		if x.own {
+			counts[x.name]++
+		}
+		if counts[x.name] > s.options.Bounds.Writes && x.own {
+			s.violated(finding{property: Quiet, text: fmt.Sprintf("%s is written %d times without an edit", x.name.ref, counts[x.name])}, nodes, -1)
+			return
+		}
+	}
+}

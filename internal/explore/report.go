@@ -1,0 +1,164 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a search has found.
+type Report struct {
+	// States and Steps count what was explored, Runs, Deliveries and Requests what had to be computed for it.
+	States     int `json:"states"`
+	Steps      int `json:"steps"`
+	Runs       int `json:"runs"`
+	Deliveries int `json:"deliveries"`
+	Requests   int `json:"requests"`
+	// HookCalls counts the calls of hooks.
+	HookCalls int     `json:"hookCalls"`
+	Seconds   float64 `json:"seconds"`
+	Workers   int     `json:"workers"`
+	Bounds    Bounds  `json:"bounds"`
+	// Complete says what was explored completely, in a sentence; Cut why not more, empty if it is all within the bounds.
+	Complete string `json:"complete"`
+	Cut      string `json:"cut,omitempty"`
+	// Holds are the properties without a violation within the bounds, Unchecked those that were left out.
+	Holds      []Property `json:"holds,omitempty"`
+	Unchecked  []Property `json:"unchecked,omitempty"`
+	Violations []Story    `json:"violations,omitempty"`
+	Notes      []string   `json:"notes,omitempty"`
+}
+
+// report sums the search up.
+func (s *search) report() (*Report, error) {
+	r := &Report{
+		States: len(s.nodes), Steps: s.graph.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
+		Seconds: time.Since(s.began).Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
+	}
+	s.addHooks(r)
+	for _, f := range s.found {
+		r.Violations = append(r.Violations, s.story(f))
+	}
+	order := s.allProperties()
+	slices.SortStableFunc(r.Violations, func(a, b Story) int { return slices.Index(order, a.Property) - slices.Index(order, b.Property) })
+	for _, p := range order {
+		if !slices.Contains(s.options.Unchecked, p) && !r.violates(p) && (s.graphChecked || !s.isOfGraph(p)) {
+			r.Holds = append(r.Holds, p)
+		}
+	}
+	r.Complete = s.completeness()
+	if s.notes.failing > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", s.notes.failing, s.notes.rests, s.notes.failure))
+	}
+	return r, s.workers[0].err
+}
+
+// allProperties are the built-in ones and the invariants.
+func (s *search) allProperties() []Property {
+	all := slices.Clone(Properties)
+	for _, i := range s.options.Invariants {
+		all = append(all, Property(i.Name))
+	}
+	return all
+}
+
+// isOfGraph reports whether a property is read from the graph.
+func (s *search) isOfGraph(p Property) bool {
+	if p == Deterministic || p == Valid {
+		return false
+	}
+	at := slices.IndexFunc(s.options.Invariants, func(i Invariant) bool { return Property(i.Name) == p })
+	return at < 0 || s.options.Invariants[at].Eventually != ""
+}
+
+func (r *Report) violates(p Property) bool {
+	return slices.ContainsFunc(r.Violations, func(v Story) bool { return v.Property == p })
+}
+
+// addHooks adds what is known of the hooks. Their differences have no story: a call is enough to see them.
+func (s *search) addHooks(r *Report) {
+	if s.options.Memo == nil {
+		return
+	}
+	for _, h := range s.options.Memo.Stats() {
+		r.HookCalls += h.Calls
+		if average := h.Took / time.Duration(max(1, h.Calls)); average > slowCall {
+			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s takes %s for a call, so fewer states were explored.", h.Hook, average.Round(time.Millisecond)))
+		}
+		if h.Errors > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s failed %d of %d calls.", h.Hook, h.Errors, h.Calls))
+		}
+	}
+	for _, d := range s.options.Memo.Differences() {
+		text := fmt.Sprintf("the hook %s responds to one request in two ways; they differ in %s", d.Hook, strings.Join(d.Fields, ", "))
+		s.violated(finding{property: Deterministic, text: text}, []uint32{0}, -1)
+	}
+}
+
+// slowCall is how long a call of a hook may take on average without a remark.
+const slowCall = 50 * time.Millisecond
+
+// completeness says what was explored completely.
+func (s *search) completeness() string {
+	bounds := s.options.Bounds
+	if s.stopped == "" {
+		return fmt.Sprintf("everything with at most %s, %s and %s", count(bounds.Edits, "edit"), count(bounds.Crashes, "crash"), count(bounds.Faults, "fault"))
+	}
+	if s.depth >= len(s.pending[s.layer]) {
+		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)
+	}
+	text := fmt.Sprintf("with %d of edits, crashes and faults everything to a depth of %d steps", s.layer, s.depth)
+	if s.layer > 0 {
+		text = fmt.Sprintf("everything with at most %d of edits, crashes and faults; ", s.layer-1) + text
+	}
+	return text
+}
+
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	if of == "crash" {
+		of += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// Text returns the report for a terminal.
+func (r *Report) Text() string {
+	var b strings.Builder
+	seconds := max(r.Seconds, 0.001)
+	fmt.Fprintf(&b, "Explored %d states and %d steps in %.1f s (%.0f states per second and core); %d hook calls.\n",
+		r.States, r.Steps, r.Seconds, float64(r.States)/seconds/float64(max(1, r.Workers)), r.HookCalls)
+	fmt.Fprintf(&b, "Complete: %s.\n", r.Complete)
+	if r.Cut != "" {
+		fmt.Fprintf(&b, "Not all within the bounds was explored: %s.\n", r.Cut)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(&b, note)
+	}
+	if len(r.Holds) > 0 {
+		where := "within these bounds"
+		if r.Cut != "" {
+			where = "in what was explored"
+		}
+		fmt.Fprintf(&b, "No violation %s: %s.\n", where, join(r.Holds))
+	}
+	if len(r.Unchecked) > 0 {
+		fmt.Fprintf(&b, "Not checked: %s.\n", join(r.Unchecked))
+	}
+	for i := range r.Violations {
+		b.WriteString("\nViolated: ")
+		r.Violations[i].Write(&b)
+	}
+	return b.String()
+}
+
+func join(properties []Property) string {
+	names := make([]string, len(properties))
+	for i, p := range properties {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,136 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// maxRequests bounds the requests of one reconcile at rest.
+const maxRequests = 100
+
+// checkRest checks a state in which nothing changes any more.
+func (s *search) checkRest(id uint32) {
+	at := s.unpack(s.nodes[id].state)
+	report := func(property Property, text string) {
+		if text != "" {
+			s.violated(finding{property: property, text: text}, s.path(id), -1)
+		}
+	}
+	report(Finalized, deletingAtRest(at.stored))
+	report(Owned, s.leftOver(at.stored))
+	undesired, fails := s.undesired(at)
+	report(Desired, undesired)
+	for _, f := range s.broken(at.stored, true) {
+		s.violated(f, s.path(id), -1)
+	}
+	if !fails {
+		s.checkSameEnd(id, at)
+	}
+}
+
+func deletingAtRest(at *stored) string {
+	for _, one := range at.slots {
+		if one.version != nil && one.version.object.Deleting() {
+			return fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", one.name.ref, strings.Join(one.version.object.Finalizers(), ", "))
+		}
+	}
+	return ""
+}
+
+// leftOver finds what controllers have created and left behind: objects without an owner, after users have deleted
+// all that they had.
+func (s *search) leftOver(at *stored) string {
+	for n := range s.seeds {
+		if at.get(n).version != nil {
+			return ""
+		}
+	}
+	for _, one := range at.slots {
+		if one.version == nil || !s.createdByProcess(one.name) {
+			continue
+		}
+		if owners := one.version.object.Field("metadata", "ownerReferences"); len(owners) == 0 {
+			return fmt.Sprintf("%s has no owner, and stays when all else is deleted", one.name.ref)
+		}
+	}
+	return ""
+}
+
+// createdByProcess reports whether a controller has ever created an object of a name.
+func (s *search) createdByProcess(n *name) bool {
+	s.effects.mu.RLock()
+	defer s.effects.mu.RUnlock()
+	return slices.ContainsFunc(s.effects.values, func(e *effect) bool { return e.own && e.what == created && e.name == n })
+}
+
+// undesired reconciles everything once more. It returns what would be written, and whether a run fails.
+func (s *search) undesired(at state) (text string, fails bool) {
+	w := s.workers[0]
+	for i, p := range at.processes.all {
+		for _, item := range w.started(i, p.view) {
+			wrote, failure := s.writesAtRest(w, w.begin(i, item, p.view), at.stored)
+			if wrote != "" {
+				return wrote, false
+			}
+			if failure != nil {
+				s.notes.failing++
+				s.notes.failure = cmp.Or(s.notes.failure, failure.Error())
+				return "", true
+			}
+		}
+	}
+	return "", false
+}
+
+func (s *search) writesAtRest(w *worker, r *run, at *stored) (wrote string, failure error) {
+	for range maxRequests {
+		step := w.next(r)
+		if step.End != nil {
+			return "", step.End.Err
+		}
+		done := w.do(at, r.request)
+		if done.after != at {
+			return fmt.Sprintf("one more reconcile of %s writes: %s", r.item.Key, describeWrite(&r.request.Request, done.response, changes(w.engine, at, done.after))), nil
+		}
+		r = w.after(r, done.response)
+	}
+	return "", nil
+}
+
+// describeWrite returns such as "create Pod default/web-0": what a request has changed, or else what it requested.
+func describeWrite(r *Request, response Response, changed []difference) string {
+	if len(changed) == 0 {
+		return describeRequest(r, response)
+	}
+	e := effectOn(changed)
+	target, _, _ := strings.Cut(r.Target, "?")
+	return map[operation]string{created: "create ", updated: "update ", deleted: "delete "}[e.what] + e.name.ref.String() + subresource(target)
+}
+
+// describeRequest returns such as "create Pod default/web-0".
+func describeRequest(r *Request, response Response) string {
+	verb := map[string]string{http.MethodPost: "create", http.MethodDelete: "delete", http.MethodGet: "read"}[r.Method]
+	if verb == "" {
+		verb = "update"
+	}
+	target, _, _ := strings.Cut(r.Target, "?")
+	if o, err := object.Parse(r.Body); err == nil && r.Method == http.MethodPost {
+		return verb + " " + o.Ref().String()
+	}
+	if o, err := object.Parse(response.Body); err == nil && o.Kind() != "Status" {
+		return verb + " " + o.Ref().String() + subresource(target)
+	}
+	return verb + " " + target
+}
+
+func subresource(target string) string {
+	if strings.HasSuffix(target, "/status") {
+		return " (status)"
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package explore
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// The type of stories in files.
+const (
+	StoryAPIVersion = "test.setpoint.dev/v1alpha1"
+	StoryKind       = "Story"
+)
+
+// Story is a violation with the steps that lead to it, from the beginning. It replays deterministically.
+type Story struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   StoryMetadata `json:"metadata"`
+	// Setpoint is the version that wrote the story, Files are the digests of the files that it is about.
+	Setpoint string            `json:"setpoint,omitempty"`
+	Files    map[string]string `json:"files,omitempty"`
+	// Property is what is violated, Violation how.
+	Property   Property    `json:"property"`
+	Violation  string      `json:"violation"`
+	LateWrites bool        `json:"lateWrites,omitempty"`
+	Objects    []any       `json:"objects"`
+	Edits      []Edit      `json:"edits,omitempty"`
+	Invariants []Invariant `json:"invariants,omitempty"`
+	Steps      []StoryStep `json:"steps"`
+	// Repeats is how many of the last steps go on for ever.
+	Repeats int `json:"repeats,omitempty"`
+	// Other are steps that lead to the other end that the violation speaks of.
+	Other []StoryStep `json:"other,omitempty"`
+}
+
+// StoryMetadata names a story.
+type StoryMetadata struct {
+	Name string `json:"name"`
+}
+
+// StoryStep is a step, and what happens in words.
+type StoryStep struct {
+	Action `json:",inline"`
+
+	Text string `json:"text"`
+}
+
+// Write writes a story for a person.
+func (s *Story) Write(b *strings.Builder) {
+	fmt.Fprintf(b, "%s: %s\n", s.Property, s.Violation)
+	for i, step := range s.Steps {
+		if s.Repeats > 0 && i == len(s.Steps)-s.Repeats {
+			b.WriteString("  These steps repeat for ever:\n")
+		}
+		fmt.Fprintf(b, "%4d. %s\n", i+1, step.Text)
+	}
+	if len(s.Other) > 0 {
+		b.WriteString("  The other end:\n")
+	}
+	for i, step := range s.Other {
+		fmt.Fprintf(b, "%4d. %s\n", i+1, step.Text)
+	}
+}
+
+// story returns the story of a violation.
+func (s *search) story(f *found) Story {
+	story := Story{
+		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(f.property), " ", "-"))},
+		Setpoint: s.options.Version, Files: s.options.Files, Property: f.property, Violation: f.text, LateWrites: s.options.LateWrites,
+		Steps: s.stepsOf(f.nodes, f.last), Repeats: f.repeats,
+	}
+	if f.other != noParent {
+		story.Other = s.stepsOf(s.path(f.other), -1)
+	}
+	for _, o := range s.options.Objects {
+		story.Objects = append(story.Objects, json.RawMessage(o.JSON()))
+	}
+	used := map[string]bool{}
+	for _, step := range slices.Concat(story.Steps, story.Other) {
+		if step.Step == edit {
+			used[step.Name+" "+step.Object.String()] = true
+		}
+	}
+	for _, e := range s.options.Edits {
+		if used[e.Name+" "+e.Object.Identity().String()] {
+			story.Edits = append(story.Edits, e)
+		}
+	}
+	for _, i := range s.options.Invariants {
+		if Property(i.Name) == f.property {
+			story.Invariants = append(story.Invariants, i)
+		}
+	}
+	return story
+}
+
+// stepsOf returns the steps between nodes, and after them the one with a number.
+func (s *search) stepsOf(nodes []uint32, last int) []StoryStep {
+	w := s.workers[0]
+	var steps []StoryStep
+	add := func(from state, t *transition) {
+		steps = append(steps, StoryStep{Action: s.export(t.action), Text: w.describe(from, t)})
+	}
+	for i := range nodes[:len(nodes)-1] {
+		way := s.fill(nodes[i], nodes[i+1])
+		for j := range way[1:] {
+			from := s.nodes[way[j]]
+			all := w.expand(s.unpack(from.state))
+			step := slices.IndexFunc(from.edges, func(e edge) bool { return e.to == way[j+1] })
+			add(s.unpack(from.state), &all[step])
+		}
+	}
+	if last >= 0 {
+		from := s.unpack(s.nodes[nodes[len(nodes)-1]].state)
+		all := w.expand(from)
+		add(from, &all[last])
+	}
+	return steps
+}
+
+// fill returns the nodes on a shortest way between two.
+func (s *search) fill(from, to uint32) []uint32 {
+	return shortest(from, func(at uint32, visit visitor[uint32]) {
+		for _, e := range s.nodes[at].edges {
+			visit(e.to, e.to == to)
+		}
+	})
+}
+
+// encoded returns the JSON of a decoded value, with sorted members.
+func encoded(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic("encode: " + err.Error()) // It was decoded from JSON.
+	}
+	return data
+}
+
+// list returns a set in one line.
+func list(set map[string]bool) string {
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+}
+
+// MarshalJSON writes the manifest of an object to create as it is.
+func (e Edit) MarshalJSON() ([]byte, error) {
+	type plain Edit
+	out := struct {
+		plain
+
+		Create json.RawMessage `json:"create,omitempty"`
+	}{plain: plain(e)}
+	if e.Create != nil {
+		out.Create = e.Create.JSON()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Edit) UnmarshalJSON(data []byte) error {
+	type plain Edit
+	in := struct {
+		*plain
+
+		Create json.RawMessage `json:"create,omitempty"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	if in.Create == nil {
+		return nil
+	}
+	var err error
+	e.Create, err = object.Parse(in.Create)
+	return err
+}

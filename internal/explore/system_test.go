@@ -1,0 +1,133 @@
+package explore_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+var (
+	things     = object.Resource{Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Status: true, Custom: true}
+	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	pods       = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
+)
+
+const thingsCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},"spec":{
+	"group":"example.com","scope":"Namespaced","names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+	"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+		"spec":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":3},"text":{"type":"string","maxLength":20}}},
+		"status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
+
+// thing is the parent of all systems.
+type thing struct {
+	Metadata struct{ Name string }
+	Spec     struct {
+		Size int
+		Text string
+	}
+}
+
+// sync is the logic of a system.
+type sync func(parent thing, r *hook.Request) *hook.Response
+
+// system is a controller of things whose children are ConfigMaps and pods.
+func system(t testing.TB, do sync) explore.Options {
+	t.Helper()
+	server, err := apiserver.New(apiserver.Options{Kinds: []object.Resource{configMaps, pods}, CRDs: [][]byte{[]byte(thingsCRD)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memo := loop.NewMemo()
+	programs := loop.Programs{Compose: []compose.Program{programOf(do)}}
+	inMemory, environment := explore.InMemory(server)
+	return explore.Options{
+		Controllers: []explore.Controller{explore.Setpoint(t.Context(), programs, loop.Options{Memo: memo}, server.Resource)},
+		Server:      inMemory, Environment: environment, Memo: memo,
+		Objects: []*object.Object{parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
+	}
+}
+
+func programOf(do sync) compose.Program {
+	return compose.Program{
+		Name: "things", Parent: things, GenerateSelector: true, Manager: "things", LastApplied: "example.com/last",
+		Children: plan.Rules{{Resource: configMaps, Method: plan.InPlace}, {Resource: pods, Method: plan.Recreate}},
+		Sync: hook.Func(func(_ context.Context, r *hook.Request) (*hook.Response, error) {
+			var parent thing
+			if err := json.Unmarshal(r.Parent, &parent); err != nil {
+				return nil, err
+			}
+			return do(parent, r), nil
+		}),
+	}
+}
+
+// configMap is a child with a text.
+func configMap(name, text string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"text":%q}}`, name, text)
+}
+
+// numbered desires as many ConfigMaps as the thing has in its size.
+func numbered(parent thing, _ *hook.Request) *hook.Response {
+	response := &hook.Response{}
+	for i := range parent.Spec.Size {
+		response.Children = append(response.Children, configMap(fmt.Sprintf("%s-%d", parent.Metadata.Name, i), parent.Spec.Text))
+	}
+	return response
+}
+
+func parse(t testing.TB, text string) *object.Object {
+	t.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// editOf returns an edit of the thing.
+func editOf(name string, spec map[string]any) explore.Edit {
+	return explore.Edit{Name: name, Object: things.Ref("default", "a"), Patch: map[string]any{"spec": spec}}
+}
+
+func run(t testing.TB, options explore.Options) *explore.Report {
+	t.Helper()
+	report, err := explore.Explore(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Verbose() {
+		t.Log("\n" + report.Text())
+	}
+	return report
+}
+
+// wantViolations compares the violated properties.
+func wantViolations(t *testing.T, report *explore.Report, want ...explore.Property) {
+	t.Helper()
+	var got []string
+	for _, v := range report.Violations {
+		got = append(got, string(v.Property))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("violated: %v, want %v\n%s", got, want, report.Text())
+	}
+}
+
+func wantText(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, part := range want {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package explore
+
+import (
+	"bytes"
+	"cmp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// name identifies an object.
+type name struct {
+	id  uint32
+	ref object.Ref
+	// uid is what the UIDs of all objects with the name begin with; nil until one is known.
+	uid atomic.Pointer[string]
+}
+
+// version is a version of an object: what an API server stored, a cache has, or an event is about.
+type version struct {
+	id     uint32
+	name   *name
+	object *object.Object
+	// body is the number of everything but the resource version.
+	body uint32
+	// number is the resource version. Versions of different objects do not compare.
+	number uint64
+	// gone marks the last version of a deleted object.
+	gone bool
+	// uids are those that the object has, among them its own.
+	uids []string
+}
+
+// body is what versions are equal in that differ by their resource version only.
+type body struct{ id uint32 }
+
+func compareNames(a, b *name) int {
+	if a == b {
+		return 0
+	}
+	return compareRefs(a.ref, b.ref)
+}
+
+func compareRefs(a, b object.Ref) int {
+	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind.Kind, b.Kind.Kind),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func (e *engine) nameOf(ref object.Ref) *name {
+	ref = ref.Identity()
+	k := key(nil).text(ref.Group).text(ref.Kind.Kind).text(ref.Namespace).text(ref.Name)
+	return e.names.add(k, func(id uint32) *name { return &name{id: id, ref: ref} })
+}
+
+// versionOf returns the version of an object.
+func (e *engine) versionOf(o *object.Object, gone bool) *version {
+	data := o.JSONWithManagedFields()
+	// The member is as the API server writes it. If the text is elsewhere too, versions differ that could be equal.
+	field := []byte(`"resourceVersion":"` + o.ResourceVersion() + `"`)
+	content := e.bodies.add(bytes.Replace(data, field, nil, 1), func(id uint32) *body { return &body{id} })
+	n := e.nameOf(o.Ref())
+	if n.uid.Load() == nil && len(o.UID()) > birthSize {
+		prefix := strings.Clone(o.UID()[:len(o.UID())-birthSize])
+		n.uid.Store(&prefix)
+	}
+	return e.numbered(&version{name: n, object: o, body: content.id, number: o.Version(), gone: gone, uids: apiserver.NewFingerprint(o).UIDs})
+}
+
+func (e *engine) numbered(v *version) *version {
+	k := key(nil).number(v.name.id).number(v.body).long(v.number)
+	if v.gone {
+		k = append(k, 1)
+	}
+	return e.versions.add(k, func(id uint32) *version {
+		v.id = id
+		return v
+	})
+}
+
+// renumbered returns a version with another resource version.
+func (e *engine) renumbered(v *version, number uint64) *version {
+	if v.number == number {
+		return v
+	}
+	k := key(nil).number(v.name.id).number(v.body).long(number)
+	if v.gone {
+		k = append(k, 1)
+	}
+	return e.versions.add(k, func(id uint32) *version {
+		text := []byte(strconv.Quote(strconv.FormatUint(number, 10)))
+		o, err := v.object.With(text, "metadata", "resourceVersion")
+		if err != nil {
+			// The object was parsed before, and a version of digits changes nothing else.
+			panic("renumber " + v.name.ref.String() + ": " + err.Error())
+		}
+		return &version{id: id, name: v.name, object: o, body: v.body, number: number, gone: v.gone, uids: v.uids}
+	})
+}
+
+// asGone returns a version as the last one.
+func (e *engine) asGone(v *version, number uint64) *version {
+	last := *e.renumbered(v, number)
+	last.gone = true
+	return e.numbered(&last)
+}
