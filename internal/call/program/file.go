@@ -50,6 +50,8 @@ func findIn(dir, name string) (string, error) {
 		return "", fmt.Errorf("%w", err)
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("%s is not a file", name)
+	case info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+		return "", fmt.Errorf("%s runs as its owner (setuid or setgid), so Setpoint could not stop it; run: chmod ug-s '%s'", name, file)
 	case info.Mode()&0o111 == 0:
 		return "", fmt.Errorf("%s is not executable; run: chmod +x '%s'", name, path)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -172,6 +173,9 @@ func TestWhichPrograms(t *testing.T) {
 	writeProgram(t, filepath.Join(dir, "hook"), "")
 	_ = os.Mkdir(filepath.Join(dir, "folder"), 0o700)
 	_ = os.WriteFile(filepath.Join(dir, "text"), nil, 0o600)
+	writeProgram(t, filepath.Join(dir, "setuid"), "")
+	_ = os.Chmod(filepath.Join(dir, "setuid"), 0o700|fs.ModeSetuid)
+	_ = os.Symlink("setuid", filepath.Join(dir, "linked-setuid"))
 	_ = os.Symlink(outside, filepath.Join(dir, "link"))
 	_ = os.Symlink("hook", filepath.Join(dir, "inner"))
 	_ = os.Symlink(dir, filepath.Join(filepath.Dir(outside), "dir"))
@@ -187,6 +191,8 @@ func TestWhichPrograms(t *testing.T) {
 		"link":                     "link leads out of DIR",
 		"folder":                   "folder is not a file",
 		"text":                     "text is not executable; run: chmod +x 'DIR/text'",
+		"setuid":                   "setuid runs as its owner (setuid or setgid), so Setpoint could not stop it; run: chmod ug-s 'DIR/setuid'",
+		"linked-setuid":            "linked-setuid runs as its owner (setuid or setgid), so Setpoint could not stop it; run: chmod ug-s 'DIR/setuid'",
 		"":                         " is not a file",
 	} {
 		o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler)}
