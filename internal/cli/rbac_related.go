@@ -14,17 +14,26 @@ import (
 // declaredRelated returns the kinds of --related.
 func (r *rbacRun) declaredRelated(ctx context.Context) ([]object.Resource, error) {
 	var all []object.Resource
-	if r.offline != nil && len(r.related) > 0 {
-		return nil, fmt.Errorf("--related: look up %s: %w", r.related[0], r.offline.why)
-	}
 	for _, word := range r.related {
-		kind, err := r.perms.kind(ctx, word)
+		kind, err := r.relatedKind(ctx, word)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, resourceOf(kind))
+		all = append(all, kind)
 	}
 	return all, nil
+}
+
+func (r *rbacRun) relatedKind(ctx context.Context, word string) (object.Resource, error) {
+	if r.offline == nil {
+		kind, err := r.perms.kind(ctx, word)
+		return resourceOf(kind), err
+	}
+	kind, err := r.offline.kinds.Named(ctx, word)
+	if err != nil {
+		return kind, usageError{fmt.Errorf("--related: %w", err)}
+	}
+	return kind, nil
 }
 
 func resourceOf(kind object.Kind) object.Resource {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,6 +72,22 @@ func (k *Kinds) ResolveKind(_ context.Context, apiVersion, kind string) (object.
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind))
 	return k.find(apiVersion, plural.Resource, kind, func(r object.Resource) bool { return r.Kind == kind })
+}
+
+// Named returns the kind of a CRD or of Kubernetes that is named as PLURAL, or PLURAL.GROUP.
+func (k *Kinds) Named(ctx context.Context, word string) (object.Resource, error) {
+	plural, group, _ := strings.Cut(word, ".")
+	for i := range k.defined {
+		if r := k.defined[i].Resource(); r.Plural == plural && (group == "" || r.Group == group) {
+			return r, nil
+		}
+	}
+	for _, version := range slices.Concat([]schema.GroupVersion{{Version: "v1"}}, scheme.Scheme.PrioritizedVersionsAllGroups()) {
+		if _, _, has := BuiltInType(version, plural); has && (group == "" || version.Group == group) {
+			return k.Resolve(ctx, version.String(), plural)
+		}
+	}
+	return object.Resource{}, fmt.Errorf("neither Kubernetes nor a CRD in the files has the kind %q; write PLURAL.GROUP, or add its CRD to the files", word)
 }
 
 // find returns a kind; kind is empty if it is not known.
