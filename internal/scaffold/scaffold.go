@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"text/template"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-dev/setpoint/js"
 )
 
 //go:embed templates
@@ -63,7 +66,23 @@ func Files(o Options) (map[string][]byte, error) {
 			files[name] = text
 		}
 	}
-	return files, nil
+	if o.Language == "typescript" {
+		err = addPackage(files, js.Files)
+	}
+	return files, err
+}
+
+// packageFolder has the package for JavaScript: it is in no registry.
+const packageFolder = "setpoint"
+
+func addPackage(files map[string][]byte, from fs.FS) error {
+	return fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		files[path.Join(packageFolder, name)], err = fs.ReadFile(from, name)
+		return err
+	})
 }
 
 // fileName returns the name of the file of a template. Files that the go command would read here end with
