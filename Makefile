@@ -210,14 +210,21 @@ python-test: ## Run the tests of the Python package
 	cd python && $(PYTHON) -W error::DeprecationWarning -m unittest discover --top-level-directory . --start-directory tests --buffer
 
 .PHONY: scaffold-test
-scaffold-test: | need-go
-	go test -count=1 ./internal/scaffold -compile
+scaffold-test: bin/setpoint | need-go
+	go test -count=1 ./internal/scaffold -setpoint=$(CURDIR)/bin/setpoint
 
 .PHONY: python-types
 python-types: ## Check the types of the Python package, and those that setpoint types writes, with mypy
 	python=$$(tools/find-python.sh mypy) && \
 	  (cd python && $$python -m mypy --strict --no-incremental --cache-dir=/dev/null setpoint) && \
 	  go test -count=1 -run '^TestPython$$' ./internal/typegen -mypy=$$python
+
+TSC ?= $(shell command -v tsc)
+
+.PHONY: typescript-types
+typescript-types: | need-go ## Check the declarations, and the operator in TypeScript, that setpoint writes, with TSC=path/to/tsc
+	@[ -n "$(TSC)" ] || { echo "npm install typescript @types/node, and set TSC=node_modules/.bin/tsc"; exit 1; }
+	go test -count=1 -run '^TestTypeScriptOperators$$' ./internal/cli -tsc=$(abspath $(TSC))
 
 .PHONY: js-test
 js-test: | need-node ## Run the tests of the JavaScript package

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 // initFlags are the flags of `setpoint init`.
 type initFlags struct {
 	language, kind, group string
+	scope                 string
 	children              []string
 	fromCRD, output       string
 }
@@ -57,13 +59,23 @@ replaces no file.`,
 	set.StringVar(&f.language, "language", "javascript", "`language` of the logic: "+strings.Join(scaffold.Languages(), ", "))
 	set.StringVar(&f.kind, "kind", "", "`kind` of the objects that the operator handles (default: from NAME)")
 	set.StringVar(&f.group, "group", "example.com", "API `group` of the kind")
+	set.StringVar(&f.scope, "scope", namespacedScope, "`scope` of the kind: "+strings.Join(scopes, ", "))
 	set.StringSliceVar(&f.children, "children", []string{"configmaps"}, "comma-separated `kinds` of objects that each of them has: "+strings.Join(scaffold.ChildKinds(), ", "))
-	set.StringVar(&f.fromCRD, "from-crd", "", "`file` with the CRD of a kind that exists; excludes --kind and --group")
+	set.StringVar(&f.fromCRD, "from-crd", "", "`file` with the CRD of a kind that exists; excludes --kind, --group and --scope")
 	set.StringVarP(&f.output, "output", "o", "", "`folder` to write to (default: NAME)")
 	completeWords(c, "language", scaffold.Languages())
+	completeWords(c, "scope", scopes)
 	completeWords(c, "children", scaffold.ChildKinds())
 	return c
 }
+
+// Scopes of kinds, as in a CRD.
+const (
+	namespacedScope = "Namespaced"
+	clusterScope    = "Cluster"
+)
+
+var scopes = []string{namespacedScope, clusterScope}
 
 // completeWords completes a flag whose values are words.
 func completeWords(c *cobra.Command, flag string, words []string) {
@@ -74,8 +86,11 @@ func completeWords(c *cobra.Command, flag string, words []string) {
 }
 
 func (p *program) init(c *cobra.Command, f *initFlags, name string) error {
-	if f.fromCRD != "" && (f.kind != "" || c.Flags().Changed("group")) {
-		return usageError{errors.New("--from-crd excludes --kind and --group, which are those of the CRD")}
+	if f.fromCRD != "" && (f.kind != "" || c.Flags().Changed("group") || c.Flags().Changed("scope")) {
+		return usageError{errors.New("--from-crd excludes --kind, --group and --scope, which are those of the CRD")}
+	}
+	if !slices.Contains(scopes, f.scope) {
+		return usageError{fmt.Errorf("--scope %s: must be one of %s", f.scope, strings.Join(scopes, ", "))}
 	}
 	if isTerminal(p.stdin) {
 		if err := p.promptInit(c, f, name); err != nil {
@@ -108,7 +123,7 @@ func (p *program) init(c *cobra.Command, f *initFlags, name string) error {
 
 // operator returns what the flags say.
 func (f *initFlags) operator(name string) (scaffold.Options, error) {
-	o := scaffold.Options{Name: name, Language: f.language, Kind: f.kind, Group: f.group, Version: "v1", Children: f.children}
+	o := scaffold.Options{Name: name, Language: f.language, Kind: f.kind, Group: f.group, Version: "v1", Cluster: f.scope == clusterScope, Children: f.children}
 	if version := readVersion().Version; releasePattern.MatchString(version) {
 		o.Release = version
 	}
@@ -176,9 +191,7 @@ func readKind(o *scaffold.Options, file string) error {
 			kind = each
 		}
 	}
-	if !kind.Namespaced {
-		return fmt.Errorf("--from-crd: %s is cluster-scoped; init writes operators of namespaced kinds", definition.Name())
-	}
+	o.Cluster = !kind.Namespaced
 	o.Kind, o.Plural, o.Group, o.Version = kind.Kind.Kind, kind.Plural, kind.Group, kind.Version
 	return setManifests(o, definition, &kind)
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Language string
 	// Kind, Plural, Group and Version name the kind of the parents.
 	Kind, Plural, Group, Version string
+	// Cluster means that the kind is cluster-scoped. Its children are in ChildNamespace.
+	Cluster bool
 	// Children are the plural names of kinds.
 	Children []string
 	// CRD and Sample are manifests of a kind that exists; both are empty for a new one.
@@ -116,13 +118,13 @@ func (v *view) render(file string) ([]byte, error) {
 func newView(o Options) (*view, error) {
 	switch {
 	case len(validation.IsDNS1035Label(o.Name)) > 0:
-		return nil, fmt.Errorf("the name %q: %s", o.Name, validation.IsDNS1035Label(o.Name)[0])
+		return nil, fmt.Errorf("the name %q: %s", o.Name, labelRule)
 	case !slices.Contains(Languages(), o.Language):
 		return nil, fmt.Errorf("the language %q: must be one of %s", o.Language, strings.Join(Languages(), ", "))
 	case !kindPattern.MatchString(o.Kind):
 		return nil, fmt.Errorf("the kind %q: must be a word in CamelCase, such as Team", o.Kind)
 	case len(validation.IsDNS1035Label(o.Plural)) > 0:
-		return nil, fmt.Errorf("the plural %q: %s", o.Plural, validation.IsDNS1035Label(o.Plural)[0])
+		return nil, fmt.Errorf("the plural %q: %s", o.Plural, labelRule)
 	case len(validation.IsDNS1123Subdomain(o.Group)) > 0 || !strings.Contains(o.Group, "."):
 		return nil, fmt.Errorf("the group %q: must be a domain, such as example.com", o.Group)
 	case len(o.Children) == 0:
@@ -145,6 +147,9 @@ func newView(o Options) (*view, error) {
 	}
 	return v, nil
 }
+
+// labelRule is what IsDNS1035Label checks.
+const labelRule = "must be lower-case letters, digits and hyphens, begin with a letter, end with a letter or digit, and have at most 63 characters, such as guitar-shop"
 
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 

@@ -69,33 +69,80 @@ func storedFiles(language string, files map[string][]byte) map[string][]byte {
 	return all
 }
 
-var compile = flag.Bool("compile", false, "compile the operator in Go, which takes minutes with cold caches")
+var setpoint = flag.String("setpoint", "", "the setpoint with a control plane, which compiles and runs the operators; it takes minutes with cold caches")
 
 // The program in Go compiles, passes its test, and has the CRD that go generate writes. make test-all
 // runs it.
 func TestGo(t *testing.T) {
-	if !*compile {
+	if *setpoint == "" {
 		return
 	}
-	run := func(args ...string) string {
-		t.Helper()
-		command := exec.CommandContext(t.Context(), "go", args...)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0") // As the binaries are built, so that nothing is compiled twice.
-		out, err := command.CombinedOutput()
-		if err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return string(out)
+	run(t, "go", "vet", "./testdata/go")
+	run(t, "go", "test", "./testdata/go")
+	checkCRD(t, "testdata/go")
+	dir, err := os.MkdirTemp("testdata", "cluster")
+	if err != nil {
+		t.Fatal(err)
 	}
-	run("vet", "./testdata/go")
-	run("test", "./testdata/go")
-	crd := run("tool", "-modfile=../../tools/go.mod", "controller-gen", "crd", "paths=./testdata/go", "output:crd:stdout")
-	want, err := os.ReadFile("testdata/go/example.com_shops.yaml")
+	defer os.RemoveAll(dir)
+	o := shop("go")
+	o.Cluster = true
+	files, err := scaffold.Files(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "go.mod") // It belongs to this module.
+	if err := scaffold.Write(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "go", "vet", "./"+dir)
+	checkCRD(t, dir)
+}
+
+func checkCRD(t *testing.T, dir string) {
+	t.Helper()
+	crd := run(t, "go", "tool", "-modfile=../../tools/go.mod", "controller-gen", "crd", "paths=./"+dir, "output:crd:stdout")
+	want, err := os.ReadFile(filepath.Join(dir, "example.com_shops.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(crd, string(want)); diff != "" {
-		t.Errorf("CRD (-go generate +setpoint init):\n%s", diff)
+		t.Errorf("%s: CRD (-go generate +setpoint init):\n%s", dir, diff)
+	}
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // As the binaries are built, so that nothing is compiled twice.
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// setpoint dev runs the operators, which pass their tests on its control plane. The one in TypeScript needs a newer
+// Node.js than others of our tests.
+func TestDev(t *testing.T) {
+	if *setpoint == "" {
+		return
+	}
+	o := shop("javascript")
+	o.Cluster = true
+	files, err := scaffold.Files(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := t.TempDir()
+	if err := scaffold.Write(cluster, files); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"testdata/go", "testdata/javascript", "testdata/python", "testdata/starlark", cluster} {
+		out := run(t, *setpoint, "dev", dir, "--dashboard-address=", "--", "sh", filepath.Join(dir, "test.sh"))
+		if !strings.Contains(out, "passed\n") {
+			t.Errorf("%s: %s", dir, out)
+		}
 	}
 }
 
@@ -118,15 +165,15 @@ func TestExistingKind(t *testing.T) {
 
 func TestInvalidOptions(t *testing.T) {
 	for want, change := range map[string]func(*scaffold.Options){
-		`the name "Shop": a DNS-1035 label must consist of`:                func(o *scaffold.Options) { o.Name = "Shop" },
-		`the name "../shop": a DNS-1035`:                                   func(o *scaffold.Options) { o.Name = "../shop" },
+		`the name "Shop": must be lower-case letters, digits and hyphens`:  func(o *scaffold.Options) { o.Name = "Shop" },
+		`the name "../shop": must be lower-case letters`:                   func(o *scaffold.Options) { o.Name = "../shop" },
 		`the language "perl": must be one of javascript, starlark, python`: func(o *scaffold.Options) { o.Language = "perl" },
 		`the kind "shop": must be a word in CamelCase, such as Team`:       func(o *scaffold.Options) { o.Kind = "shop" },
-		`the plural "sh ops": `:                                            func(o *scaffold.Options) { o.Plural = "sh ops" },
-		`the group "example": must be a domain, such as example.com`:       func(o *scaffold.Options) { o.Group = "example" },
-		`no kinds of children; such as configmaps`:                         func(o *scaffold.Options) { o.Children = nil },
-		`the kind of children "pods": must be one of configmaps, `:         func(o *scaffold.Options) { o.Children = []string{"pods"} },
-		`the kind of children "services" is given twice`:                   func(o *scaffold.Options) { o.Children = []string{"services", "services"} },
+		`the plural "sh ops": `: func(o *scaffold.Options) { o.Plural = "sh ops" },
+		`the group "example": must be a domain, such as example.com`: func(o *scaffold.Options) { o.Group = "example" },
+		`no kinds of children; such as configmaps`:                   func(o *scaffold.Options) { o.Children = nil },
+		`the kind of children "pods": must be one of configmaps, `:   func(o *scaffold.Options) { o.Children = []string{"pods"} },
+		`the kind of children "services" is given twice`:             func(o *scaffold.Options) { o.Children = []string{"services", "services"} },
 	} {
 		o := shop("javascript")
 		change(&o)

@@ -57,6 +57,22 @@ func (v *view) Singular() string { return strings.ToLower(v.Kind) }
 // Module is the name in Python.
 func (v *view) Module() string { return strings.ReplaceAll(v.Name, "-", "_") }
 
+// Scope is that of the kind, as in a CRD.
+func (v *view) Scope() string {
+	if v.Cluster {
+		return "Cluster"
+	}
+	return "Namespaced"
+}
+
+// ChildNamespace is that of the children of a cluster-scoped kind; "" if it is that of their parent.
+func (v *view) ChildNamespace() string {
+	if v.Cluster {
+		return "default"
+	}
+	return ""
+}
+
 // HasStatus reports whether the kind is new, with the spec and the status of the templates.
 func (v *view) HasStatus() bool { return v.CRD == "" }
 
@@ -104,7 +120,11 @@ func (v *view) Objects(language string, indent int) string {
 	}
 	var all []string
 	for _, c := range v.children {
-		object := map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": map[string]any{"name": "$name"}}
+		metadata := map[string]any{"name": "$name"}
+		if v.Cluster {
+			metadata["namespace"] = v.ChildNamespace()
+		}
+		object := map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": metadata}
 		maps.Copy(object, c.Body)
 		all = append(all, strings.Repeat(" ", indent)+style.literal(object, indent)+",")
 	}

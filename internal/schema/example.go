@@ -2,6 +2,7 @@ package schema
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -53,16 +54,29 @@ func exampleList(s *spec.Schema) []any {
 	return items
 }
 
+// exampleNumber returns 1, or the nearest number that is allowed. Integers have at least the step 1.
 func exampleNumber(s *spec.Schema) float64 {
-	number := 1.0
-	if s.Minimum != nil {
-		number = max(number, *s.Minimum)
-		if s.ExclusiveMinimum && number == *s.Minimum {
-			number++
+	step, steps := 1.0, s.Type.Contains("integer")
+	if s.MultipleOf != nil && *s.MultipleOf > 0 {
+		step, steps = *s.MultipleOf, true
+	}
+	// bound returns the number next to a limit, in the direction of sign.
+	bound := func(limit float64, exclusive bool, sign float64) float64 {
+		number := limit
+		if steps {
+			number = sign * math.Ceil(sign*limit/step) * step
 		}
+		if exclusive && number == limit {
+			number += sign * step
+		}
+		return number
+	}
+	number := step
+	if s.Minimum != nil {
+		number = max(number, bound(*s.Minimum, s.ExclusiveMinimum, 1))
 	}
 	if s.Maximum != nil {
-		number = min(number, *s.Maximum)
+		number = min(number, bound(*s.Maximum, s.ExclusiveMaximum, -1))
 	}
 	return number
 }

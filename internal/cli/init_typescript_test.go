@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tsc is given by make typescript-types.
+var tsc = flag.String("tsc", "", "the compiler of TypeScript, with @types/node beside it, which checks new operators")
+
+// The declarations of setpoint types and of the package are right, and so is what uses them in a new operator. A wrong
+// field of a response is found.
+func TestTypeScriptOperators(t *testing.T) {
+	if *tsc == "" {
+		return
+	}
+	compiler, err := filepath.EvalSymlinks(*tsc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := filepath.Join(filepath.Dir(compiler), "..", "..", "@types")
+	check := func(dir string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), compiler, "--project", dir, "--typeRoots", types, "--types", "node").CombinedOutput()
+		return string(out), err
+	}
+	for _, scope := range scopes {
+		dir := filepath.Join(t.TempDir(), "shop")
+		p := &program{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}}
+		c := p.initCommand()
+		c.SetArgs([]string{"shop", "--language=typescript", "--scope=" + scope, "--children=configmaps,deployments,services", "--output=" + dir})
+		if err := c.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := check(dir); err != nil {
+			t.Errorf("%s: %v\n%s", scope, err, out)
+		}
+		logic := filepath.Join(dir, "sync.ts")
+		text, err := os.ReadFile(logic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(logic, bytes.Replace(text, []byte("    children: ["), []byte("    kids: ["), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := check(dir); err == nil || !strings.Contains(out, "'kids' does not exist") {
+			t.Errorf("%s, wrong: %v\n%s", scope, err, out)
+		}
+	}
+}
