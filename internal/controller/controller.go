@@ -11,7 +11,6 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -95,11 +94,7 @@ func (b *Base) Run(ctx context.Context, reconcile func(context.Context, queue.It
 	b.Log.Info("controller started", "objects", b.Len(), "workers", b.options.Workers)
 	b.running.Store(true)
 	defer b.running.Store(false)
-	var workers sync.WaitGroup
-	for range b.options.Workers {
-		workers.Go(func() { b.Queue.Work(ctx, reconcile) })
-	}
-	workers.Wait()
+	b.Queue.Work(ctx, b.options.Workers, reconcile)
 	stop()
 	b.Log.Info("controller stopped")
 }

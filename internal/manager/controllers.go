@@ -213,7 +213,7 @@ func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
 func (cs *controllerSet) processQueue(ctx context.Context) {
 	go cs.signalReady(ctx)
 	cs.startAll(ctx)
-	cs.queue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+	cs.queue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
 		if item.Causes.Only(queue.Retrying) && cs.stillMissing(ctx, item.Key) {
 			return queue.Retry()
 		}

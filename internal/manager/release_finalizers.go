@@ -25,7 +25,7 @@ func (cs *controllerSet) releaseFinalizers(ctx context.Context) {
 			cs.enqueueRelease(queue.Key{Namespace: kind.Name, Name: o.Name()}, o)
 		}
 	}
-	cs.releaseQueue.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+	cs.releaseQueue.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
 		if err := cs.releaseController(ctx, item.Key); err != nil && ctx.Err() == nil {
 			cs.recordReleaseFailure(item.Key, err)
 			return queue.Retry()

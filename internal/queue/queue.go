@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -22,6 +23,7 @@ type Queue struct {
 	alarmAt time.Duration // when it fires; zero if not set
 	active  int           // keys that workers have
 	waiting int           // workers that wait in Next
+	workers int           // goroutines of Work
 }
 
 // Item is a key for a worker, which returns it with [Queue.Done].
@@ -80,12 +82,20 @@ func (q *Queue) AddAfter(key Key, cause Cause, delay time.Duration) {
 func (q *Queue) Next(ctx context.Context) (Item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.next(ctx, math.MaxInt)
+}
+
+// next also returns false, instead of waiting, if so many others wait.
+func (q *Queue) next(ctx context.Context, others int) (Item, bool) {
 	for ctx.Err() == nil && !q.closed {
 		if q.ready.len > 0 {
 			e := q.ready.pop()
 			q.active++
 			q.wakeWorker()
 			return e.take(q.now()), true
+		}
+		if q.waiting >= others {
+			return Item{}, false
 		}
 		q.wait(ctx)
 	}
@@ -116,17 +126,6 @@ func (q *Queue) Done(key Key, outcome Outcome) time.Duration {
 
 // Backoff returns the delay after one more failure of an item.
 func (q *Queue) Backoff(item Item) time.Duration { return q.options.backoff(item.Attempt) }
-
-// Work calls a function for one key after another until the context ends or the queue is closed.
-func (q *Queue) Work(ctx context.Context, do func(context.Context, Item) Outcome) {
-	for {
-		item, ok := q.Next(ctx)
-		if !ok {
-			return
-		}
-		q.Done(item.Key, do(ctx, item))
-	}
-}
 
 // Forget drops the timers and failures of a key whose object is gone. A key that is queued or
 // active stays.

@@ -90,7 +90,7 @@ func versionOf(o *object.Object) string { return fmt.Sprint(o.UID(), "/", o.Gene
 
 // Correct checks changed CRDs until the context ends.
 func (i *Installer) Correct(ctx context.Context) {
-	i.changes.Work(ctx, func(ctx context.Context, item queue.Item) queue.Outcome {
+	i.changes.Work(ctx, 1, func(ctx context.Context, item queue.Item) queue.Outcome {
 		err := i.check(ctx, i.drifts[item.Key.Name])
 		switch {
 		case err == nil || ctx.Err() != nil || apierrors.IsNotFound(err):
