@@ -34,7 +34,7 @@ type Config struct {
 	QuietStderr bool
 	// Limiter is shared by all pools.
 	Limiter *Limiter
-	// StartAfter is how long a call waits for a child that is in use before it starts another; default 100 ms. A child
+	// StartAfter is how long a call waits for a child that is in use before it starts another; default 250 ms. A child
 	// makes many calls in that time, if they are short, and each child takes memory.
 	StartAfter time.Duration
 	// MaxBytes limits what a child writes in Begin; default 1 MiB.
@@ -44,7 +44,7 @@ type Config struct {
 const (
 	defaultBeginBytes   = 1 << 20
 	defaultBeginTimeout = 30 * time.Second
-	defaultStartAfter   = 100 * time.Millisecond
+	defaultStartAfter   = 250 * time.Millisecond
 	// idleTimeout is how long a child without calls is kept.
 	idleTimeout = 30 * time.Second
 	// endGrace is how long a child may take to exit when its input ends.
@@ -67,7 +67,9 @@ type Pool struct {
 	// waiting are the calls that wait for a child in use, in order.
 	waiting []chan *child
 	live    map[*child]struct{}
-	backoff backoff
+	// starting counts those that make no calls yet.
+	starting int
+	backoff  backoff
 	// generation counts restarts.
 	generation int
 	starts     int
@@ -254,6 +256,8 @@ func (p *Pool) endIdle(one *child) {
 
 // start starts a child in a slot of the limiter.
 func (p *Pool) start(ctx context.Context) (*child, error) {
+	p.countStarting(1)
+	defer p.countStarting(-1)
 	one, err := p.launch()
 	if err != nil {
 		p.config.Limiter.release()
@@ -270,6 +274,12 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	return one, nil
+}
+
+func (p *Pool) countStarting(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting += n
 }
 
 // launch starts a process and follows it until it is gone.

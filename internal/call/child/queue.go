@@ -15,18 +15,30 @@ func (p *Pool) awaitReturned(ctx context.Context) *child {
 	}
 	timer := time.NewTimer(p.config.StartAfter)
 	defer timer.Stop()
-	var one *child
-	select {
-	case one = <-returned:
-	case <-timer.C:
-		one = p.dequeue(returned)
-	case <-ctx.Done():
-		one = p.dequeue(returned)
+	for {
+		var one *child
+		select {
+		case one = <-returned:
+		case <-timer.C:
+			if p.isStarting() { // A busy machine starts programs slowly.
+				timer.Reset(p.config.StartAfter)
+				continue
+			}
+			one = p.dequeue(returned)
+		case <-ctx.Done():
+			one = p.dequeue(returned)
+		}
+		if one == nil || !p.isUsable(one) {
+			return nil
+		}
+		return one
 	}
-	if one == nil || !p.isUsable(one) {
-		return nil
-	}
-	return one
+}
+
+func (p *Pool) isStarting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starting > 0
 }
 
 // enqueue returns where a child is handed over, or nil.
