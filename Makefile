@@ -55,10 +55,10 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
-test: check controlplane-test e2e browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
+test: check controlplane-test e2e explore-test browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
 
 .PHONY: test-all
-test-all: test scaffold-test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test explore-test-long scaffold-test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
@@ -67,6 +67,14 @@ e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scri
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
 BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
 BROWSERFLAGS :=
+
+.PHONY: explore-test
+explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane
+	go test -count=1 -timeout 10m ./test/explore $(EXPLOREFLAGS)
+
+.PHONY: explore-test-long
+explore-test-long:
+	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
 
 .PHONY: browser
 browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane
@@ -197,7 +205,7 @@ vet: | need-go
 # The layers and the sizes are tests of the root package.
 .PHONY: unit
 unit: | need-go
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|soak)$$')
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|explore|soak)$$')
 
 # The first interpreter that can run the package: a python3 of a version manager may be a stub.
 PYTHON = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c '$(PYTHON_CHECK)' 2>/dev/null),$(python))))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,7 @@ func newBuiltin(resource object.Resource) (*kind, error) {
 	return k, err
 }
 
-// typed is the schema of a Go type. It sets no defaults.
+// typed is the schema of a Go type.
 type typed struct{ *kind }
 
 func (t typed) decode(data []byte) (map[string]any, []string, error) {
@@ -44,13 +45,58 @@ func (t typed) decode(data []byte) (map[string]any, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	setDefaults(into)
 	into.GetObjectKind().SetGroupVersionKind(t.gvk())
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
 	if err != nil {
 		return nil, nil, err
 	}
 	dropEmptyTime(fields)
+	keepReset(into, fields)
 	return fields, messages(strict), typeOf(data, t.kind)
+}
+
+// stored encodes an object as protobuf and back, as kube-apiserver does when it stores it: that has no empty lists.
+func (t typed) stored(fields map[string]any) (map[string]any, error) {
+	into, err := scheme.Scheme.New(t.gvk())
+	if err != nil {
+		return nil, err
+	}
+	message, is := into.(protobuf)
+	if !is {
+		return fields, nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into); err != nil {
+		return nil, err
+	}
+	data, err := message.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	message.Reset()
+	if err := message.Unmarshal(data); err != nil {
+		return nil, err
+	}
+	into.GetObjectKind().SetGroupVersionKind(t.gvk())
+	fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	dropEmptyTime(fields)
+	return fields, err
+}
+
+// protobuf is what Go types of Kubernetes have.
+type protobuf interface {
+	Marshal() ([]byte, error)
+	Unmarshal(data []byte) error
+	Reset()
+}
+
+// keepReset keeps an empty list of managed fields, which resets them.
+func keepReset(from runtime.Object, fields map[string]any) {
+	accessor, err := meta.Accessor(from)
+	metadata, is := fields["metadata"].(map[string]any)
+	if err == nil && is && accessor.GetManagedFields() != nil && len(accessor.GetManagedFields()) == 0 {
+		metadata["managedFields"] = []any{}
+	}
 }
 
 // dropEmptyTime drops the creation time that Go types have for none.
@@ -85,7 +131,7 @@ func typeOf(data []byte, k *kind) error {
 }
 
 func (t typed) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
-	errs := validateMetadata(o, old, t.Namespaced, t.rules.name)
+	errs := append(validateMetadata(o, old, t.Namespaced, t.rules.name), qualifiedFinalizers(o)...)
 	if status {
 		return errs
 	}
@@ -99,7 +145,8 @@ func (t typed) validate(o, old *unstructured.Unstructured, status bool) field.Er
 func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name validation.ValidateNameFunc) field.ErrorList {
 	path := field.NewPath("metadata")
 	if old != nil {
-		return validation.ValidateObjectMetaAccessorUpdate(o, old, path)
+		any := func(string, bool) []string { return nil } // The name is an old one.
+		return append(validation.ValidateObjectMetaAccessor(o, namespaced, any, path), validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
 	}
 	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
 }
@@ -120,6 +167,8 @@ func (u untyped) decode(data []byte) (map[string]any, []string, error) {
 	unknown, err := coerceMetadata(fields)
 	return fields, append(messages(strict), unknown...), errors.Join(err, typeOf(data, u.kind))
 }
+
+func (u untyped) stored(fields map[string]any) (map[string]any, error) { return fields, nil }
 
 func (u untyped) validate(o, old *unstructured.Unstructured, _ bool) field.ErrorList {
 	return validateMetadata(o, old, u.Namespaced, u.rules.name)

@@ -23,7 +23,7 @@ func (s *State) nameFor(r *request) string {
 	}
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s%05d", o.Metadata.GenerateName, n)
-		if slotOf(s.shelves[r.kind.shelf], r.namespace, name) == nil {
+		if s.shelves[r.kind.shelf].find(r.namespace, name) == nil {
 			return name
 		}
 	}
@@ -59,10 +59,14 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 		return nil, apierrors.NewInvalid(w.kind.groupKind(), o.GetName(), errs)
 	}
 	switch {
-	case o.GetResourceVersion() != "":
+	case w.method == http.MethodPost && o.GetResourceVersion() != "" && !w.dryRun():
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	case w.live != nil:
-		return nil, apierrors.NewAlreadyExists(w.groupResource(), o.GetName())
+		err := apierrors.NewAlreadyExists(w.groupResource(), o.GetName())
+		if w.live.Deleting() {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return nil, err
 	}
 	return w.store(http.StatusCreated, o)
 }
@@ -71,7 +75,6 @@ func (w *write) insert(o *unstructured.Unstructured) (*outcome, error) {
 func (w *write) prepareCreation(o *unstructured.Unstructured) {
 	o.SetCreationTimestamp(metav1.NewTime(w.server.now))
 	o.SetUID(types.UID(newUID(w.kind, w.namespace, w.name, w.slot.born+1)))
-	o.SetGeneration(0)
 	if w.kind.rules.generation {
 		o.SetGeneration(1)
 	}

@@ -119,17 +119,19 @@ func (c *custom) decode(data []byte) (map[string]any, []string, error) {
 	if fields == nil {
 		return nil, nil, errors.New("the body is no object")
 	}
-	if err := typeOf(data, c.kind); err != nil {
-		return nil, nil, err
-	}
 	unknown, err := c.coerce(fields)
 	return fields, append(messages(strict), unknown...), err
 }
 
+func (c *custom) stored(fields map[string]any) (map[string]any, error) { return fields, nil }
+
 // coerce prunes and sets defaults. It returns the paths of unknown fields.
 func (c *custom) coerce(fields map[string]any) ([]string, error) {
 	unknown, err := coerceMetadata(fields)
-	if err != nil {
+	if err == nil {
+		err = c.checkType(fields)
+	}
+	if err != nil || fields["kind"] != c.Kind {
 		return nil, err
 	}
 	metadata := fields["metadata"]
@@ -149,6 +151,17 @@ func (c *custom) coerce(fields map[string]any) ([]string, error) {
 	return unknown, nil
 }
 
+// checkType checks the apiVersion of an object, and that it has a kind. Another kind is invalid, which validate says.
+func (c *custom) checkType(fields map[string]any) error {
+	if kind, _ := fields["kind"].(string); kind == "" {
+		return errors.New("Object 'Kind' is missing") //nolint:staticcheck // The message of kube-apiserver.
+	}
+	if fields["apiVersion"] != c.APIVersion() {
+		return fmt.Errorf("the API version in the data (%v) does not match the expected API version (%s)", fields["apiVersion"], c.APIVersion())
+	}
+	return nil
+}
+
 // coerceMetadata prunes metadata by its Go type.
 func coerceMetadata(fields map[string]any) ([]string, error) {
 	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -166,6 +179,9 @@ func coerceMetadata(fields map[string]any) ([]string, error) {
 }
 
 func (c *custom) validate(o, old *unstructured.Unstructured, status bool) field.ErrorList {
+	if o.GetKind() != c.Kind {
+		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+c.Kind)}
+	}
 	errs := validateMetadata(o, old, c.Namespaced, c.rules.name)
 	if old == nil {
 		errs = append(errs, validation.ValidateCustomResource(nil, o.Object, c.values)...)

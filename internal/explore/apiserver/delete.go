@@ -38,7 +38,7 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 	}
 	graceful, pending := w.setGrace(o, options)
 	if pending {
-		return &outcome{slot: w.slot, code: http.StatusOK, stored: w.live}, nil
+		return w.unchanged(http.StatusOK), nil
 	}
 	o.SetFinalizers(deletionFinalizers(o.GetFinalizers(), options, w.kind.rules.orphans))
 	switch {
@@ -49,9 +49,9 @@ func (w *write) deleteAs(options *metav1.DeleteOptions) (*outcome, error) {
 		return w.marked(o, options)
 	}
 	if w.kind.rules.returnsDeleted {
-		return w.remove(w.live)
+		return w.removeLive(), nil
 	}
-	return w.remove(nil)
+	return w.remove()
 }
 
 // marked stores an object that is being deleted.

@@ -3,8 +3,10 @@ package apiserver
 import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -30,6 +32,8 @@ type kind struct {
 type kindSchema interface {
 	// decode reads an object, prunes unknown fields, of which it returns the paths, and sets defaults.
 	decode(data []byte) (fields map[string]any, unknown []string, err error)
+	// stored returns an object as it is read from the store.
+	stored(fields map[string]any) (map[string]any, error)
 	// validate checks an object. There is no old one if it is created.
 	validate(o, old *unstructured.Unstructured, status bool) field.ErrorList
 }
@@ -59,9 +63,15 @@ func (k *kind) gvk() schema.GroupVersionKind {
 // groupKind returns the kind in error messages.
 func (k *kind) groupKind() schema.GroupKind { return k.gvk().GroupKind() }
 
-// new returns an empty object.
+// new returns an empty object. That of a Go type has members without values.
 func (k *kind) new() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
+	if zero, err := scheme.Scheme.New(k.gvk()); err == nil && !k.custom {
+		if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(zero); err == nil {
+			o.Object = fields
+			dropEmptyTime(fields)
+		}
+	}
 	o.SetGroupVersionKind(k.gvk())
 	return o
 }

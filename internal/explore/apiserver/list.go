@@ -32,9 +32,9 @@ func (s *Server) handle(state *State, req *request) (*State, response) {
 
 func (s *State) get(req *request) response {
 	if req.subresource != "" && (req.subresource != "status" || !req.kind.Status) {
-		return failed(errNoSuchPath)
+		return failed(noSuchPath())
 	}
-	stored := slotOf(s.shelves[req.kind.shelf], req.namespace, req.name)
+	stored := s.shelves[req.kind.shelf].find(req.namespace, req.name)
 	if stored == nil || stored.stored == nil {
 		return failed(apierrors.NewNotFound(req.groupResource(), req.name))
 	}

@@ -51,28 +51,24 @@ type fieldFilters = map[fieldpath.APIVersion]fieldpath.Filter
 // builtinManager returns the manager of a built-in kind.
 func builtinManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
 	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
-		return managedfields.NewDefaultFieldManager(types, conversions{}, conversions{}, conversions{}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
+		return managedfields.NewDefaultFieldManager(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
 	}
 }
 
 // customManager returns the manager of a kind that may have fields without a schema.
 func customManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
 	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
-		return managedfields.NewDefaultCRDFieldManager(types, conversions{}, conversions{}, conversions{}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
+		return managedfields.NewDefaultCRDFieldManager(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
 	}
 }
 
 // conversions convert between the versions of a kind, which differ by their names only. Objects have their defaults
 // before and after a manager sees them.
-type conversions struct{}
+type conversions struct{ *kind }
 
 func (conversions) Default(runtime.Object) {}
 
-func (conversions) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	o := &unstructured.Unstructured{Object: map[string]any{}}
-	o.SetGroupVersionKind(kind)
-	return o, nil
-}
+func (c conversions) New(schema.GroupVersionKind) (runtime.Object, error) { return c.new(), nil }
 
 func (conversions) Convert(_, _, _ any) error { return fmt.Errorf("not supported") }
 

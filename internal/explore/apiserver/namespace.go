@@ -70,9 +70,9 @@ func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.De
 	}
 	if o.GetDeletionTimestamp() != nil {
 		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {
-			return &outcome{slot: w.slot, code: http.StatusOK, stored: w.live}, nil
+			return w.unchanged(http.StatusOK), nil
 		}
-		return w.remove(w.live)
+		return w.removeLive(), nil
 	}
 	at := metav1.NewTime(w.server.now)
 	o.SetDeletionTimestamp(&at)

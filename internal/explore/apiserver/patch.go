@@ -113,6 +113,9 @@ func (w *write) apply() (*outcome, error) {
 	if err := unmarshal(w.body, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
+	if w.live == nil && w.subresource != "" {
+		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
+	}
 	live := w.kind.new()
 	if w.live != nil {
 		live = w.liveObject()
@@ -129,9 +132,6 @@ func (w *write) apply() (*outcome, error) {
 
 // applyNew stores an applied object that does not exist.
 func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
-	if w.subresource != "" {
-		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
-	}
 	if uid := o.GetUID(); uid != "" {
 		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}

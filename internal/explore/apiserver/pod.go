@@ -41,7 +41,7 @@ func (w *write) bind() (*outcome, error) {
 	setCondition(o, "PodScheduled", w.server.now)
 	out, err := w.store(http.StatusCreated, o)
 	if err == nil {
-		out.stored, out.body = nil, success().body
+		out.body = success().body
 	}
 	return out, err
 }

@@ -55,14 +55,14 @@ func (s *Server) parsePath(req *request, path []string) error {
 	case len(path) > 3 && path[0] == "apis":
 		at.group, at.version, path = path[1], path[2], path[3:]
 	default:
-		return errNoSuchPath
+		return noSuchPath()
 	}
 	if len(path) > 2 && path[0] == namespaces.Plural && path[2] != "status" && path[2] != "finalize" {
 		req.namespace, path = path[1], path[2:]
 	}
 	at.plural = path[0]
 	if req.kind = s.kinds[at]; req.kind == nil || len(path) > 3 || req.namespace != "" && !req.kind.Namespaced {
-		return errNoSuchPath
+		return noSuchPath()
 	}
 	if len(path) > 1 {
 		req.name = path[1]
@@ -71,7 +71,7 @@ func (s *Server) parsePath(req *request, path []string) error {
 		req.subresource = path[2]
 	}
 	if req.kind.Namespaced && req.namespace == "" && (req.name != "" || req.method == http.MethodPost) {
-		return errNoSuchPath
+		return noSuchPath()
 	}
 	return nil
 }

@@ -10,25 +10,23 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // response is the response to a request.
 type response struct {
 	code int
 	body []byte
-	// plain reports whether the body is a text.
-	plain bool
 }
 
-// errNoSuchPath means that a path is not served.
-var errNoSuchPath = errors.New("404 page not found")
+// noSuchPath returns the error for a path that is not served.
+func noSuchPath() error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, true)
+}
 
 // failed returns the response to a request that failed. An error without a status is internal, as in
 // kube-apiserver.
 func failed(err error) response {
-	if errors.Is(err, errNoSuchPath) {
-		return response{code: http.StatusNotFound, body: []byte(err.Error() + "\n"), plain: true}
-	}
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status = known.Status()
@@ -50,9 +48,6 @@ func succeeded(code int, stored []byte) response { return response{code: code, b
 
 func (a response) toHTTP(r *http.Request) *http.Response {
 	header := http.Header{"Content-Type": {"application/json"}}
-	if a.plain {
-		header.Set("Content-Type", "text/plain; charset=utf-8")
-	}
 	return &http.Response{
 		Status: http.StatusText(a.code), StatusCode: a.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r,

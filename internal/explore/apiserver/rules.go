@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,7 +20,7 @@ func rulesOf(resource object.Resource) rules {
 	name := fullName(resource)
 	is := func(names string) bool { return slices.Contains(strings.Fields(names), name) }
 	r := rules{
-		generation: is(`Pod Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
+		generation: is(`Pod PodTemplate Deployment.apps StatefulSet.apps DaemonSet.apps ReplicaSet.apps Job.batch CronJob.batch
 			PodDisruptionBudget.policy Ingress.networking.k8s.io IngressClass.networking.k8s.io NetworkPolicy.networking.k8s.io
 			PriorityClass.scheduling.k8s.io EndpointSlice.discovery.k8s.io
 			MutatingWebhookConfiguration.admissionregistration.k8s.io ValidatingWebhookConfiguration.admissionregistration.k8s.io
@@ -216,11 +217,25 @@ func withoutImages(list any) []any {
 	return without
 }
 
+// qualifiedFinalizers returns errors for finalizers of built-in objects without a domain.
+func qualifiedFinalizers(o *unstructured.Unstructured) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range o.GetFinalizers() {
+		standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == "kubernetes"
+		if !standard && !strings.Contains(name, "/") {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
 // requiredFields returns errors for missing fields, and for a selector that does not match the template.
 func requiredFields(o *unstructured.Unstructured) field.ErrorList {
 	switch fullNameOf(o) {
 	case "Pod":
 		return requiredContainers(o, "spec")
+	case "PodTemplate":
+		return requiredContainers(o, "template", "spec")
 	case "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps":
 		return append(matchingSelector(o), requiredContainers(o, "spec", "template", "spec")...)
 	case "Job.batch":

@@ -41,15 +41,15 @@ type Server struct {
 	kinds  map[endpoint]*kind
 	groups map[object.GroupKind]*kind
 	empty  *State
-	// outcomes remembers what writes led to, and slots what they stored: the same write of the same object is made
-	// in thousands of states.
-	outcomes, slots *lru.Cache
+	// outcomes remembers what writes led to: the same write of the same object is made in thousands of states.
+	// contents and versions remember objects, so that equal ones are one in memory.
+	outcomes, contents, versions, restores *lru.Cache
 }
 
 // The number of writes and of objects that are remembered.
 const (
 	rememberedOutcomes = 1 << 14
-	rememberedSlots    = 1 << 15
+	rememberedObjects  = 1 << 15
 )
 
 // endpoint is the first part of a request's path.
@@ -59,7 +59,7 @@ type endpoint struct{ group, version, plural string }
 func New(options Options) (*Server, error) {
 	s := &Server{
 		now: options.Now, kinds: map[endpoint]*kind{}, groups: map[object.GroupKind]*kind{},
-		outcomes: lru.New(rememberedOutcomes), slots: lru.New(rememberedSlots),
+		outcomes: lru.New(rememberedOutcomes), contents: lru.New(rememberedObjects), versions: lru.New(rememberedObjects), restores: lru.New(rememberedObjects),
 	}
 	if s.now.IsZero() {
 		s.now = Epoch
@@ -96,7 +96,7 @@ func (s *Server) addKind(k *kind) {
 }
 
 func (s *Server) createNamespaces(names []string) error {
-	s.empty = &State{shelves: make([][]*slot, len(s.groups))}
+	s.empty = &State{shelves: make([]shelf, len(s.groups))}
 	for _, name := range names {
 		if s.empty.Get(namespaces, "", name) != nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -169,5 +170,35 @@ func TestServerSideApplyMergesAndRemoves(t *testing.T) {
 	}
 	if len(spec.Parts) != 1 || spec.Parts[0].Name != "second" {
 		t.Errorf("parts: %+v", spec.Parts)
+	}
+}
+
+func TestStatesAreRestoredFromTheirSlots(t *testing.T) {
+	w := newWorld(t)
+	w.create(widgets, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: shop, labels: {l: "1"}}, spec: {size: 2}}`)
+	w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: gone, namespace: shop}}`)
+	if _, _, err := w.server.As("test").Delete(w.state, configMaps, w.state.Get(configMaps, "shop", "gone"), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	restored := w.server.Restore(func(yield func(apiserver.Slot) bool) {
+		for one := range w.state.Slots() {
+			if one.Object != nil {
+				renumbered, err := one.Object.With([]byte(`"40"`), "metadata", "resourceVersion")
+				if err != nil {
+					t.Fatal(err)
+				}
+				one.Object, one.Written = renumbered, 40
+			}
+			if !yield(one) {
+				return
+			}
+		}
+	})
+	before, after := w.state.Stored(widgets, "shop", "a"), restored.Stored(widgets, "shop", "a")
+	if before.Fingerprint().Hash != after.Fingerprint().Hash || after.Version() != 40 {
+		t.Errorf("%s\nbecame\n%s", before.JSONWithManagedFields(), after.JSONWithManagedFields())
+	}
+	if _, err := w.send("test", apiserver.Request{Method: http.MethodPatch, Type: types.MergePatchType, Resource: widgets, Namespace: "shop", Name: "a", Body: []byte(`{"spec":{"size":3}}`)}); err != nil {
+		t.Error(err)
 	}
 }

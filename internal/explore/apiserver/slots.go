@@ -1,7 +1,10 @@
 package apiserver
 
 import (
+	"bytes"
+	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -35,7 +38,7 @@ func (s *State) Slots() iter.Seq[Slot] {
 
 // Restore makes a state of its slots. A search renames versions that differ only by how often something was written.
 func (s *Server) Restore(slots iter.Seq[Slot]) *State {
-	state := &State{shelves: make([][]*slot, len(s.groups))}
+	state := &State{shelves: make([]shelf, len(s.groups))}
 	for one := range slots {
 		k := s.groups[one.Kind]
 		if k == nil {
@@ -45,16 +48,36 @@ func (s *Server) Restore(slots iter.Seq[Slot]) *State {
 		if one.Object != nil {
 			at.stored = s.restored(k, one.Object)
 		}
-		at = s.shared(at)
-		i, _ := search(state.shelves[k.shelf], one.Namespace, one.Name)
-		state.shelves[k.shelf] = append(state.shelves[k.shelf], nil)
-		copy(state.shelves[k.shelf][i+1:], state.shelves[k.shelf][i:])
-		state.shelves[k.shelf][i] = at
+		i, _ := state.shelves[k.shelf].search(one.Namespace, one.Name)
+		state.shelves[k.shelf] = slices.Insert(state.shelves[k.shelf], i, at)
 		state.writes += one.Written
 	}
 	return state
 }
 
+// restored returns what is stored as an object of an earlier state, which may have another resource version now.
 func (s *Server) restored(k *kind, o *object.Object) *Stored {
-	return &Stored{resource: k.Resource, Object: o, fingerprint: NewFingerprint(o)}
+	if known, found := s.restores.Get(o); found {
+		return known.(*Stored) //nolint:forcetypeassert // The cache has nothing else.
+	}
+	stored := s.stored(k, s.contentOf(o), o.Version())
+	s.restores.Add(o, stored)
+	return stored
+}
+
+// contentOf returns the content of an object that this server stored, by cutting out the resource version.
+func (s *Server) contentOf(o *object.Object) *content {
+	data := o.JSONWithManagedFields()
+	at := len(data)
+	_ = object.Members(data, func(name, value []byte) error { // It is stored, so it is valid.
+		if string(name) == `"metadata"` {
+			at = len(data) - len(value)
+		}
+		return nil
+	})
+	member := fmt.Appendf(nil, `"resourceVersion":"%d",`, o.Version())
+	if !bytes.HasPrefix(data[at:], member) {
+		panic("restore " + o.Ref().String() + ": it is no object of this server")
+	}
+	return s.sharedContent(slices.Concat(data[:at], data[at+len(member):]), at)
 }

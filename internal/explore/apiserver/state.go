@@ -10,13 +10,16 @@ import (
 
 // State is what is stored: an immutable value that shares all that did not change with the states it comes from.
 type State struct {
-	// shelves has the objects of a kind at the index of the kind, sorted by namespace and name.
-	shelves [][]*slot
+	// shelves are the objects of each kind, at the index of the kind.
+	shelves []shelf
 	// writes counts the writes, as the resource version of lists.
 	writes uint64
 }
 
-// slot is a name: the object that has it, and what is left of the earlier ones. It never changes.
+// shelf holds the objects of a kind, sorted by namespace and name.
+type shelf []*slot
+
+// slot is a name: the object that has it, and what is left of those that had it before. It never changes.
 type slot struct {
 	kind            *kind
 	namespace, name string
@@ -29,19 +32,19 @@ type slot struct {
 	stored *Stored
 }
 
-// Stored is a stored object. It never changes: a pointer is its identity and its version.
+// Stored is a stored object. It never changes. One that is in two states is the same pointer.
 type Stored struct {
 	resource object.Resource
 	// Object keeps its managed fields, which JSON leaves out.
 	*object.Object
-	fingerprint Fingerprint
+	content *content
 }
 
 // Resource returns the kind as it is stored.
 func (s *Stored) Resource() object.Resource { return s.resource }
 
 // Fingerprint returns a digest of all that is stored.
-func (s *Stored) Fingerprint() Fingerprint { return s.fingerprint }
+func (s *Stored) Fingerprint() Fingerprint { return s.content.fingerprint }
 
 // Get returns the object of a name; nil if there is none.
 func (s *State) Get(resource object.Resource, namespace, name string) *object.Object {
@@ -57,7 +60,7 @@ func (s *State) Stored(resource object.Resource, namespace, name string) *Stored
 		if len(shelf) == 0 || shelf[0].kind.GroupKind() != resource.GroupKind() {
 			continue
 		}
-		if found := slotOf(shelf, namespace, name); found != nil {
+		if found := shelf.find(namespace, name); found != nil {
 			return found.stored
 		}
 		return nil
@@ -90,47 +93,52 @@ func (s *State) AllStored() iter.Seq[*Stored] {
 }
 
 // Event is a difference between two states: an object that was created (no Old), changed, or removed (no New).
-type Event struct{ Old, New *Stored }
+type Event struct {
+	Old, New *Stored
+	// Version is the resource version of the event, also of a removal.
+	Version uint64
+}
 
 // Events returns the differences between two states of a server. An object that was replaced by another one with
 // its name is first removed, then created.
 func Events(before, after *State) []Event {
 	var events []Event
-	for i, shelf := range after.shelves {
-		if len(shelf) == 0 || len(before.shelves[i]) == len(shelf) && &before.shelves[i][0] == &shelf[0] {
+	for i := range after.shelves {
+		was, is := before.shelves[i], after.shelves[i]
+		if len(was) == len(is) && (len(is) == 0 || &was[0] == &is[0]) {
 			continue
 		}
-		for _, at := range shelf {
+		for _, at := range is {
 			var old *Stored
-			if was := slotOf(before.shelves[i], at.namespace, at.name); was != nil {
-				old = was.stored
+			if found := was.find(at.namespace, at.name); found != nil {
+				old = found.stored
 			}
-			events = appendEvents(events, old, at.stored)
+			events = appendEvents(events, old, at)
 		}
 	}
 	return events
 }
 
-func appendEvents(events []Event, before, after *Stored) []Event {
-	switch {
+func appendEvents(events []Event, before *Stored, at *slot) []Event {
+	switch after := at.stored; {
 	case before == after:
 		return events
 	case before != nil && after != nil && before.UID() != after.UID():
-		return append(events, Event{Old: before}, Event{New: after})
+		return append(events, Event{Old: before, Version: at.written - 1}, Event{New: after, Version: at.written})
 	}
-	return append(events, Event{before, after})
+	return append(events, Event{before, at.stored, at.written})
 }
 
-// slotOf returns the slot of a name; nil if no object ever had it.
-func slotOf(shelf []*slot, namespace, name string) *slot {
-	if i, found := search(shelf, namespace, name); found {
-		return shelf[i]
+// find returns the slot of a name; nil if no object ever had it.
+func (s shelf) find(namespace, name string) *slot {
+	if i, found := s.search(namespace, name); found {
+		return s[i]
 	}
 	return nil
 }
 
-func search(shelf []*slot, namespace, name string) (int, bool) {
-	return slices.BinarySearchFunc(shelf, name, func(at *slot, name string) int {
+func (s shelf) search(namespace, name string) (int, bool) {
+	return slices.BinarySearchFunc(s, name, func(at *slot, name string) int {
 		if order := strings.Compare(at.namespace, namespace); order != 0 {
 			return order
 		}
@@ -140,7 +148,7 @@ func search(shelf []*slot, namespace, name string) (int, bool) {
 
 // find returns the slot of a name, an empty one if no object ever had it.
 func (s *State) find(k *kind, namespace, name string) *slot {
-	if found := slotOf(s.shelves[k.shelf], namespace, name); found != nil {
+	if found := s.shelves[k.shelf].find(namespace, name); found != nil {
 		return found
 	}
 	return &slot{kind: k, namespace: namespace, name: name}
@@ -148,15 +156,14 @@ func (s *State) find(k *kind, namespace, name string) *slot {
 
 // with returns the state after a write.
 func (s *State) with(at *slot) *State {
-	shelf := s.shelves[at.kind.shelf]
-	i, found := search(shelf, at.namespace, at.name)
-	changed := make([]*slot, 0, len(shelf)+1)
-	changed = append(append(changed, shelf[:i]...), at)
+	was := s.shelves[at.kind.shelf]
+	i, found := was.search(at.namespace, at.name)
+	changed := make(shelf, 0, len(was)+1)
+	changed = append(append(changed, was[:i]...), at)
 	if found {
 		i++
 	}
-	changed = append(changed, shelf[i:]...)
 	after := &State{shelves: slices.Clone(s.shelves), writes: s.writes + 1}
-	after.shelves[at.kind.shelf] = changed
+	after.shelves[at.kind.shelf] = append(changed, was[i:]...)
 	return after
 }

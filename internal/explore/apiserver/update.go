@@ -62,12 +62,10 @@ func (w *write) update(live, o *unstructured.Unstructured) (*outcome, error) {
 		return nil, apierrors.NewInvalid(w.kind.groupKind(), w.name, errs)
 	}
 	if isFinalized(live, o) {
+		// The response is the object of the request: nothing has read it from the store.
 		stopTime(o, w.server.now)
-		last, err := w.newStored(o, w.live.ResourceVersion())
-		if err != nil {
-			return nil, err
-		}
-		return w.remove(last)
+		last, err := w.server.newContent(o.Object)
+		return &outcome{effect: removes, code: http.StatusOK, after: last}, err
 	}
 	return w.store(http.StatusOK, o)
 }
@@ -125,15 +123,12 @@ func (w *write) prepareObject(live, o *unstructured.Unstructured) {
 	}
 }
 
-// hasNewSpec reports whether an update changes what generations count: the spec of a built-in kind, and everything
-// but metadata of a custom one.
+// hasNewSpec reports whether an update changes what generations count: everything but metadata and, of built-in
+// kinds, the status.
 func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
-	if !w.kind.custom {
-		return !reflect.DeepEqual(live.Object["spec"], o.Object["spec"])
-	}
 	for _, each := range []*unstructured.Unstructured{live, o} {
 		for name := range each.Object {
-			if name != "metadata" && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
+			if name != "metadata" && (w.kind.custom || name != "status") && !reflect.DeepEqual(live.Object[name], o.Object[name]) {
 				return true
 			}
 		}
@@ -144,26 +139,24 @@ func (w *write) hasNewSpec(live, o *unstructured.Unstructured) bool {
 // prepareStatus restores all but the status. For built-in kinds an update of the status may change annotations,
 // finalizers and, of pods, labels.
 func (w *write) prepareStatus(live, o *unstructured.Unstructured) {
-	for name := range o.Object {
-		if name != "status" && name != "metadata" {
-			restore(live, o, name)
-		}
-	}
+	managed, metadata := o.GetManagedFields(), o.Object["metadata"]
+	after := live.DeepCopy().Object
+	restore(o, &unstructured.Unstructured{Object: after}, "status")
+	o.Object = after
 	if w.kind.custom {
-		managed := o.GetManagedFields()
-		o.Object["metadata"] = live.DeepCopy().Object["metadata"]
 		o.SetManagedFields(managed)
 		return
 	}
+	o.Object["metadata"] = metadata
 	o.SetOwnerReferences(live.GetOwnerReferences())
 	if w.kind.Kind != "Pod" {
 		o.SetLabels(live.GetLabels())
 	}
 }
 
-// restore sets a member to its live value.
-func restore(live, o *unstructured.Unstructured, name string) {
-	value, there := live.Object[name]
+// restore sets a member to the value that it has in another object.
+func restore(from, o *unstructured.Unstructured, name string) {
+	value, there := from.Object[name]
 	if !there {
 		delete(o.Object, name)
 		return

@@ -1,8 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // write is a request that writes one object. What it leads to depends on its fields alone, so that it is remembered.
@@ -27,20 +23,31 @@ type write struct {
 	phase namespacePhase
 }
 
-// outcome is what a write leads to.
+// outcome is what a write leads to, without resource versions.
 type outcome struct {
-	// slot is what is stored under the name; the same if nothing was written.
-	slot *slot
-	code int
-	// stored is the object in the response. If it is nil, the response is failure or body.
-	stored  *Stored
-	failure error
+	effect effect
+	// after is what is stored if the effect is stores. It is also the object in the response, if that is not a body.
+	after *content
+	// live reports whether the response is the live object.
+	live    bool
+	code    int
 	body    []byte
+	failure error
 }
 
-// outcomeKey identifies a write. The slot is nil if no object ever had the name.
+// effect says what is stored after a write.
+type effect int
+
+const (
+	nothing effect = iota
+	stores
+	removes
+)
+
+// outcomeKey identifies a write. The content is nil if no object has the name.
 type outcomeKey struct {
-	slot    *slot
+	live    *content
+	born    uint64
 	phase   namespacePhase
 	request [16]byte
 }
@@ -54,81 +61,64 @@ func (s *Server) write(state *State, req *request) (*State, response) {
 	w.slot = state.find(req.kind, req.namespace, req.name)
 	w.live = w.slot.stored
 	out := w.remembered()
-	if out.slot != w.slot && out.slot != nil {
-		state = state.with(out.slot)
+	if out.failure != nil {
+		return state, failed(out.failure)
 	}
-	return state, w.response(out)
+	after := *w.slot
+	after.written++
+	switch out.effect {
+	case nothing:
+	case stores:
+		if after.stored == nil {
+			after.born++
+		}
+		after.stored = s.stored(req.kind, out.after, after.written)
+		return state.with(&after), w.response(out, after.stored)
+	case removes:
+		after.stored = nil
+		state = state.with(&after)
+	}
+	return state, w.response(out, nil)
+}
+
+// response returns the response to a write.
+func (w *write) response(out *outcome, stored *Stored) response {
+	switch {
+	case out.body != nil:
+		return succeeded(out.code, out.body)
+	case out.live:
+		stored = w.live
+	case stored == nil && w.live != nil:
+		stored = w.server.stored(w.kind, out.after, w.live.Version())
+	case stored == nil:
+		stored = w.server.stored(w.kind, out.after, 0)
+	}
+	return succeeded(out.code, w.view(stored))
 }
 
 // remembered returns what the write leads to.
 func (w *write) remembered() *outcome {
-	key := outcomeKey{phase: w.phase, request: w.digest()}
-	if w.slot.born > 0 {
-		key.slot = w.slot
+	key := outcomeKey{born: w.slot.born, phase: w.phase, request: w.digest()}
+	if w.live != nil {
+		key.live = w.live.content
 	}
 	if known, found := w.server.outcomes.Get(key); found {
-		return known.(*outcome)
+		return known.(*outcome) //nolint:forcetypeassert // The cache has nothing else.
 	}
 	out, err := w.do()
 	if err != nil {
 		out = &outcome{failure: err}
 	}
-	if out.slot == nil || w.dryRun() {
-		out.slot = nil
-	} else if out.slot != w.slot {
-		out.slot = w.server.shared(out.slot)
+	if w.dryRun() {
+		out.effect = nothing
 	}
 	w.server.outcomes.Add(key, out)
 	return out
 }
 
-// digest returns a digest of the request.
-func (w *write) digest() (digest [16]byte) {
-	sum := sha256.New()
-	for _, text := range []string{
-		w.method, w.kind.Group, w.kind.Version, w.kind.Plural, w.namespace, w.name, w.subresource, w.contentType, w.rawQuery, w.agent,
-	} {
-		fmt.Fprintf(sum, "%s\x00", text)
-	}
-	sum.Write(w.body)
-	copy(digest[:], sum.Sum(nil))
-	return digest
-}
-
-// slotKey is the content of a slot.
-type slotKey struct {
-	kind            *kind
-	namespace, name string
-	born, written   uint64
-	content         [32]byte
-}
-
-// shared returns an equal slot if there is one, so that writes of it are remembered and states are small.
-func (s *Server) shared(at *slot) *slot {
-	key := slotKey{kind: at.kind, namespace: at.namespace, name: at.name, born: at.born, written: at.written}
-	if at.stored != nil {
-		key.content = sha256.Sum256(at.stored.JSONWithManagedFields())
-	}
-	if known, found := s.slots.Get(key); found {
-		return known.(*slot)
-	}
-	s.slots.Add(key, at)
-	return at
-}
-
-func (w *write) response(out *outcome) response {
-	switch {
-	case out.failure != nil:
-		return failed(out.failure)
-	case out.stored == nil:
-		return succeeded(out.code, out.body)
-	}
-	return succeeded(out.code, w.view(out.stored))
-}
-
 func (w *write) do() (*outcome, error) {
 	if w.subresource != "" && !w.hasSubresource() {
-		return nil, errNoSuchPath
+		return nil, noSuchPath()
 	}
 	if w.method == http.MethodDelete {
 		return w.delete()
@@ -212,63 +202,56 @@ func (w *write) liveObject() *unstructured.Unstructured {
 // managed sets the managed fields of an update.
 func (w *write) managed(live, o *unstructured.Unstructured) *unstructured.Unstructured {
 	manager := w.kind.managers[w.subresource]
-	if manager == nil {
+	if manager == nil || o.GroupVersionKind() != w.kind.gvk() {
+		return o // Of another kind, it will be refused.
+	}
+	changed, err := manager.Update(live, o, w.manager())
+	if err != nil {
+		// Validation will refuse it. Without an error the object has no managed fields, as in kube-apiserver.
+		o.SetManagedFields(nil)
 		return o
 	}
-	changed, _ := manager.UpdateNoErrors(live, o, w.manager()).(*unstructured.Unstructured)
-	return changed
+	if with, is := changed.(*unstructured.Unstructured); is {
+		return with
+	}
+	return o
 }
 
 // store returns the outcome of a write that stores an object.
 func (w *write) store(code int, o *unstructured.Unstructured) (*outcome, error) {
-	stopTime(o, w.server.now)
-	after := *w.slot
-	if w.live == nil {
-		after.born++
-	} else {
-		same, err := w.newStored(o, w.live.ResourceVersion())
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Equal(same.JSONWithManagedFields(), w.live.JSONWithManagedFields()) {
-			return &outcome{slot: w.slot, code: code, stored: w.live}, nil
-		}
-	}
-	after.written++
-	var err error
-	after.stored, err = w.newStored(o, fmt.Sprint(after.written))
-	return &outcome{slot: &after, code: code, stored: after.stored}, err
-}
-
-func (w *write) newStored(o *unstructured.Unstructured, version string) (*Stored, error) {
-	o.SetResourceVersion(version)
-	data, err := json.Marshal(o.Object)
+	after, err := w.content(o)
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := object.ParseWithManagedFields(data, "", "")
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if w.live != nil && after.equal(w.live.content) {
+		return w.unchanged(code), nil
 	}
-	stored := &Stored{resource: w.server.groups[w.kind.GroupKind()].Resource, Object: parsed}
-	stored.fingerprint = fingerprintOf(parsed.JSONWithManagedFields())
-	return stored, nil
+	return &outcome{effect: stores, code: code, after: after}, nil
 }
 
-// remove returns the outcome of a write after which there is no object. Its response is the object, or a Status
-// that names it.
-func (w *write) remove(response *Stored) (*outcome, error) {
-	after := *w.slot
-	after.written++
-	after.stored = nil
-	out := &outcome{slot: &after, code: http.StatusOK, stored: response}
-	if response != nil {
-		return out, nil
+// content returns what is stored of an object.
+func (w *write) content(o *unstructured.Unstructured) (*content, error) {
+	stopTime(o, w.server.now)
+	fields, err := w.kind.schema.stored(o.Object)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	out.body, err = json.Marshal(metav1.Status{
+	return w.server.newContent(fields)
+}
+
+// unchanged returns the outcome of a write that changes nothing.
+func (w *write) unchanged(code int) *outcome { return &outcome{code: code, live: true} }
+
+// remove returns the outcome of a write after which there is no object. Its response is a Status that names it.
+func (w *write) remove() (*outcome, error) {
+	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{Name: w.name, Group: w.kind.Group, Kind: w.kind.Plural, UID: types.UID(w.live.UID())},
 	})
-	return out, err
+	return &outcome{effect: removes, code: http.StatusOK, body: body}, err
+}
+
+// removeLive is remove with the object as it was as the response.
+func (w *write) removeLive() *outcome {
+	return &outcome{effect: removes, code: http.StatusOK, live: true}
 }

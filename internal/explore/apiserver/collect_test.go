@@ -1,0 +1,179 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// family creates an owner and two dependents, of which only the first blocks its deletion.
+func family(t *testing.T) (*world, *object.Object) {
+	t.Helper()
+	w := newWorld(t)
+	owner := w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: shop}}`)
+	for name, blocks := range map[string]string{"first": "true", "second": "false"} {
+		w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, namespace: shop, ownerReferences: [
+			{apiVersion: v1, kind: ConfigMap, name: owner, uid: `+owner.UID()+`, blockOwnerDeletion: `+blocks+`}]}}`)
+	}
+	return w, owner
+}
+
+func (w *world) delete(resource object.Resource, o *object.Object, policy metav1.DeletionPropagation) {
+	w.t.Helper()
+	after, _, err := w.server.As("test").Delete(w.state, resource, o, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.state = after
+}
+
+// collected runs the garbage collector to its end, always by the first or always by the last possible step. It
+// returns what happened.
+func (w *world) collected(first bool) []string {
+	w.t.Helper()
+	var story []string
+	for len(story) < 20 {
+		changes := w.server.Collect(w.state)
+		if len(changes) == 0 {
+			return story
+		}
+		change := changes[0]
+		if !first {
+			change = changes[len(changes)-1]
+		}
+		story = append(story, strings.TrimPrefix(change.What, change.Object.Kind()+" "))
+		w.state = change.State
+	}
+	w.t.Fatalf("the garbage collector does not end: %q", story)
+	return nil
+}
+
+// names returns the names of the objects in the namespace shop.
+func (w *world) names() string {
+	var names []string
+	for _, o := range w.state.All() {
+		if o.Namespace() == "shop" {
+			names = append(names, o.Name())
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestGarbageIsCollectedByPolicy(t *testing.T) {
+	for _, test := range []struct {
+		policy metav1.DeletionPropagation
+		left   string
+		steps  []string
+	}{
+		{metav1.DeletePropagationBackground, "", []string{"shop/first has no owner any more and is deleted", "shop/second has no owner any more and is deleted"}},
+		{metav1.DeletePropagationOrphan, "first second", []string{"shop/first is orphaned", "shop/owner loses the finalizer orphan", "shop/second is orphaned"}},
+		{metav1.DeletePropagationForeground, "", []string{"shop/first has no owner any more and is deleted", "shop/owner loses the finalizer foregroundDeletion", "shop/second has no owner any more and is deleted"}},
+	} {
+		for _, first := range []bool{true, false} {
+			w, owner := family(t)
+			w.delete(configMaps, owner, test.policy)
+			story := w.collected(first)
+			slices.Sort(story)
+			if !slices.Equal(story, test.steps) && !(first && test.policy == metav1.DeletePropagationOrphan) {
+				t.Errorf("%s: %q", test.policy, story)
+			}
+			if left := w.names(); left != test.left {
+				t.Errorf("%s: %q are left", test.policy, left)
+			}
+		}
+	}
+}
+
+func TestForegroundDeletionWaitsForWhatBlocksIt(t *testing.T) {
+	w, owner := family(t)
+	w.delete(configMaps, owner, metav1.DeletePropagationForeground)
+	for _, change := range w.server.Collect(w.state) {
+		if strings.Contains(change.What, "loses the finalizer") {
+			t.Errorf("%s, although a dependent blocks it", change.What)
+		}
+	}
+	w.delete(configMaps, w.state.Get(configMaps, "shop", "first"), metav1.DeletePropagationBackground)
+	if !slices.ContainsFunc(w.server.Collect(w.state), func(c apiserver.Change) bool { return strings.Contains(c.What, "loses the finalizer") }) {
+		t.Error("the owner stays, although nothing blocks it")
+	}
+}
+
+func TestOwnerCyclesStay(t *testing.T) {
+	w := newWorld(t)
+	a := w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`)
+	b := w.create(configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: `+a.UID()+`}]}}`)
+	after, _, err := w.server.As("test").Patch(w.state, configMaps, a, "", map[string]any{"metadata": map[string]any{
+		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": b.UID()}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes := w.server.Collect(after); len(changes) > 0 {
+		t.Errorf("%s", changes[0].What)
+	}
+}
+
+func TestNamespacesEndWhenTheyAreEmpty(t *testing.T) {
+	w, _ := family(t)
+	w.delete(namespace, w.state.Get(namespace, "", "shop"), metav1.DeletePropagationBackground)
+	_, err := w.send("test", apiserver.Request{Method: http.MethodPost, Resource: configMaps, Namespace: "shop",
+		Body: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}`)})
+	if !apierrors.HasStatusCause(err, "NamespaceTerminating") {
+		t.Errorf("a creation in a terminating namespace: %v", err)
+	}
+	story := w.collected(true)
+	if len(story) != 4 || story[3] != "shop is empty and goes" || w.state.Get(namespace, "", "shop") != nil {
+		t.Errorf("%q", story)
+	}
+}
+
+func TestEvictionsRespectBudgets(t *testing.T) {
+	w := newWorld(t)
+	w.create(pods, `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}`)
+	w.create(budgets, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop}, spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}}`)
+	evict := apiserver.Request{Method: http.MethodPost, Resource: pods, Namespace: "shop", Name: "web", Subresource: "eviction",
+		Body: []byte(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","namespace":"shop"}}`)}
+	if _, err := w.send("test", evict); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("an eviction that a budget does not allow: %v", err)
+	}
+	w.delete(budgets, w.state.Get(budgets, "shop", "web"), metav1.DeletePropagationBackground)
+	if _, err := w.send("test", evict); err != nil || w.state.Get(pods, "shop", "web") != nil {
+		t.Errorf("an eviction without a budget: %v", err)
+	}
+}
+
+func TestPodsOnNodesEndGracefully(t *testing.T) {
+	w := newWorld(t)
+	w.create(pods, `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}, spec: {nodeName: node, containers: [{name: c, image: i}]}}`)
+	w.delete(pods, w.state.Get(pods, "shop", "web"), metav1.DeletePropagationBackground)
+	pod := w.state.Get(pods, "shop", "web")
+	if pod == nil || !pod.Deleting() || string(pod.Field("metadata", "deletionGracePeriodSeconds")) != "30" {
+		t.Fatalf("%v", pod)
+	}
+	now := int64(0)
+	after, _, err := w.server.As("kubelet").Delete(w.state, pods, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err != nil || after.Get(pods, "shop", "web") != nil {
+		t.Errorf("the pod stays: %v", err)
+	}
+}
+
+func TestEqualHistoriesLeadToEqualStates(t *testing.T) {
+	one := `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}`
+	two := `{apiVersion: v1, kind: ConfigMap, metadata: {name: two, namespace: shop}}`
+	a, b := newWorld(t), newWorld(t)
+	b.server, b.state = a.server, a.state
+	a.create(configMaps, one)
+	a.create(configMaps, two)
+	b.create(configMaps, two)
+	b.create(configMaps, one)
+	if events := apiserver.Events(a.state, b.state); len(events) > 0 {
+		t.Errorf("creations in another order: %v", events[0].New.Ref())
+	}
+}

@@ -1,0 +1,107 @@
+package apiserver
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// setDefaults sets the defaults of built-in kinds that controllers read: numbers of pods, types, and keys of lists.
+// All others would only make states larger: Setpoint compares what it set.
+func setDefaults(o runtime.Object) {
+	switch typed := o.(type) {
+	case *corev1.Secret:
+		defaultSecret(typed)
+	case *corev1.Service:
+		defaultService(&typed.Spec)
+	case *corev1.Pod:
+		orDefault(&typed.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+		defaultPointer(&typed.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+		defaultPorts(&typed.Spec)
+	case *appsv1.Deployment:
+		defaultPointer(&typed.Spec.Replicas, 1)
+		defaultPorts(&typed.Spec.Template.Spec)
+	case *appsv1.ReplicaSet:
+		defaultPointer(&typed.Spec.Replicas, 1)
+		defaultPorts(&typed.Spec.Template.Spec)
+	case *appsv1.StatefulSet:
+		defaultPointer(&typed.Spec.Replicas, 1)
+		defaultPorts(&typed.Spec.Template.Spec)
+	case *appsv1.DaemonSet:
+		defaultPorts(&typed.Spec.Template.Spec)
+	case *batchv1.Job:
+		defaultJob(&typed.Spec)
+	case *networkingv1.NetworkPolicy:
+		defaultPolicy(&typed.Spec)
+	}
+}
+
+// orDefault sets a value that is zero.
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func defaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+// defaultSecret also moves texts to the data, as the API server does.
+func defaultSecret(s *corev1.Secret) {
+	orDefault(&s.Type, corev1.SecretTypeOpaque)
+	if len(s.StringData) > 0 && s.Data == nil {
+		s.Data = map[string][]byte{}
+	}
+	for key, value := range s.StringData {
+		s.Data[key] = []byte(value)
+	}
+	s.StringData = nil
+}
+
+func defaultService(s *corev1.ServiceSpec) {
+	orDefault(&s.Type, corev1.ServiceTypeClusterIP)
+	for i := range s.Ports {
+		port := &s.Ports[i]
+		orDefault(&port.Protocol, corev1.ProtocolTCP)
+		orDefault(&port.TargetPort, intstr.FromInt32(port.Port))
+	}
+}
+
+// defaultPorts sets the protocol, which is part of the key of a port.
+func defaultPorts(s *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			for j := range list[i].Ports {
+				orDefault(&list[i].Ports[j].Protocol, corev1.ProtocolTCP)
+			}
+		}
+	}
+}
+
+func defaultJob(s *batchv1.JobSpec) {
+	if s.Completions == nil && s.Parallelism == nil {
+		defaultPointer(&s.Completions, 1)
+	}
+	defaultPointer(&s.Parallelism, 1)
+	defaultPointer(&s.BackoffLimit, 6)
+	defaultPointer(&s.Suspend, false)
+	defaultPorts(&s.Template.Spec)
+}
+
+func defaultPolicy(s *networkingv1.NetworkPolicySpec) {
+	if len(s.PolicyTypes) > 0 {
+		return
+	}
+	s.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+	if len(s.Egress) > 0 {
+		s.PolicyTypes = append(s.PolicyTypes, networkingv1.PolicyTypeEgress)
+	}
+}

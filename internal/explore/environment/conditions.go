@@ -1,0 +1,95 @@
+package environment
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+)
+
+// condition is a condition to set.
+type condition struct {
+	name    string
+	true    bool
+	reason  string
+	message string
+	// generation is observed by the condition; 0 leaves it out.
+	generation int64
+}
+
+// conditions returns the conditions of the status with some set.
+func (s *stepper) conditions(set ...condition) []any {
+	have, _ := s.status["conditions"].([]any)
+	after := slices.Clone(have)
+	for _, c := range set {
+		if i := slices.IndexFunc(after, func(each any) bool { return nameOf(each) == c.name }); i >= 0 {
+			after[i] = c.fields()
+			continue
+		}
+		after = append(after, c.fields())
+	}
+	return after
+}
+
+// fields returns the condition as JSON. Time stands still.
+func (c condition) fields() map[string]any {
+	fields := map[string]any{"type": c.name, "status": "False", "lastTransitionTime": apiserver.Epoch.Format(time.RFC3339)}
+	if c.true {
+		fields["status"] = "True"
+	}
+	if c.reason != "" {
+		fields["reason"] = c.reason
+	}
+	if c.message != "" {
+		fields["message"] = c.message
+	}
+	if c.generation > 0 {
+		fields["observedGeneration"] = c.generation
+	}
+	return fields
+}
+
+func nameOf(each any) string {
+	fields, _ := each.(map[string]any)
+	return text(fields, "type")
+}
+
+// find returns a condition of the status; nil if there is none.
+func (s *stepper) find(name string) map[string]any {
+	list, _ := s.status["conditions"].([]any)
+	for _, each := range list {
+		if nameOf(each) == name {
+			fields, _ := each.(map[string]any)
+			return fields
+		}
+	}
+	return nil
+}
+
+// isTrue reports whether a condition is true.
+func (s *stepper) isTrue(name string) bool { return text(s.find(name), "status") == "True" }
+
+// conditioned is the model of a kind that another controller makes ready.
+func conditioned(s *stepper, ready string) {
+	if s.object.Deleting() {
+		return
+	}
+	generation := s.object.Generation()
+	set := func(is bool, reason string) write {
+		patch := map[string]any{"conditions": s.conditions(condition{
+			name: ready, true: is, reason: reason, message: "set by its controller", generation: generation,
+		})}
+		if generation > 0 {
+			patch["observedGeneration"] = generation
+		}
+		return s.setStatus(patch)
+	}
+	s.step("environment", "becomes ready", set(true, "Ready"))
+	if s.find(ready) == nil || !s.observed() && generation > 0 {
+		s.step("environment", "is seen by its controller, and not ready", set(false, "Progressing"))
+		return
+	}
+	if s.isTrue(ready) {
+		s.failure("environment", "becomes not ready", set(false, "Failed"))
+	}
+}

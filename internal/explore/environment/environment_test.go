@@ -1,0 +1,120 @@
+package environment_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/environment"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// kinds are those with models, and one with conditions.
+var kinds = []object.Resource{
+	{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true},
+	{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},
+	{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true},
+	{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true, Status: true},
+	{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true},
+	{Version: "v1", Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, Status: true},
+	{Group: "example.com", Version: "v1", Plural: "databases", Kind: "Database", Namespaced: true, Status: true},
+}
+
+// TestWayToRest follows the steps that are no failures to the end, and compares them and the failures on the way.
+func TestWayToRest(t *testing.T) {
+	const spec = `containers: [{name: c, image: i}]`
+	for _, test := range []struct{ object, steps, failures string }{
+		{
+			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: default}, spec: {` + spec + `}}`,
+			"is scheduled, starts, becomes ready", "fails, becomes not ready",
+		},
+		{
+			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: default}, spec: {restartPolicy: Never, ` + spec + `}}`,
+			"is scheduled, starts, becomes ready, succeeds", "fails, becomes not ready",
+		},
+		{
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, namespace: default}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {` + spec + `}}}}`,
+			"is observed by its controller, gets a pod, gets a ready pod", "exceeds its progress deadline, loses a ready pod",
+		},
+		{
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, namespace: default}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {` + spec + `}}}}`,
+			"is observed by its controller, gets a pod, gets a ready pod, gets a pod, gets a ready pod", "loses a ready pod",
+		},
+		{
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: default}, spec: {template: {spec: {restartPolicy: Never, ` + spec + `}}}}`,
+			"has as many pods as it may, has a pod that succeeds, counts pods that have succeeded, completes", "has a pod that fails",
+		},
+		{
+			`{apiVersion: v1, kind: Service, metadata: {name: x, namespace: default}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`,
+			"gets an address", "",
+		},
+		{
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x, namespace: default}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
+			"is bound", "loses its volume",
+		},
+		{
+			`{apiVersion: example.com/v1, kind: Database, metadata: {name: x, namespace: default}, spec: {}}`,
+			"becomes ready", "becomes not ready",
+		},
+	} {
+		server, env := newServer(t)
+		state := create(t, server, test.object)
+		steps, failures := walk(t, env, state)
+		if steps != test.steps || failures != test.failures {
+			t.Errorf("%s\n%s; %s", test.object, steps, failures)
+		}
+	}
+}
+
+func newServer(t *testing.T) (*apiserver.Server, *environment.Environment) {
+	t.Helper()
+	server, err := apiserver.New(apiserver.Options{Kinds: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, environment.New(server, environment.Options{Conditioned: []object.GroupKind{{Group: "example.com", Kind: "Database"}}})
+}
+
+func create(t *testing.T, server *apiserver.Server, text string) *apiserver.State {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := object.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource, _ := server.Resource(o.GroupKind())
+	state, _, err := server.As("test").Create(server.Empty(), resource, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// walk takes the first step that is no failure until there is none.
+func walk(t *testing.T, env *environment.Environment, state *apiserver.State) (steps, failures string) {
+	t.Helper()
+	var taken, failed []string
+	for range 20 {
+		next := env.Steps(state)
+		for _, change := range next {
+			what := strings.TrimPrefix(change.What, change.Object.Ref().String()+" ")
+			if change.Failure && !slices.Contains(failed, what) {
+				failed = append(failed, what)
+			}
+		}
+		next = slices.DeleteFunc(next, func(c apiserver.Change) bool { return c.Failure })
+		if len(next) == 0 {
+			return strings.Join(taken, ", "), strings.Join(failed, ", ")
+		}
+		taken = append(taken, strings.TrimPrefix(next[0].What, next[0].Object.Ref().String()+" "))
+		state = next[0].State
+	}
+	t.Fatalf("the environment does not come to rest: %q", taken)
+	return "", ""
+}

@@ -1,0 +1,121 @@
+package environment
+
+import (
+	"hash/fnv"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// stepper collects the next steps of one object.
+type stepper struct {
+	server *apiserver.Server
+	state  *apiserver.State
+	object *apiserver.Stored
+	spec   map[string]any
+	status map[string]any
+	steps  []apiserver.Change
+}
+
+// decode reads the object; a stored one is always valid.
+func (s *stepper) decode() bool {
+	fields, err := object.Decode(s.object.JSON())
+	s.spec, _ = fields["spec"].(map[string]any)
+	s.status, _ = fields["status"].(map[string]any)
+	return err == nil
+}
+
+// write is a request of a step. It is made only if the ones before it succeeded.
+type write func(apiserver.Client, *apiserver.State) (*apiserver.State, error)
+
+// step adds a step of one or more writes, unless it is rejected or changes nothing.
+func (s *stepper) step(manager, what string, writes ...write) { s.add(manager, what, false, writes) }
+
+// failure adds a step that is a failure.
+func (s *stepper) failure(manager, what string, writes ...write) { s.add(manager, what, true, writes) }
+
+func (s *stepper) add(manager, what string, failure bool, writes []write) {
+	after, client := s.state, s.server.As(manager)
+	for _, each := range writes {
+		var err error
+		if after, err = each(client, after); err != nil {
+			return
+		}
+	}
+	if len(apiserver.Events(s.state, after)) > 0 {
+		s.steps = append(s.steps, apiserver.Change{State: after, What: s.object.Ref().String() + " " + what, Object: s.object, Failure: failure})
+	}
+}
+
+// setStatus merges a patch into the status.
+func (s *stepper) setStatus(patch map[string]any) write {
+	subresource := ""
+	if s.object.Resource().Status {
+		subresource = "status"
+	}
+	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
+		after, _, err := c.Patch(state, s.object.Resource(), s.object.Object, subresource, map[string]any{"status": patch})
+		return after, err
+	}
+}
+
+// merge merges a patch into the object.
+func (s *stepper) merge(patch map[string]any) write {
+	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
+		after, _, err := c.Patch(state, s.object.Resource(), s.object.Object, "", patch)
+		return after, err
+	}
+}
+
+// post posts to a subresource.
+func (s *stepper) post(subresource, body string) write {
+	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
+		after, _, err := c.Send(state, apiserver.Request{
+			Method: http.MethodPost, Resource: s.object.Resource(), Namespace: s.object.Namespace(), Name: s.object.Name(),
+			Subresource: subresource, Body: []byte(body),
+		})
+		return after, err
+	}
+}
+
+// remove deletes the object at once.
+func (s *stepper) remove() write {
+	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
+		uid, now := types.UID(s.object.UID()), int64(0)
+		after, _, err := c.Delete(state, s.object.Resource(), s.object.Object, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: &now,
+		})
+		return after, err
+	}
+}
+
+// number returns a number of the spec or the status; absent is the default.
+func number(fields map[string]any, absent int64, path ...string) int64 {
+	if n, is := object.Number(object.FieldAt(fields, path...)); is {
+		return int64(n)
+	}
+	return absent
+}
+
+// text returns a text of the spec or the status.
+func text(fields map[string]any, path ...string) string {
+	value, _ := object.FieldAt(fields, path...).(string)
+	return value
+}
+
+// observed reports whether the status is about the present spec.
+func (s *stepper) observed() bool {
+	return number(s.status, 0, "observedGeneration") == s.object.Generation()
+}
+
+// revision returns a short hash of the pod template, as in the names of ReplicaSets and revisions.
+func (s *stepper) revision() string {
+	sum := fnv.New32a()
+	sum.Write(s.object.Field("spec", "template"))
+	return s.object.Name() + "-" + strconv.FormatUint(uint64(sum.Sum32()), 36)
+}

@@ -1,0 +1,205 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// call is a request, in the words of one of the servers.
+type call struct {
+	method, path, contentType, accept string
+	query                             url.Values
+	body                              string
+}
+
+// outcome is a response.
+type outcome struct {
+	code int
+	body map[string]any
+}
+
+// server is one of the two API servers.
+type server interface {
+	send(t *testing.T, c call) outcome
+}
+
+// clusterServer is the real API server.
+type clusterServer struct {
+	host   string
+	client *http.Client
+}
+
+func newCluster(t *testing.T) *clusterServer {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clusterServer{host: config.Host, client: client}
+}
+
+func (c call) request(t *testing.T, host string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), c.method, host+c.path+"?"+c.query.Encode(), strings.NewReader(c.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.contentType != "" {
+		r.Header.Set("Content-Type", c.contentType)
+	}
+	r.Header.Set("Accept", "application/json"+c.accept)
+	r.Header.Set("User-Agent", "explore/1")
+	return r
+}
+
+func (s *clusterServer) send(t *testing.T, c call) outcome {
+	t.Helper()
+	response, err := s.client.Do(c.request(t, s.host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOutcome(t, response)
+}
+
+func newOutcome(t *testing.T, response *http.Response) outcome {
+	t.Helper()
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := outcome{code: response.StatusCode}
+	if bytes.HasPrefix(data, []byte("{")) {
+		if err := json.Unmarshal(data, &got.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return got
+}
+
+// memoryServer is the API server in memory.
+type memoryServer struct {
+	*apiserver.Server
+	state *apiserver.State
+}
+
+func (s *memoryServer) send(t *testing.T, c call) outcome {
+	t.Helper()
+	after, response := s.Do(s.state, c.request(t, "http://memory"))
+	s.state = after
+	return newOutcome(t, response)
+}
+
+func newMemory(t *testing.T, kinds []object.Resource, namespace string) *memoryServer {
+	t.Helper()
+	s, err := apiserver.New(apiserver.Options{Kinds: kinds, CRDs: [][]byte{toJSON(t, widgetCRD)}, Namespaces: []string{namespace}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &memoryServer{s, s.Empty()}
+}
+
+func toJSON(t *testing.T, text string) []byte {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// install creates the kind Widget in the cluster and waits until it is served.
+func (s *clusterServer) install(t *testing.T) {
+	t.Helper()
+	s.send(t, call{method: http.MethodPost, path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		contentType: "application/json", body: string(toJSON(t, widgetCRD))})
+	s.await(t, "the kind Widget", func() bool {
+		return s.send(t, call{method: http.MethodGet, path: "/apis/example.com/v1/widgets"}).code == http.StatusOK
+	})
+}
+
+// createNamespace creates a namespace for one test.
+func (s *clusterServer) createNamespace(t *testing.T, name string) {
+	t.Helper()
+	created := s.send(t, call{method: http.MethodPost, path: "/api/v1/namespaces", contentType: "application/json",
+		body: `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + name + `"}}`})
+	if created.code != http.StatusCreated {
+		t.Fatalf("create namespace: %v", created)
+	}
+}
+
+// await waits for a condition.
+func (s *clusterServer) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still waiting for %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// widgetCRD is a kind with a default, limits, rules, and lists that merge in every way.
+const widgetCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations:
+            - {rule: "!has(oldSelf.color) || has(self.color) && self.color == oldSelf.color", message: color is immutable}
+            properties:
+              size: {type: integer, minimum: 0, maximum: 10, default: 1}
+              color: {type: string, enum: [red, blue]}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              names: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              plain: {type: array, items: {type: string}, maxItems: 3}
+              text: {type: string, nullable: true}
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    value: {type: string, default: none}
+          status:
+            type: object
+            properties:
+              ready: {type: boolean}
+              count: {type: integer, minimum: 0}
+`
