@@ -136,10 +136,8 @@ func (w *worker) describeRequest(from state, a action) string {
 	if done.response.Status >= http.StatusBadRequest {
 		return text + " fails: " + cmp.Or(statusMessage(done.response.Body), http.StatusText(done.response.Status)) + "."
 	}
-	for _, c := range changed {
-		if c.before != nil && !c.after.gone {
-			text += fieldChanges(c.before.object, c.after.object)
-		}
+	if len(changed) > 0 && changed[0].before != nil && !changed[0].after.gone {
+		text += fieldChanges(changed[0].before.object, changed[0].after.object)
 	}
 	return text + "."
 }

@@ -13,6 +13,7 @@ type engine struct {
 	names        table[name]
 	bodies       table[body]
 	versions     table[version]
+	parsed       sync.Map // versions by their object
 	stores       table[stored]
 	views        table[view]
 	eventLists   table[events]

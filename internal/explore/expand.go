@@ -166,40 +166,39 @@ func (d *draft) observeWrite(i int, wrote Event) {
 
 // moves are the steps of other controllers and of the garbage collector.
 func (x *expansion) moves() {
+	var natural, failures []move
 	for _, m := range x.movesFrom(x.from.stored) {
-		d, e := x.draft(x.from), m.effect
 		if m.fault {
-			if int(d.spent.faults) >= x.options.Bounds.Faults {
-				continue
-			}
-			d.spent.faults++
+			failures = append(failures, m)
+		} else {
+			natural = append(natural, m)
 		}
-		d.store(m.after)
-		x.add(m.action, d, e)
+	}
+	x.change(natural, func(*budget) {})
+	if int(x.from.spent.faults) < x.options.Bounds.Faults {
+		x.change(failures, func(b *budget) { b.faults++ })
 	}
 }
 
 // edits are the steps of users.
 func (x *expansion) edits() {
-	if int(x.from.spent.edits) >= x.options.Bounds.Edits {
-		return
-	}
-	for _, m := range x.editsOf(x.from.stored) {
-		d := x.draft(x.from)
-		d.spent.edits++
-		d.store(m.after)
-		x.add(m.action, d, m.effect)
+	if int(x.from.spent.edits) < x.options.Bounds.Edits {
+		x.change(x.editsOf(x.from.stored), func(b *budget) { b.edits++ })
 	}
 }
 
 // interference are the steps of other clients.
 func (x *expansion) interference() {
-	if int(x.from.spent.faults) >= x.options.Bounds.Faults {
-		return
+	if int(x.from.spent.faults) < x.options.Bounds.Faults {
+		x.change(x.interferenceWith(x.from.stored), func(b *budget) { b.faults++ })
 	}
-	for _, m := range x.interferenceWith(x.from.stored) {
+}
+
+// change adds changes of what is stored.
+func (x *expansion) change(all []move, spend func(*budget)) {
+	for _, m := range all {
 		d := x.draft(x.from)
-		d.spent.faults++
+		spend(&d.spent)
 		d.store(m.after)
 		x.add(m.action, d, m.effect)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/expression"
 )
@@ -170,7 +171,7 @@ func (e *engine) brokenBetween(before, after *stored) []finding {
 	}
 	pair := [2]uint32{before.id, after.id}
 	if known, found := e.pairs.Load(pair); found {
-		return append(all[:len(all):len(all)], known.([]finding)...)
+		return slices.Concat(all, known.([]finding))
 	}
 	var more []finding
 	values := map[string]any{"before": before.document(), "after": after.document()}
@@ -183,5 +184,5 @@ func (e *engine) brokenBetween(before, after *stored) []finding {
 		}
 	}
 	e.pairs.Store(pair, more)
-	return append(all[:len(all):len(all)], more...)
+	return slices.Concat(all, more)
 }

@@ -1,8 +1,6 @@
 package explore
 
 import (
-	"slices"
-
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -94,9 +92,4 @@ func (w *worker) interferenceWith(at *stored) []move {
 func isControlled(o *object.Object) bool {
 	_, controlled := o.Controller()
 	return controlled
-}
-
-// children returns the objects that others control.
-func children(all []slot) []slot {
-	return slices.DeleteFunc(slices.Clone(all), func(s slot) bool { return s.version == nil || !isControlled(s.version.object) })
 }

@@ -31,17 +31,17 @@ func Replay(ctx context.Context, options Options, story Story) (*Replayed, error
 		return nil, err
 	}
 	r := &Replayed{Notes: story.outdated(options)}
-	nodes, last, stopped := s.follow(ctx, story.Steps)
+	nodes, stopped := s.follow(ctx, story.Steps)
 	if s.workers[0].err != nil {
 		return nil, s.workers[0].err
 	}
-	r.Steps, r.Stopped = s.stepsOf(nodes, last), stopped
+	r.Steps, r.Stopped = s.stepsOf(nodes, -1), stopped
 	if stopped != "" {
 		return r, nil
 	}
 	other := noParent
 	if len(story.Other) > 0 {
-		way, _, stopped := s.follow(ctx, story.Other)
+		way, stopped := s.follow(ctx, story.Other)
 		if stopped != "" {
 			r.Stopped = "on the way to the other end, " + stopped
 			return r, nil
@@ -102,29 +102,29 @@ func (s *Story) outdated(options Options) []string {
 		case !exists:
 			notes = append(notes, fmt.Sprintf("The story is about %s, which is not among the files.", name))
 		case now != s.Files[name]:
-			notes = append(notes, fmt.Sprintf("%s has changed since the story was written.", name))
+			notes = append(notes, name+" has changed since the story was written.")
 		}
 	}
 	return notes
 }
 
-// follow makes steps from the initial state. It returns the nodes on the way, and the last step if it leads to none.
-func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, last int, stopped string) {
+// follow makes steps from the initial state. It returns the nodes on the way, and why it stopped.
+func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, stopped string) {
 	nodes = []uint32{0}
 	for i := range steps {
 		if ctx.Err() != nil {
-			return nodes, -1, "it was interrupted"
+			return nodes, "it was interrupted"
 		}
 		at := nodes[len(nodes)-1]
 		all := s.workers[0].expand(s.unpack(s.nodes[at].state))
 		s.merge(at, all)
 		step := slices.IndexFunc(all, func(t transition) bool { return sameAction(s.export(t.action), steps[i].Action) })
 		if step < 0 {
-			return nodes, -1, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
+			return nodes, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
 		}
 		nodes = append(nodes, s.nodes[at].edges[step].to)
 	}
-	return nodes, -1, ""
+	return nodes, ""
 }
 
 // sameAction compares actions as files have them.

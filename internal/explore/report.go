@@ -33,7 +33,7 @@ type Report struct {
 // report sums the search up.
 func (s *search) report() (*Report, error) {
 	r := &Report{
-		States: len(s.nodes), Steps: s.graph.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
+		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
 		Seconds: time.Since(s.began).Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
 	}
 	s.addHooks(r)

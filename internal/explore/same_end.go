@@ -60,7 +60,7 @@ func (s *search) intentOf(plain map[string]any) uint32 {
 			intent[name] = value
 		}
 	}
-	return s.bodies.add(append([]byte("intent "), encoded(intent)...), func(id uint32) *body { return &body{id} }).id
+	return s.bodies.add(append([]byte("intent "), encoded(intent)...), func(id uint32) *body { return &body{id: id} }).id
 }
 
 // plainOf returns an object without what depends on how it came about: identity, counters and times.

@@ -62,7 +62,7 @@ func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
 		return stored, Response{Err: err}
 	}
 	before := s.state(stored)
-	after, raw := s.Server.Do(before, r)
+	after, raw := s.Server.Do(before, r) //nolint:bodyclose // NewResponse closes it.
 	response, err := loop.NewResponse(raw)
 	if err != nil {
 		return stored, Response{Err: err}

@@ -45,13 +45,6 @@ func (t *table[T]) at(id uint32) *T {
 	return t.values[id]
 }
 
-// size returns the number of values.
-func (t *table[T]) size() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.values)
-}
-
 // key builds keys of tables.
 type key []byte
 

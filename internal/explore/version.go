@@ -30,12 +30,16 @@ type version struct {
 	number uint64
 	// gone marks the last version of a deleted object.
 	gone bool
-	// uids are those that the object has, among them its own.
+	// uids are those of the body.
 	uids []string
 }
 
 // body is what versions are equal in that differ by their resource version only.
-type body struct{ id uint32 }
+type body struct {
+	id uint32
+	// uids are those that the object has, among them its own.
+	uids []string
+}
 
 func compareNames(a, b *name) int {
 	if a == b {
@@ -55,18 +59,27 @@ func (e *engine) nameOf(ref object.Ref) *name {
 	return e.names.add(k, func(id uint32) *name { return &name{id: id, ref: ref} })
 }
 
-// versionOf returns the version of an object.
+// versionOf returns the version of an object. Servers return what they did not change as it was.
 func (e *engine) versionOf(o *object.Object, gone bool) *version {
+	if known, found := e.parsed.Load(o); found && !gone {
+		return known.(*version)
+	}
 	data := o.JSONWithManagedFields()
 	// The member is as the API server writes it. If the text is elsewhere too, versions differ that could be equal.
 	field := []byte(`"resourceVersion":"` + o.ResourceVersion() + `"`)
-	content := e.bodies.add(bytes.Replace(data, field, nil, 1), func(id uint32) *body { return &body{id} })
+	content := e.bodies.add(bytes.Replace(data, field, nil, 1), func(id uint32) *body {
+		return &body{id: id, uids: apiserver.NewFingerprint(o).UIDs}
+	})
 	n := e.nameOf(o.Ref())
 	if n.uid.Load() == nil && len(o.UID()) > birthSize {
 		prefix := strings.Clone(o.UID()[:len(o.UID())-birthSize])
 		n.uid.Store(&prefix)
 	}
-	return e.numbered(&version{name: n, object: o, body: content.id, number: o.Version(), gone: gone, uids: apiserver.NewFingerprint(o).UIDs})
+	v := e.numbered(&version{name: n, object: o, body: content.id, number: o.Version(), gone: gone, uids: content.uids})
+	if !gone {
+		e.parsed.Store(v.object, v)
+	}
+	return v
 }
 
 func (e *engine) numbered(v *version) *version {

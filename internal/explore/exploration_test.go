@@ -1,0 +1,160 @@
+package explore_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// output drops what a program prints.
+type output struct{}
+
+func (output) Write(p []byte) (int, error) { return len(p), nil }
+func (output) Flush()                      {}
+
+// files are an operator without a program: its hook is never reached.
+const files = `
+-- crd.yaml --
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer, minimum: 0}}}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+-- controller.yaml --
+apiVersion: setpoint.dev/v1alpha1
+kind: CompositeController
+metadata: {name: things}
+spec:
+  generateSelector: true
+  parentResource: {apiVersion: example.com/v1, resource: things}
+  childResources: [{apiVersion: v1, resource: configmaps}]
+  hooks: {sync: {webhook: {url: "http://127.0.0.1:1"}}}
+`
+
+const sample = `
+-- sample.yaml --
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+spec: {size: 1}
+`
+
+func open(t *testing.T, text string) *workspace.Workspace {
+	t.Helper()
+	dir := t.TempDir()
+	if err := txtar.Write(txtar.Parse([]byte(text)), dir); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workspace.Open(t.Context(), workspace.Options{
+		Paths: []string{dir}, Executable: os.Args[0], Output: func(string) process.Output { return output{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+const header = "-- exploration.yaml --\napiVersion: test.setpoint.dev/v1alpha1\nkind: Exploration\nmetadata: {name: x}\n"
+
+func TestTheDefaultExploration(t *testing.T) {
+	w := open(t, files+sample)
+	all, err := explore.Read(w)
+	if err != nil || len(all) != 1 || all[0].Name != "things" {
+		t.Fatal(all, err)
+	}
+	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range options.Edits {
+		names = append(names, e.Name)
+	}
+	if got, want := strings.Join(names, ", "), "spec.size from 1 to 2, spec.size from 1 to 0, remove spec.size, back to the first spec, delete"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	report := run(t, options)
+	wantViolations(t, report)
+	wantText(t, report.Text(), "states of rest a reconcile fails", "The hook compositecontroller.setpoint.dev/things sync failed")
+}
+
+func TestAnExploration(t *testing.T) {
+	w := open(t, files+header+`
+controller: things
+objects:
+- {apiVersion: example.com/v1, kind: Thing, metadata: {name: b}, spec: {size: 2}}
+edits:
+- {name: three, patch: {spec: {size: 3}}}
+- {name: another, create: {apiVersion: example.com/v1, kind: Thing, metadata: {name: c}}}
+- {name: away, of: {kind: Thing, name: b}, delete: true}
+invariants:
+- {name: few, always: children.size() < 3}
+unchecked: [SameEnd]
+bounds: {edits: 0, crashes: 1, time: 10s, states: 100, writes: 7}
+`)
+	all, err := explore.Read(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 5, Faults: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := explore.Bounds{Edits: 0, Crashes: 1, Faults: 2, Time: 10e9, States: 100, Writes: 7}
+	if options.Bounds != want || len(options.Edits) != 3 || options.Objects[0].Namespace() != "default" || len(options.Unchecked) != 1 {
+		t.Errorf("%+v", options)
+	}
+}
+
+func TestExplorationsWithErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"controller: other":    `x: controller: "other" is not in the files`,
+		"unchecked: [Perfect]": `unchecked: "Perfect" is no property; there are Deterministic`,
+		"bounds: {time: soon}": `bounds.time: "soon" must be a duration such as 30s`,
+		"bounds: {edits: -1}":  "bounds.edits: must be from 0 to 20, is -1",
+		"bounds: {edit: 1}":    `unknown field "bounds.edit"`,
+		"invariants: [{name: a, always: childs.size() < 3}]": "invariants[0].always: 1:1: undeclared reference to 'childs'",
+		"edits: [{name: a}]":                                      "edits[0]: has to have one of patch, create and delete",
+		"edits: [{patch: {}}]":                                    "edits[0].name: is required",
+		"edits: [{name: a, of: {name: z}, delete: true}]":         "edits[0].of: fits 0 objects",
+		"objects: [{apiVersion: v1, kind: Pod}]":                  "objects[0]: metadata.name: is required",
+		"edits: [{name: a, create: {kind: Pod, apiVersion: v1}}]": "edits[0].create: metadata.name: is required",
+	} {
+		w := open(t, files+sample+header+text+"\n")
+		all, err := explore.Read(w)
+		if err == nil {
+			_, err = all[0].Options(t.Context(), w, explore.Bounds{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	w := open(t, files+header)
+	all, err := explore.Read(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[0].Options(t.Context(), w, explore.Bounds{}); err == nil || !strings.Contains(err.Error(), "the files have no samples") {
+		t.Error(err)
+	}
+}

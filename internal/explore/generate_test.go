@@ -1,0 +1,81 @@
+package explore_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/schema"
+)
+
+const gadget = `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a","namespace":"n"},
+	"spec":{"count":1,"limit":3,"on":true,"mode":"Fast","id":"x1","text":"hello","list":[1],"nested":{"deep":5},"free":2},"status":{"count":9}}`
+
+const gadgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com"},"spec":{
+	"group":"example.com","scope":"Namespaced","names":{"plural":"gadgets","kind":"Gadget"},
+	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+		"spec":{"type":"object","required":["count"],"properties":{
+			"count":{"type":"integer","minimum":1},"limit":{"type":"integer","maximum":3},"on":{"type":"boolean"},
+			"mode":{"type":"string","enum":["Slow","Fast"]},"id":{"type":"string","pattern":"^x"},"text":{"type":"string","maxLength":5},
+			"list":{"type":"array"},"nested":{"type":"object","properties":{"deep":{"type":"integer","multipleOf":5}}}}}}}}}]}}`
+
+func TestGenerate(t *testing.T) {
+	served, err := schema.OfCRD([]byte(gadgetCRD))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits, err := explore.Generate(parse(t, gadget), served[0].Schema, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range edits {
+		patch, _ := json.Marshal(e.Patch)
+		got = append(got, e.Name+" "+string(patch))
+	}
+	want := []string{
+		`spec.count from 1 to 2 {"spec":{"count":2}}`,
+		`spec.free from 2 to 3 {"spec":{"free":3}}`,
+		`remove spec.id {"spec":{"id":null}}`,
+		`spec.limit from 3 to 2 {"spec":{"limit":2}}`,
+		`spec.mode from "Fast" to "Slow" {"spec":{"mode":"Slow"}}`,
+		`spec.nested.deep from 5 to 10 {"spec":{"nested":{"deep":10}}}`,
+		`spec.on from true to false {"spec":{"on":false}}`,
+		`remove spec.text {"spec":{"text":null}}`,
+		`spec.free from 2 to 1 {"spec":{"free":1}}`,
+		`remove spec.limit {"spec":{"limit":null}}`,
+		`remove spec.mode {"spec":{"mode":null}}`,
+		`spec.nested.deep from 5 to 0 {"spec":{"nested":{"deep":0}}}`,
+		`remove spec.on {"spec":{"on":null}}`,
+		`remove spec.nested.deep {"spec":{"nested":{"deep":null}}}`,
+	}
+	if !slices.Equal(got[:len(got)-2], want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got[:len(got)-2], "\n"), strings.Join(want, "\n"))
+	}
+	if back := edits[len(edits)-2]; back.Name != "back to the first spec" {
+		t.Errorf("%+v", back)
+	}
+	if last := edits[len(edits)-1]; last.Name != "delete" || !last.Delete || last.Object.Name != "a" {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestGenerateWithoutSchema(t *testing.T) {
+	edits, err := explore.Generate(parse(t, gadget), nil, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range edits {
+		names = append(names, e.Name)
+	}
+	want := "spec.count from 1 to 2, spec.free from 2 to 3, spec.id from \"x1\" to \"x1x\", back to the first spec, delete"
+	if got := strings.Join(names, ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if edits, err = explore.Generate(parse(t, string(configMap("c", "a"))), nil, 3); err != nil || len(edits) != 1 {
+		t.Errorf("%+v, %v: a ConfigMap can only be deleted", edits, err)
+	}
+}
