@@ -22,8 +22,12 @@ import (
 // A run of `setpoint dev --context` has controllers of its own, which every other Setpoint ignores. So it is the
 // run that must see controllers of others with the same objects, and yield to them.
 
-// otherInterval is how often a dev run looks for controllers of others.
-const otherInterval = 5 * time.Second
+const (
+	// otherInterval is how often a dev run looks for controllers of others.
+	otherInterval = 5 * time.Second
+	// notRunningInterval is how often one that does not run is compiled again.
+	notRunningInterval = time.Minute
+)
 
 // otherController is a controller object that is not of this dev run.
 type otherController struct {
@@ -51,6 +55,7 @@ func (c otherController) refusal() *compile.Refusal {
 // that are not installed, or that the user may not list, have none.
 func (m *Manager) otherControllers(ctx context.Context) ([]otherController, error) {
 	var all []otherController
+	seen := map[string]*compiledOther{}
 	for _, kind := range compile.Kinds() {
 		stored, err := apply.New(m.client, apply.Options{DryRun: true}).List(ctx, kind.Resource, "", "")
 		if request.IsForbiddenOrNotFound(err) {
@@ -60,17 +65,39 @@ func (m *Manager) otherControllers(ctx context.Context) ([]otherController, erro
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for _, o := range stored {
-			if other, runs := m.otherController(ctx, kind, o); runs {
-				all = append(all, other)
+			id := fmt.Sprint(o.UID(), o.Generation(), o.Labels().Get(setpoint.LabelDevRun), storedStatus(o).ManagedBy)
+			if seen[id] = m.others.known[id]; seen[id] == nil || seen[id].isDue() {
+				seen[id] = &compiledOther{at: time.Now()}
+				seen[id].controller, seen[id].runs = m.otherController(ctx, kind, o)
+			}
+			if seen[id].runs && !m.ignores(o) {
+				all = append(all, seen[id].controller)
 			}
 		}
 	}
+	m.others.known = seen
 	return all, nil
+}
+
+// compiledOther is the result of compiling a controller of others, which takes requests to the API server.
+type compiledOther struct {
+	controller otherController
+	runs       bool
+	at         time.Time
+}
+
+// isDue reports whether to compile it again. One that does not run may do so once its kinds are served.
+func (c *compiledOther) isDue() bool { return !c.runs && time.Since(c.at) > notRunningInterval }
+
+// ignores reports whether a controller object is of this run, or goes.
+func (m *Manager) ignores(o *object.Object) bool {
+	run := o.Labels().Get(setpoint.LabelDevRun)
+	return run != "" && run == m.options.DevRun || o.Deleting()
 }
 
 func (m *Manager) otherController(ctx context.Context, kind compile.Kind, o *object.Object) (otherController, bool) {
 	other := otherController{run: o.Labels().Get(setpoint.LabelDevRun), rank: rankOf(o)}
-	if other.run != "" && other.run == m.options.DevRun || o.Deleting() {
+	if m.ignores(o) {
 		return other, false
 	}
 	env, managedBy := m.compileEnvironment(), storedStatus(o).ManagedBy
@@ -89,6 +116,9 @@ func (m *Manager) otherController(ctx context.Context, kind compile.Kind, o *obj
 
 // otherControllers are those that a dev run has seen last.
 type otherControllers struct {
+	// known are compiled controllers by what they were compiled from. One goroutine uses them.
+	known map[string]*compiledOther
+
 	mu  sync.Mutex
 	all []otherController
 }
