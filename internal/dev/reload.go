@@ -73,7 +73,7 @@ func (s *session) watchFiles(ctx context.Context) error {
 func (s *session) reloadAll(ctx context.Context, bursts <-chan []string) {
 	quiet := time.NewTimer(prunePause)
 	for {
-		applied := false
+		var applied bool
 		select {
 		case <-ctx.Done():
 			return

@@ -80,7 +80,7 @@ func TestGo(t *testing.T) {
 	run(t, "go", "vet", "./testdata/go")
 	run(t, "go", "test", "./testdata/go")
 	checkCRD(t, "testdata/go")
-	dir, err := os.MkdirTemp("testdata", "cluster")
+	dir, err := os.MkdirTemp("testdata", "cluster") //nolint:usetesting // It must be in this module to be compiled.
 	if err != nil {
 		t.Fatal(err)
 	}

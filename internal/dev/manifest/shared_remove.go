@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -115,7 +114,7 @@ func (s *Shared) foreignIn(ctx context.Context, o *unstructured.Unstructured) (s
 func otherManagers(o *unstructured.Unstructured) []string {
 	var names []string
 	for _, entry := range o.GetManagedFields() {
-		if entry.Manager != fieldManager && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`)) {
+		if entry.Manager != fieldManager && entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			names = append(names, entry.Manager)
 		}
 	}
