@@ -88,6 +88,8 @@ type effect struct {
 	resets bool
 	name   *name
 	what   operation
+	// ends marks the end of a pod, after which a new one is expected.
+	ends bool
 	// own marks writes of the processes; fresh those of runs that know the newest specs.
 	own, fresh bool
 }
@@ -97,7 +99,7 @@ func (e *engine) effectOf(x effect) uint32 {
 		return 0
 	}
 	flags := uint32(x.what)
-	for i, set := range []bool{x.deviation, x.resets, x.own, x.fresh, x.name != nil} {
+	for i, set := range []bool{x.deviation, x.resets, x.own, x.fresh, x.ends, x.name != nil} {
 		if set {
 			flags |= 1 << (8 + i)
 		}

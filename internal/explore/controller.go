@@ -34,6 +34,9 @@ type setpoint struct {
 	resourceOf func(object.GroupKind) (object.Resource, bool)
 }
 
+// Omissions says what is not explored, for the report.
+func (s *setpoint) Omissions() []string { return s.process.Omissions() }
+
 // Watches implements Process.
 func (s *setpoint) Watches(o *object.Object) bool {
 	resource, known := s.resourceOf(o.GroupKind())

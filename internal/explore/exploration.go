@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/environment"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -169,7 +170,7 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 	if o.Bounds, err = x.bounds(bounds); err != nil {
 		return o, err
 	}
-	o.Server, o.Environment = InMemory(server)
+	o.Server, o.Environment = InMemory(server, environment.New(server, environment.Options{}).Steps)
 	var programs loop.Programs
 	for _, c := range x.controllers(w) {
 		programs.Compose = append(programs.Compose, c.Programs...)

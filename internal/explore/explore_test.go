@@ -336,6 +336,66 @@ func TestLimits(t *testing.T) {
 	wantText(t, interrupted.Text(), "it was interrupted")
 }
 
+// ending is an environment in which pods succeed.
+type ending struct{ server explore.Server }
+
+func (e ending) Moves(stored explore.Stored) []explore.Move {
+	var moves []explore.Move
+	for _, at := range stored {
+		if at.Object == nil || at.Object.Kind() != "Pod" {
+			continue
+		}
+		after, err := e.server.Edit(stored, explore.Edit{Object: at.Ref, Patch: map[string]any{"status": map[string]any{"phase": "Succeeded"}}})
+		if err == nil {
+			moves = append(moves, explore.Move{Name: "succeeds", Object: at.Ref, After: after})
+		}
+	}
+	return moves
+}
+
+// TestPodsThatEnd shows that a controller may replace pods that have ended, again and again, and no others.
+func TestPodsThatEnd(t *testing.T) {
+	pod := func(replace string) sync {
+		return func(_ thing, r *hook.Request) *hook.Response {
+			for _, child := range r.Children[1].Objects {
+				if strings.Contains(string(child.Object), replace) {
+					return &hook.Response{}
+				}
+			}
+			return &hook.Response{Children: []json.RawMessage{[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)}}
+		}
+	}
+	options := system(t, pod("Succeeded"))
+	options.Environment = ending{options.Server}
+	report := run(t, options)
+	wantViolations(t, report)
+	wantText(t, report.Text(), "It comes to rest only as long as no pod ends")
+	options = system(t, pod("Pod"))
+	options.Environment = ending{options.Server}
+	wantViolations(t, run(t, options), explore.Settles, explore.NoRecreate)
+}
+
+// TestAnInterruption shows that a report has what was found when a hook was called last.
+func TestAnInterruption(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	options := systemUntil(ctx, t, func(parent thing, r *hook.Request) *hook.Response {
+		calls++
+		if calls == 3 {
+			cancel()
+		}
+		return numbered(parent, r)
+	})
+	options.Workers = 1
+	options.Edits, options.Bounds = []explore.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}
+	report, err := explore.Explore(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantViolations(t, report)
+	wantText(t, report.Text(), "Not all within the bounds was explored: it was interrupted.", "No violation in what was explored: Deterministic, Valid.")
+}
+
 func TestBadOptions(t *testing.T) {
 	for want, change := range map[string]func(*explore.Options){
 		"bounds.edits: must be from 0 to 20, is -1":                   func(o *explore.Options) { o.Bounds.Edits = -1 },

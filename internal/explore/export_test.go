@@ -21,5 +21,5 @@ func ExploreTwice(ctx context.Context, options Options, between func()) (*Report
 	if err := again.run(ctx); err != nil {
 		return nil, err
 	}
-	return again.report()
+	return again.report(), nil
 }

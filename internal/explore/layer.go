@@ -10,6 +10,8 @@ type notes struct {
 	// rests counts the states of rest; failing those in which a run fails, with the first error.
 	rests, failing int
 	failure        string
+	// renewing is set if what is stored goes on changing because pods end and are replaced.
+	renewing bool
 }
 
 // checkLayer checks what the graph of a layer shows.
@@ -61,8 +63,12 @@ func (s *search) neverRests(members []uint32) {
 	for _, id := range members {
 		inside[id] = true
 	}
-	nodes := s.path(members[0])
-	cycle := s.cycleWithWrite(members[0], inside)
+	cycle := s.cycleIn(members, inside)
+	if cycle == nil {
+		s.notes.renewing = true
+		return
+	}
+	nodes := s.path(cycle[0])
 	written := map[string]bool{}
 	for i, id := range cycle[1:] {
 		if e := s.effects.at(s.edgeBetween(cycle[i], id).effect); e.name != nil {
@@ -73,6 +79,17 @@ func (s *search) neverRests(members []uint32) {
 	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
 }
 
+// cycleIn returns a cycle on which something is written, although no pod ends: a new pod for one that has ended is no
+// unrest.
+func (s *search) cycleIn(members []uint32, inside map[uint32]bool) []uint32 {
+	for _, id := range members {
+		if cycle := s.cycleWithWrite(id, inside); len(cycle) > 0 {
+			return cycle
+		}
+	}
+	return nil
+}
+
 // cycleWithWrite returns a shortest way from a state back to it on which something is written.
 func (s *search) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
 	type place struct {
@@ -81,7 +98,7 @@ func (s *search) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
 	}
 	way := shortest(place{node: from}, func(at place, visit visitor[place]) {
 		for _, e := range s.nodes[at.node].edges {
-			if inside[e.to] && !s.isDeviation(e) {
+			if inside[e.to] && !s.isDeviation(e) && !s.effects.at(e.effect).ends {
 				to := place{e.to, at.wrote || s.nodes[e.to].state.stored != s.nodes[at.node].state.stored}
 				visit(to, to == place{from, true})
 			}

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -32,11 +34,22 @@ func (w *worker) movesOf(at *stored, kind actionKind, raw []Move) []move {
 	var all []move
 	for _, m := range raw {
 		after := w.storedFrom(m.After)
-		e := effectOn(changes(w.engine, at, after))
-		e.deviation, e.resets = m.Fault, m.Fault
+		changed := changes(w.engine, at, after)
+		e := effectOn(changed)
+		e.ends = kind == proceed && slices.ContainsFunc(changed, func(c difference) bool { return !hasEnded(c.before) && hasEnded(c.after) })
+		e.deviation, e.resets = m.Fault, m.Fault || e.ends
 		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, m.Fault})
 	}
 	return all
+}
+
+// hasEnded reports whether a version is of a pod that runs no more.
+func hasEnded(v *version) bool {
+	if v == nil || v.gone {
+		return false
+	}
+	phase := string(v.object.Field("status", "phase"))
+	return phase == `"Succeeded"` || phase == `"Failed"`
 }
 
 // editsOf returns what users may do.

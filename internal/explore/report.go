@@ -31,10 +31,15 @@ type Report struct {
 }
 
 // report sums the search up.
-func (s *search) report() (*Report, error) {
+func (s *search) report() *Report {
 	r := &Report{
 		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
 		Seconds: time.Since(s.began).Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
+	}
+	for _, p := range s.workers[0].processes {
+		if omitting, does := p.(interface{ Omissions() []string }); does {
+			r.Notes = append(r.Notes, omitting.Omissions()...)
+		}
 	}
 	s.addHooks(r)
 	for _, f := range s.found {
@@ -51,7 +56,10 @@ func (s *search) report() (*Report, error) {
 	if s.notes.failing > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", s.notes.failing, s.notes.rests, s.notes.failure))
 	}
-	return r, s.workers[0].err
+	if s.notes.renewing {
+		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
+	}
+	return r
 }
 
 // allProperties are the built-in ones and the invariants.
@@ -85,6 +93,9 @@ func (s *search) addHooks(r *Report) {
 		r.HookCalls += h.Calls
 		if average := h.Took / time.Duration(max(1, h.Calls)); average > slowCall {
 			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s takes %s for a call, so fewer states were explored.", h.Hook, average.Round(time.Millisecond)))
+		}
+		if h.ReadsVersions {
+			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s depends on resource versions, which count otherwise here than in a cluster.", h.Hook))
 		}
 		if h.Errors > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s failed %d of %d calls.", h.Hook, h.Errors, h.Calls))

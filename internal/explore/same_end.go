@@ -125,7 +125,7 @@ func differenceOf(first, second map[string]map[string]any) string {
 }
 
 // maxValue is how much of a value a sentence has.
-const maxValue = 80
+const maxValue = 40
 
 func orAbsent(value []byte) string {
 	switch text := []rune(string(value)); {

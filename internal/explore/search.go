@@ -59,10 +59,13 @@ func Explore(ctx context.Context, options Options) (*Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.Bounds.Time)
 	defer cancel()
-	if err := s.run(ctx); err != nil {
+	if err := s.run(ctx); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	return s.report()
+	if ctx.Err() != nil {
+		s.stopped = s.limit(ctx)
+	}
+	return s.report(), nil
 }
 
 func newSearch(options Options) (*search, error) {
@@ -126,8 +129,14 @@ func (s *search) run(ctx context.Context) error {
 		if err := s.exploreLayer(ctx); err != nil {
 			return err
 		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil // What is left to check would call hooks.
+		}
 		if len(s.found) == 0 {
 			s.checkLayer()
+		}
+		if err := s.failure(); err != nil {
+			return err
 		}
 		if len(s.found) > 0 && s.stopped == "" && s.layer < len(s.pending)-1 {
 			s.stopped = enoughFound
@@ -149,7 +158,7 @@ func (s *search) exploreLayer(ctx context.Context) error {
 			}
 			part := ids[:min(batch, len(ids))]
 			ids = ids[len(part):]
-			if err := s.expandAll(part); err != nil {
+			if err := s.expandAll(ctx, part); err != nil {
 				return err
 			}
 		}
@@ -186,30 +195,42 @@ const enoughFound = "violations were found, and what follows would have longer s
 // firstCheck is the number of states at which graphs are checked for the first time while they grow.
 const firstCheck = 20_000
 
-// expandAll expands nodes in parallel, and merges the results in order.
-func (s *search) expandAll(ids []uint32) error {
-	results := make([][]transition, len(ids))
+// expandAll expands nodes in parallel, and merges the results in order. A slow hook does not hold up the end: nodes
+// that were not expanded by then stay as they are.
+func (s *search) expandAll(ctx context.Context, ids []uint32) error {
+	results := make([]*[]transition, len(ids))
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for _, w := range s.workers {
 		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(ids)) && w.err == nil; i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil && w.err == nil; i = next.Add(1) - 1 {
 				if n := &s.nodes[ids[i]]; !n.expanded {
-					results[i] = w.expand(s.unpack(n.state))
+					steps := w.expand(s.unpack(n.state))
+					results[i] = &steps
 				}
 			}
 		})
 	}
 	all.Wait()
+	if err := s.failure(); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if results[i] != nil {
+			s.merge(id, *results[i])
+		}
+	}
+	s.showProgress()
+	return nil
+}
+
+// failure returns the error of a worker.
+func (s *search) failure() error {
 	for _, w := range s.workers {
 		if w.err != nil {
 			return w.err
 		}
 	}
-	for i, id := range ids {
-		s.merge(id, results[i])
-	}
-	s.showProgress()
 	return nil
 }
 

@@ -43,6 +43,12 @@ type sync func(parent thing, r *hook.Request) *hook.Response
 // system is a controller of things whose children are ConfigMaps and pods.
 func system(t testing.TB, do sync) explore.Options {
 	t.Helper()
+	return systemUntil(t.Context(), t, do)
+}
+
+// systemUntil is a system whose runs end with a context.
+func systemUntil(ctx context.Context, t testing.TB, do sync) explore.Options {
+	t.Helper()
 	server, err := apiserver.New(apiserver.Options{Kinds: []object.Resource{configMaps, pods}, CRDs: [][]byte{[]byte(thingsCRD)}})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +57,7 @@ func system(t testing.TB, do sync) explore.Options {
 	programs := loop.Programs{Compose: []compose.Program{programOf(do)}}
 	inMemory, environment := explore.InMemory(server)
 	return explore.Options{
-		Controllers: []explore.Controller{explore.Setpoint(t.Context(), programs, loop.Options{Memo: memo}, server.Resource)},
+		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo}, server.Resource)},
 		Server:      inMemory, Environment: environment, Memo: memo,
 		Objects: []*object.Object{parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
 	}
