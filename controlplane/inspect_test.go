@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,10 +35,11 @@ func TestInspectProcessInPod(t *testing.T) {
 	kubelet := serveKubelet(t)
 	c.kubectl("create", "namespace", "shop")
 	c.await("create", "serviceaccount/default", "-n", "shop") // No pod is let in before.
-	c.apply(podOfSetpoint)
+	c.apply(podsOfSetpoint)
+	c.await("create", "pod/setpoint-0", "-n", "shop")
 	c.kubectl("patch", "node", "here", "--subresource=status", "-p", fmt.Sprintf(
 		`{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, kubelet.port))
-	c.runSetpoint(t, "POD_NAME=setpoint-0", "POD_NAMESPACE=shop")
+	c.runSetpoint(t, "setpoint-0", podAddresses["setpoint-0"]+":0")
 
 	proctest.Eventually(t, waitTimeout, func() error {
 		place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
@@ -68,7 +69,7 @@ func TestInspectProcessInPod(t *testing.T) {
 		}
 		return nil
 	})
-	if kubelet.forwarded.Load() == 0 {
+	if _, read := kubelet.forwarded.Load("setpoint-0"); !read {
 		t.Error("nothing was forwarded")
 	}
 	c.attackInspection(t, may)
@@ -88,14 +89,45 @@ func TestInspectProcessInPod(t *testing.T) {
 	if err == nil || !strings.Contains(out, "cannot list resource \"leases\"") {
 		t.Errorf("who may not list: %v\n%s", err, out)
 	}
+	c.readReplicas(t, may, kubelet)
+}
+
+// inspectPort is the port of the inspect endpoint, as the Lease has it.
+func (c cluster) inspectPort() string {
+	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
+	_, port, _ := strings.Cut(place, ":")
+	return port
+}
+
+// readReplicas reads reviews, which each replica serves, with and without the right to find the pods.
+func (c cluster) readReplicas(t *testing.T, may string, kubelet *kubelet) {
+	t.Helper()
+	c.runSetpoint(t, "setpoint-1", podAddresses["setpoint-1"]+":"+c.inspectPort())
+	c.kubectl("patch", "pod", "setpoint-0", "-n", "shop", "--subresource=status", "-p", `{"status": {"phase": "Running"}}`)
+	c.await("create", "pod/setpoint-1", "-n", "shop")
+	c.kubectl("patch", "pod", "setpoint-1", "-n", "shop", "--subresource=status", "-p", `{"status": {"phase": "Running"}}`)
+	out, err := setpoint(may, "get", "reviews", "-N", "shop")
+	if err != nil || !strings.Contains(out, `warning: what other replicas have served is missing: read pod shop/setpoint-0: pods "setpoint-0" is forbidden`) {
+		t.Errorf("who may not get pods: %v\n%s", err, out)
+	}
+	c.apply(findReplicasRole)
+	proctest.Eventually(t, waitTimeout, func() error {
+		out, err := setpoint(may, "get", "reviews", "-N", "shop", "--process", "setpoint-1")
+		if err != nil || strings.Contains(out, "warning") {
+			return fmt.Errorf("who may find the replicas: %w\n%s", err, out)
+		}
+		return nil
+	})
+	if _, read := kubelet.forwarded.Load("setpoint-1"); !read {
+		t.Error("the other replica was not read")
+	}
 }
 
 // attackInspection asks at the port itself, as another container of the pod could, or who
 // forwards it. Fault S10: there was no token.
 func (c cluster) attackInspection(t *testing.T, may string) {
 	t.Helper()
-	place := c.kubectl("get", "lease", "-n", "shop", "-o", `jsonpath={.items[*].metadata.annotations.setpoint\.dev/inspect}`)
-	_, port, _ := strings.Cut(place, ":")
+	port := c.inspectPort()
 	call := func(token string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/inspect/v2/controllers", http.NoBody)
 		if err != nil {
@@ -138,14 +170,21 @@ func (c cluster) attackInspection(t *testing.T, may string) {
 	}
 }
 
-// podOfSetpoint is a pod on a node that kwok leaves alone.
-const podOfSetpoint = `
+// podsOfSetpoint are pods on a node that kwok leaves alone.
+const podsOfSetpoint = `
 {apiVersion: v1, kind: Node, metadata: {name: here}}
 ---
-apiVersion: v1
-kind: Pod
-metadata: {name: setpoint-0, namespace: shop}
-spec: {nodeName: here, automountServiceAccountToken: false, containers: [{name: main, image: setpoint}]}
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: setpoint, namespace: shop}
+spec:
+  replicas: 2
+  podManagementPolicy: Parallel
+  serviceName: setpoint
+  selector: {matchLabels: {app: setpoint}}
+  template:
+    metadata: {labels: {app: setpoint}}
+    spec: {nodeName: here, automountServiceAccountToken: false, containers: [{name: main, image: setpoint}]}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: may, namespace: shop}}
 ---
@@ -201,6 +240,20 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: see-cont
 subjects: [{kind: ServiceAccount, name: may, namespace: shop}]
 `
 
+// findReplicasRole lets one who may forward ports find the pods of all replicas.
+const findReplicasRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: find-replicas, namespace: shop}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: find-replicas, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: find-replicas}
+subjects: [{kind: ServiceAccount, name: may, namespace: shop}]
+`
+
 // emptyController is a controller without parents, so it never calls its hook.
 const emptyController = `
 apiVersion: metacontroller.k8s.io/v1alpha1
@@ -214,11 +267,11 @@ spec:
 `
 
 // runSetpoint runs the program as if it were in a pod, until the test ends.
-func (c cluster) runSetpoint(t *testing.T, environ ...string) {
+func (c cluster) runSetpoint(t *testing.T, pod, inspectAddress string) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), os.Getenv(binaryVariable), "run", "--kubeconfig", c.Kubeconfig(), "--leader-elect",
-		"--address=", "--inspect-address=127.0.0.1:0", "--namespace=shop")
-	run.Env = append(os.Environ(), environ...)
+		"--address=", "--inspect-address="+inspectAddress, "--namespace=shop")
+	run.Env = append(os.Environ(), "POD_NAMESPACE=shop", "POD_NAME="+pod)
 	var log bytes.Buffer
 	run.Stderr = &log
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
@@ -259,21 +312,26 @@ func setpoint(kubeconfig string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// kubelet forwards ports of its pods, all of which are this machine.
+// podAddresses are the addresses of pods, all of which are this machine.
+var podAddresses = map[string]string{"setpoint-0": "127.0.0.1", "setpoint-1": "127.0.0.2"}
+
+// kubelet forwards ports of its pods.
 type kubelet struct {
-	port      int
-	forwarded atomic.Int64
+	port int
+	// forwarded are the pods whose ports were forwarded.
+	forwarded sync.Map
 }
 
 func serveKubelet(t *testing.T) *kubelet {
 	t.Helper()
 	k := &kubelet{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/portForward/shop/setpoint-0") {
+		pod, inShop := strings.CutPrefix(r.URL.Path, "/portForward/shop/")
+		if !inShop || podAddresses[pod] == "" {
 			http.NotFound(w, r)
 			return
 		}
-		portforward.ServePortForward(w, r, k, "setpoint-0", "", &portforward.V4Options{}, waitTimeout, waitTimeout, portforward.SupportedProtocols)
+		portforward.ServePortForward(w, r, k, pod, "", &portforward.V4Options{}, waitTimeout, waitTimeout, portforward.SupportedProtocols)
 	}))
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -287,13 +345,13 @@ func serveKubelet(t *testing.T) *kubelet {
 }
 
 // PortForward connects a stream with a port.
-func (k *kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+func (k *kubelet) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
 	var dialer net.Dialer
-	to, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	to, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(podAddresses[pod], strconv.Itoa(int(port))))
 	if err != nil {
 		return err
 	}
-	k.forwarded.Add(1)
+	k.forwarded.Store(pod, true)
 	defer func() { _ = to.Close() }()
 	ended := make(chan error, 2)
 	go func() { _, err := io.Copy(to, stream); ended <- err }()

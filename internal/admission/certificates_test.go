@@ -130,6 +130,30 @@ func TestCertificatesInASecret(t *testing.T) {
 	}
 }
 
+// A Secret whose CA and certificate expired while nothing ran is renewed, and so is an expired certificate of a
+// replica that was suspended.
+func TestExpiredCertificates(t *testing.T) {
+	c := newFakeAPIServer(t)
+	first := newSecretManager(t, c)
+	first.follow(t)
+	stop := run(t, first.Renew)
+	eventually(t, "there is one", first.isTrusted)
+	stop()
+	for _, later := range []time.Duration{91 * day, 1000 * day} {
+		next := newSecretManager(t, c)
+		next.clock.Step(later)
+		next.follow(t)
+		eventually(t, "the stored one is read", func() bool { return next.serial() == first.serial() })
+		if next.isTrusted() {
+			t.Errorf("it is valid after %s", later)
+		}
+		stop := run(t, next.Renew)
+		eventually(t, "it is renewed", next.isTrusted)
+		stop()
+		first = next
+	}
+}
+
 // A CA is followed only when the configurations carry the new one, and every
 // certificate on the way is one that the bundle before vouches for.
 func TestCARotation(t *testing.T) {

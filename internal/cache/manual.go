@@ -12,8 +12,9 @@ import (
 
 // Contents are what a manual cache has seen.
 type Contents interface {
-	// Seen returns the objects of a kind as of the latest event, and its version.
-	Seen(resource object.Resource) ([]*object.Object, uint64)
+	// Seen returns the objects of a kind as of the latest events, and those that were deleted, with the
+	// versions of the deletions.
+	Seen(resource object.Resource) (objects, gone []*object.Object)
 }
 
 // Write is the result of a write that a view has observed.
@@ -27,7 +28,8 @@ type Write struct {
 }
 
 // Manual is a Cache without connections, to run a controller step by step: it starts with given
-// contents, and events come by Deliver. Watches of one kind see the same events.
+// contents, and events come by Deliver. Watches of one kind see the same events. Versions may count the
+// writes of one name, not of the cluster.
 //
 // Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a
 // time.
@@ -51,7 +53,7 @@ func NewManual(contents Contents) *Manual {
 // fill fills a new watch.
 func (m *Manual) fill(w *watch) {
 	m.opened = append(m.opened, w)
-	seen, version := m.contents.Seen(w.selection.Resource)
+	seen, gone := m.contents.Seen(w.selection.Resource)
 	list := make([]*object.Object, 0, len(seen))
 	for _, o := range seen {
 		if w.wants(o) {
@@ -59,7 +61,11 @@ func (m *Manual) fill(w *watch) {
 		}
 	}
 	w.apply(func(c *watchCache) []notification {
-		c.replace(list, version)
+		c.perObject = true
+		c.replace(list, 0)
+		for _, o := range gone {
+			c.goneArrived(o)
+		}
 		return nil
 	})
 }
@@ -124,7 +130,7 @@ func (m *Manual) Observe(writes []Write) {
 func (m *Manual) Writes() []Write { return m.writes }
 
 // Deliver passes an event of the API server to the watches of its kind: the object is as it is now
-// or, if deleted, as it was, with the version of the deletion. Events of one kind come in the order
+// or, if deleted, as it was, with the version of the deletion. Events of one object come in the order
 // of their versions.
 func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted bool) {
 	for _, w := range m.opened {

@@ -27,6 +27,9 @@ type watchCache struct {
 	// serverFiltered is set for field selectors, which only the API server evaluates. Then
 	// writes add no objects, and a DELETED event counts even if a later write is known.
 	serverFiltered bool
+	// perObject is set if versions count the writes of one name, not of the cluster: then an event says
+	// nothing about other objects.
+	perObject bool
 
 	// latestVersion is the newest version of an event.
 	latestVersion uint64
@@ -88,7 +91,7 @@ func newWatchCache() watchCache {
 // serverUpdated handles an ADDED or MODIFIED event.
 func (c *watchCache) serverUpdated(o *object.Object) []notification {
 	notifications := c.store(o)
-	c.advance(o.Version())
+	c.eventArrived(o)
 	return notifications
 }
 
@@ -117,16 +120,36 @@ func (c *watchCache) storeStale(o, current *object.Object) []notification {
 
 // serverDeleted handles a DELETED event: the object is deleted or no longer selected.
 func (c *watchCache) serverDeleted(o *object.Object) []notification {
-	defer c.advance(o.Version())
 	if t := c.tombstones[keyOf(o)]; t.uid == o.UID() && t.version <= o.Version() {
 		delete(c.tombstones, keyOf(o))
 	}
+	defer c.goneArrived(o)
 	old := c.objects[keyOf(o)]
 	if old == nil || old.Version() > o.Version() && (!c.serverFiltered || old.UID() != o.UID()) {
 		return nil
 	}
 	c.put(old, nil)
 	return []notification{{Event: Event{Old: old}}}
+}
+
+// eventArrived records that all events up to one have arrived.
+func (c *watchCache) eventArrived(o *object.Object) {
+	if !c.perObject {
+		c.advance(o.Version())
+		return
+	}
+	if own := c.pendingWrites[o.UID()]; own != nil && own.latest.Version() <= o.Version() {
+		delete(c.pendingWrites, o.UID())
+	}
+}
+
+// goneArrived is eventArrived for a DELETED event. With versions per object, the tombstone stays for older
+// writes whose results are still to come.
+func (c *watchCache) goneArrived(o *object.Object) {
+	c.eventArrived(o)
+	if t := c.tombstones[keyOf(o)]; c.perObject && c.objects[keyOf(o)] == nil && t.version < o.Version() {
+		c.tombstones[keyOf(o)] = tombstone{uid: o.UID(), version: o.Version()}
+	}
 }
 
 // advance records that all events up to a version have arrived, and drops what waits for them.

@@ -128,6 +128,16 @@ type runningController struct {
 // runningControllers returns the controllers of all processes. A controller of the leader
 // hides those of its standbys.
 func (r *session) runningControllers(ctx context.Context) ([]runningController, error) {
+	all, err := r.controllersOfReplicas(ctx)
+	leads := map[string]bool{}
+	for _, one := range all {
+		leads[one.Name] = leads[one.Name] || !one.standby
+	}
+	return slices.DeleteFunc(all, func(one runningController) bool { return one.standby && leads[one.Name] }), err
+}
+
+// controllersOfReplicas is runningControllers with those of all standbys.
+func (r *session) controllersOfReplicas(ctx context.Context) (all []runningController, err error) {
 	results, err := queryAll(ctx, r, func(ctx context.Context, s model.Source) ([]runningController, error) {
 		controllers, err := s.Controllers(ctx)
 		if err != nil {
@@ -140,15 +150,10 @@ func (r *session) runningControllers(ctx context.Context) ([]runningController, 
 		}
 		return all, nil
 	})
-	var all []runningController
-	leads := map[string]bool{}
 	for _, a := range results {
-		for _, one := range a.Value {
-			all = append(all, one)
-			leads[one.Name] = leads[one.Name] || !one.standby
-		}
+		all = append(all, a.Value...)
 	}
-	return slices.DeleteFunc(all, func(one runningController) bool { return one.standby && leads[one.Name] }), err
+	return all, err
 }
 
 func controllersOf(ctx context.Context, s model.Source) ([]model.Controller, error) {

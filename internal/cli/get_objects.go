@@ -144,7 +144,16 @@ func (g *objectGetter) showReviews(ctx context.Context, t *table) error {
 	if err := l.setObject(ctx, g.name); err != nil {
 		return err
 	}
-	err := l.show(ctx, t, []runningController{{Controller: g.selected, source: g.source}})
+	if !g.replicas {
+		g.replicas = true
+		if err := g.discover(ctx); err != nil {
+			return err
+		}
+	}
+	replicas, err := l.replicasOf(ctx, g.selected.Name)
+	if err == nil {
+		err = l.show(ctx, t, replicas)
+	}
 	g.warnedHidden = l.warned
 	return err
 }

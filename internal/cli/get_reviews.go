@@ -27,7 +27,7 @@ const anyOperation = "any"
 
 func (p *program) getReviewsCommand() *cobra.Command {
 	f := &reviewFlags{
-		readFlags: readFlags{outputFlags: newOutputFlags(asTable, asWide, asName, asJSON, asYAML)},
+		readFlags: readFlags{replicas: true, outputFlags: newOutputFlags(asTable, asWide, asName, asJSON, asYAML)},
 		operation: flags.OneOf(anyOperation, "create", "update", "delete", "connect"),
 	}
 	c := &cobra.Command{
@@ -38,7 +38,8 @@ or of one object, given as NAME or KIND/NAME.
 
 A process keeps up to 1,000 reviews of a controller in memory, and 32 of an object;
 denied and failed ones longer than allowed ones. Every replica has the reviews that it
-served: --pod selects another one.
+served. The command reads all replicas: in a cluster, the pods of the ReplicaSet or
+StatefulSet of the one that holds the Lease, which takes permission to get and list pods.
 
 ` + kindHelp + `
 ` + discoveryHelp,
@@ -129,19 +130,19 @@ func (l *reviewLister) showAll(ctx context.Context, t *table) error {
 	return l.show(ctx, t, found)
 }
 
-// reviewing returns the controllers with admission webhooks that the user may see.
+// reviewing returns the controllers with admission webhooks that the user may see, in all replicas.
 func (l *reviewLister) reviewing(ctx context.Context) ([]runningController, error) {
 	if l.controllerArg != "" {
-		c, source, err := l.controller(ctx, l.controllerArg, l.filter.ObjectName)
+		c, _, err := l.controller(ctx, l.controllerArg, l.filter.ObjectName)
 		switch {
 		case err != nil:
 			return nil, err
 		case !c.Reviews:
 			return nil, errorWithHint{fmt.Errorf("%s has no admission webhooks", clean(c.Name)), "`setpoint get reviews` lists the reviews of all controllers"}
 		}
-		return []runningController{{Controller: c, source: source}}, nil
+		return l.replicasOf(ctx, c.Name)
 	}
-	all, err := l.runningControllers(ctx)
+	all, err := l.controllersOfReplicas(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +154,12 @@ func (l *reviewLister) reviewing(ctx context.Context) ([]runningController, erro
 		return !c.Reviews || !model.CanView(&c.Controller, l.permissions.accessCheck(ctx)) && !l.permissions.canSeeAny(ctx, c.Kinds, namespace, "")
 	})
 	return all, l.permissions.takeErr()
+}
+
+// replicasOf returns a controller in all replicas.
+func (l *reviewLister) replicasOf(ctx context.Context, name string) ([]runningController, error) {
+	all, err := l.controllersOfReplicas(ctx)
+	return slices.DeleteFunc(all, func(c runningController) bool { return c.Name != name }), err
 }
 
 // show prints the reviews of these controllers.

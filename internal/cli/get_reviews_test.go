@@ -113,7 +113,7 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 func TestGetAdmissionController(t *testing.T) {
 	var stdout, stderr strings.Builder
 	flags := newGetFlags()
-	flags.everywhere = true
+	flags.everywhere, flags.replicas = true, true
 	g := objectGetter{session: newReviewSession(&stdout, &stderr, &flags.readFlags, "shop"), flags: flags, controllerArg: "policy", name: "b"}
 	var err error
 	if g.selected, g.source, err = g.controller(t.Context(), "policy", "b"); err != nil {

@@ -27,6 +27,8 @@ type hookProcesses struct {
 	execDirs []string
 	// log receives what hooks print; the log of the manager if nil.
 	log *slog.Logger
+	// opener opens the programs of execDirs.
+	opener execprogram.Opener
 }
 
 const (
@@ -97,7 +99,8 @@ func (h *hookProcesses) addTo(o *manager.Options) error {
 	}
 	o.Inline, o.HookProcesses = compiler.Compile, limiter.Figures
 	if len(dirs) > 0 {
-		o.Exec = (&execprogram.Opener{Dirs: dirs, Limiter: limiter, Log: log}).Open
+		h.opener.Dirs, h.opener.Limiter, h.opener.Log = dirs, limiter, log
+		o.Exec = h.opener.Open
 	}
 	return nil
 }
@@ -123,6 +126,7 @@ func callHooks(o *dev.Options) {
 	for _, file := range o.Manifests {
 		h.execDirs = append(h.execDirs, filepath.Dir(file))
 	}
+	h.opener.WatchHelpers, o.ProgramsUsing = true, h.opener.Using
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.addTo(&options); err != nil {
 			return nil, err

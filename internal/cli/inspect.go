@@ -25,6 +25,8 @@ type readFlags struct {
 	// pod is the pod to read, instead of those found by their Leases in leaseNamespace.
 	pod, leaseNamespace string
 	watch               bool
+	// replicas means to read the replicas without the Lease, too.
+	replicas bool
 	outputFlags
 }
 

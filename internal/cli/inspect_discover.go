@@ -117,9 +117,30 @@ func (r *session) podLocations(ctx context.Context, config *rest.Config) ([]port
 	for _, note := range notes {
 		problems = append(problems, errors.New(note))
 	}
+	if r.replicas {
+		more, err := findReplicas(ctx, config, places)
+		places = append(places, more...)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("what other replicas have served is missing: %w", err))
+		}
+	}
 	r.podNotes.print(r.stderr, problems...)
 	if err != nil {
 		return nil, errorWithHint{err, "-N selects the namespace of the Leases, --pod the pod itself"}
 	}
 	return places, nil
+}
+
+// findReplicas returns the other replicas of the holders of Leases.
+func findReplicas(ctx context.Context, config *rest.Config, holders []portforward.Location) ([]portforward.Location, error) {
+	var found []portforward.Location
+	var problems []error
+	for _, holder := range holders {
+		replicas, err := portforward.Replicas(ctx, config, holder)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		found = append(found, replicas...)
+	}
+	return found, errors.Join(problems...)
 }

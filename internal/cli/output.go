@@ -131,28 +131,19 @@ func (t *table) changed(rows []row) []row {
 	return changed
 }
 
-// maxIndentDepth is the deepest nesting that is indented. Hooks choose how deep patches are, and
-// indentation grows with the square of it.
-const maxIndentDepth = 100
-
 // encode prints a value as JSON or YAML, with invisible characters escaped. One that is nested too
 // deep for indentation is JSON on one line, which is YAML too.
 func encode(out io.Writer, as string, value any) error {
-	var compact, text bytes.Buffer
+	var compact bytes.Buffer
 	encoder := json.NewEncoder(&compact)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	isDeep := object.Depth(compact.Bytes()) > maxIndentDepth
-	if isDeep {
-		text = compact
-	} else if err := json.Indent(&text, compact.Bytes(), "", "  "); err != nil {
-		return err
-	}
+	text, indented := object.Indent(compact.Bytes())
 	// Characters beyond ASCII occur in strings only.
-	plain := []byte(escapeHidden(text.String()))
-	if as == asYAML && !isDeep {
+	plain := []byte(escapeHidden(string(text)))
+	if as == asYAML && indented {
 		var err error
 		if plain, err = yaml.JSONToYAML(plain); err != nil {
 			return err

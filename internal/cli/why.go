@@ -24,14 +24,15 @@ type whyFlags struct {
 }
 
 func (p *program) whyCommand() *cobra.Command {
-	f := &whyFlags{readFlags: readFlags{outputFlags: newOutputFlags(asText, asJSON, asYAML)}}
+	f := &whyFlags{readFlags: readFlags{replicas: true, outputFlags: newOutputFlags(asText, asJSON, asYAML)}}
 	c := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Show the reconcile history of an object, and what caused it",
 		Long: `Show the state of an object and its reconcile history, newest last: what triggered each
 run, what changed since the previous call of the hook, the response, what was written,
 what failed, and when the next retry is. Identical failures are shown once, with the
-first of them, which has the cause.
+first of them, which has the cause. Reviews are those of all replicas, as in 'setpoint get
+reviews'.
 
 ` + kindHelp + `
 ` + discoveryHelp,

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -471,13 +470,9 @@ func (t printer) document(name string, text json.RawMessage) {
 	if !t.full || len(text) == 0 {
 		return
 	}
-	var lines bytes.Buffer
-	if json.Indent(&lines, text, "", "  ") != nil {
-		lines.Reset()
-		lines.Write(text)
-	}
+	lines, _ := object.Indent(text)
 	t.line(2, "%s:", name)
-	for line := range strings.Lines(lines.String()) {
+	for line := range strings.Lines(string(lines)) {
 		t.line(3, "| %s", strings.TrimRight(line, "\n"))
 	}
 }

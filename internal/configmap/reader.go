@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -69,7 +71,8 @@ func (r *Reader) Begin() {
 	}
 }
 
-// Read returns a ConfigMap as a user sees it, empty for Setpoint itself; nil if it does not exist.
+// Read returns a ConfigMap as a user sees it, empty for Setpoint itself; nil if it does not exist. While the
+// API server cannot be reached, it returns what was read before; once reading is forbidden, the error.
 func (r *Reader) Read(ctx context.Context, user string, ref object.Ref) (*object.Object, error) {
 	for _, file := range r.files {
 		if file.Ref().Identity() == ref.Identity() {
@@ -86,7 +89,7 @@ func (r *Reader) Read(ctx context.Context, user string, ref object.Ref) (*object
 	}
 	// Store first: a change after the next lines must then be reported.
 	w.served.Store(true)
-	if err := w.view.Err(); err != nil && !w.view.Synced() {
+	if err := w.view.Err(); err != nil && (!w.view.Synced() || apierrors.IsForbidden(err)) {
 		return nil, err
 	}
 	r.mu.Lock()

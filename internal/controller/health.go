@@ -24,9 +24,11 @@ type Health struct {
 	HookFailing int
 	HookMessage string
 	// Forbidden counts those that failed because the API server forbids what the controller does:
-	// permissions, quotas or policies. ForbiddenMessage is the error of one of them.
-	Forbidden        int
-	ForbiddenMessage string
+	// permissions, quotas or policies. ForbiddenMessage is the error of one of them,
+	// ForbiddenNamespaces are those of all, sorted.
+	Forbidden           int
+	ForbiddenMessage    string
+	ForbiddenNamespaces []string
 	// Conflicting counts the objects that do not converge. ConflictMessage is about one
 	// of them.
 	Conflicting     int

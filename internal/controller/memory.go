@@ -259,6 +259,7 @@ func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var forbidden queue.Key
+	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
 		h.Children += c.children
@@ -272,7 +273,11 @@ func (m *Memories) addTo(h *Health) {
 			forbidden, h.ForbiddenMessage = key, c.Result.Message
 		}
 		h.Forbidden++
+		if key.Namespace != "" {
+			namespaces[key.Namespace] = true
+		}
 	}
+	h.ForbiddenNamespaces = slices.Sorted(maps.Keys(namespaces))
 	h.HookFailing = m.hookFailing
 	h.Conflicting, h.ConflictMessage = len(m.conflicts), m.firstConflict()
 	h.LastError, h.HookMessage = m.lastError, m.lastHookError.Message

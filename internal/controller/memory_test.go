@@ -57,7 +57,7 @@ func TestMemoriesCount(t *testing.T) {
 			want.Forbidden += boolToInt(one.Result.Failing && one.Result.Fault != nil)
 		}
 		m.addTo(&got)
-		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing || got.Forbidden != want.Forbidden || (got.ForbiddenMessage != "") != (want.Forbidden > 0) {
+		if got.Children != want.Children || got.Paused != want.Paused || got.Failing != want.Failing || got.HookFailing != want.HookFailing || got.Forbidden != want.Forbidden || (got.ForbiddenMessage != "") != (want.Forbidden > 0) || len(got.ForbiddenNamespaces) != min(1, want.Forbidden) {
 			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
 		}
 	}

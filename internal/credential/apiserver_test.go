@@ -111,11 +111,17 @@ func (a *apiServer) sendEvent(name, kind string) {
 	}
 }
 
-// setAllowed grants or revokes access to an object.
+// setAllowed grants or revokes access to an object, and ends its watches.
 func (a *apiServer) setAllowed(name string, allowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forbidden[name] = !allowed
+	for watcher, watched := range a.watchers {
+		if watched == name {
+			close(watcher)
+			delete(a.watchers, watcher)
+		}
+	}
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -133,11 +139,11 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.removeWatcher(watcher)
-	for line := first; ; {
+	for line, open := first, true; open; {
 		_, _ = fmt.Fprint(w, line)
 		w.(http.Flusher).Flush()
 		select {
-		case line = <-watcher:
+		case line, open = <-watcher:
 		case <-r.Context().Done():
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -57,7 +58,7 @@ func Open(s *cache.Cache, spec Spec, user string, changed func()) *Source {
 
 // Current returns the current credentials. The pointer stays the same until they change,
 // as does TLS until the certificates change. Current waits for the first read of all
-// objects until ctx is done.
+// objects until ctx is done. Once reading one of them is forbidden, it returns the error.
 func (s *Source) Current(ctx context.Context) (*webhook.Credentials, error) {
 	if s.current.Load().err != nil {
 		if err := s.waitUntilRead(ctx); err != nil {
@@ -67,8 +68,21 @@ func (s *Source) Current(ctx context.Context) (*webhook.Credentials, error) {
 	}
 	// Store first: a change after the load must then call changed.
 	s.served.Store(true)
+	if err := s.forbidden(); err != nil {
+		return nil, err
+	}
 	now := s.current.Load()
 	return now.credentials, now.err
+}
+
+// forbidden returns an error if an object may no longer be read.
+func (s *Source) forbidden() error {
+	for h, view := range s.views {
+		if err := view.Err(); apierrors.IsForbidden(err) {
+			return fmt.Errorf("read %s: %w", h, err)
+		}
+	}
+	return nil
 }
 
 // Close stops the watches. Current keeps returning the last result.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/setpoint-dev/setpoint/internal/call/webhook"
 	"github.com/setpoint-dev/setpoint/internal/credential"
@@ -224,6 +225,25 @@ func TestForbidden(t *testing.T) {
 	}
 	a.setAllowed("secrets/ops/hook", true)
 	o.expectChange()
+	o.expectHeader("Bearer a")
+}
+
+// Once access is revoked, the credentials are not used any more.
+func TestRevokedAccess(t *testing.T) {
+	a := newAPI(t)
+	a.secret("ops/hook", map[string]string{"token": "a"})
+	o := open(t, a, token("token"))
+	o.expectHeader("Bearer a")
+	for _, allowed := range []bool{false, true} {
+		a.setAllowed("secrets/ops/hook", allowed)
+		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			_, err := o.Current(t.Context())
+			return (err == nil) == allowed, nil
+		})
+		if err != nil {
+			t.Errorf("allowed %t: %v", allowed, err)
+		}
+	}
 	o.expectHeader("Bearer a")
 }
 

@@ -97,6 +97,9 @@ type Options struct {
 	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 
+	// ProgramsUsing returns the programs of exec hooks that a change of a file restarts; nil for none.
+	ProgramsUsing func(file string) []string
+
 	// FreePort finds a port for a process; one of process.FreePorts if nil.
 	FreePort func() (int, error)
 

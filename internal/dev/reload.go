@@ -122,8 +122,8 @@ func (s *session) reload(ctx context.Context, paths []string) (applied bool) {
 			l.process.Restart(filepath.Base(paths[i]) + " changed")
 		}
 	}
+	s.restartPrograms(paths)
 	for _, w := range s.projects {
-		s.restartPrograms(w, paths)
 		if slices.Contains(paths, filepath.Join(w.Dir, project.FileName)) {
 			s.Reporter.Line("! %s changed: restart setpoint dev to use it", w.File)
 		}
@@ -138,16 +138,17 @@ func (s *session) reload(ctx context.Context, paths []string) (applied bool) {
 
 // restartPrograms reconciles the objects of controllers whose exec hooks have changed. Their next call starts
 // the program anew.
-func (s *session) restartPrograms(w *workspace, paths []string) {
+func (s *session) restartPrograms(paths []string) {
+	if s.ProgramsUsing == nil {
+		return
+	}
+	var changed []string
 	for _, path := range paths {
-		name, err := filepath.Rel(w.Dir, path)
-		ofProcess := slices.ContainsFunc(s.locals, func(l *localProcess) bool { return l.sources.contains(path) })
-		if err != nil || !filepath.IsLocal(name) || ofProcess {
-			continue
-		}
-		for _, command := range []string{name, "./" + name, path} {
-			s.manager.HookRestarted("exec:" + command)
-		}
+		changed = append(changed, s.ProgramsUsing(path)...)
+	}
+	slices.Sort(changed)
+	for _, name := range slices.Compact(changed) {
+		s.manager.HookRestarted("exec:" + name)
 	}
 }
 

@@ -200,6 +200,10 @@ func TestPretty(t *testing.T) {
 	if got, cut := Pretty(json.RawMessage(`{"a":"`+strings.Repeat("x", 2000)+`"}`), 1000); len(got) > 1000 || !cut {
 		t.Errorf("got %d bytes, %v", len(got), cut)
 	}
+	deep := strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000)
+	if got, cut := Pretty(json.RawMessage(deep), MaxBytes); got != deep || cut {
+		t.Errorf("nested deep: %d bytes, %v", len(got), cut)
+	}
 }
 
 func TestTexts(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // maxValue limits the characters of a value.
@@ -79,10 +81,9 @@ func isInvisible(r rune) bool {
 // Pretty indents JSON and escapes invisible characters; other text stays as it is. It reports
 // whether the text was truncated to a number of bytes.
 func Pretty(value json.RawMessage, most int) (string, bool) {
-	text := value
-	var pretty bytes.Buffer
-	if len(value) <= MaxBytes && json.Indent(&pretty, value, "", "  ") == nil {
-		text = pretty.Bytes()
+	text := []byte(value)
+	if len(value) <= MaxBytes {
+		text, _ = object.Indent(value)
 	}
 	cut := len(text) > most
 	if cut {

@@ -81,6 +81,9 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
+	case health.Forbidden > 0:
+		return conditionState{true, setpoint.ReasonReady, "caches are synced; the API server forbids what the controller does for some objects" +
+			inNamespaces(health.ForbiddenNamespaces) + ": " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case health.HookFailing > 0:
 		return conditionState{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
 	}
@@ -105,6 +108,20 @@ func (s *controllerState) registeredCondition() conditionState {
 func nearlyAll(failing int, health controller.Health) bool {
 	well := health.Parents - failing
 	return failing > 0 && (well <= 0 || 10*well < health.Parents)
+}
+
+// maxNamespaces is how many namespaces a message names.
+const maxNamespaces = 10
+
+// inNamespaces says where objects are; "" if they have no namespace.
+func inNamespaces(names []string) string {
+	switch more := len(names) - maxNamespaces; {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf(" in %s and %d more namespaces", strings.Join(names[:maxNamespaces], ", "), more)
+	}
+	return " in " + strings.Join(names, ", ")
 }
 
 // rbacAdvice says how to print the roles that a controller needs. Setpoint itself finds missing permissions,

@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestConditions(t *testing.T) {
 	runs.running = &runningController{Compiled: &compile.Compiled{Programs: []compose.Program{{Name: "spcc/a"}}}}
 	forbiddenFor := func(of, some int) controller.Health {
 		return with(func(h *controller.Health) {
-			h.Parents, h.Failing, h.Forbidden, h.ForbiddenMessage = of, some, some, "create ConfigMap a/b: forbidden"
+			h.Parents, h.Failing, h.Forbidden, h.ForbiddenMessage, h.ForbiddenNamespaces = of, some, some, "create ConfigMap a/b: forbidden", []string{"a", "c"}
 		})
 	}
 	for name, c := range map[string]struct {
@@ -104,7 +105,8 @@ func TestConditions(t *testing.T) {
 			ready: conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: create ConfigMap a/b: forbidden; `setpoint rbac spcc/a` prints the roles that it needs"}},
 		"forbidden for all, in a Go program": {health: forbiddenFor(1, 1), accepted: fine,
 			ready: conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: create ConfigMap a/b: forbidden; `PROGRAM rbac` prints the roles that it needs"}},
-		"forbidden for some":    {state: declared, health: forbiddenFor(4, 2), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, responses}},
+		"forbidden for some": {state: runs, health: forbiddenFor(4, 2), accepted: fine, ready: conditionState{true, setpoint.ReasonReady,
+			"caches are synced; the API server forbids what the controller does for some objects in a, c: create ConfigMap a/b: forbidden; `setpoint rbac spcc/a` prints the roles that it needs"}},
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *controller.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
@@ -119,6 +121,15 @@ func TestConditions(t *testing.T) {
 				t.Errorf("ready: got %+v, want %+v", got, c.ready)
 			}
 		})
+	}
+}
+
+func TestInNamespaces(t *testing.T) {
+	many := strings.Split("a b c d e f g h i j k l", " ")
+	for want, names := range map[string][]string{"": nil, " in a": many[:1], " in a, b, c, d, e, f, g, h, i, j": many[:10], " in a, b, c, d, e, f, g, h, i, j and 2 more namespaces": many} {
+		if got := inNamespaces(names); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -209,6 +209,23 @@ func (cs *controllerSet) enqueueUsersOf(resource object.Resource) {
 	}
 }
 
+// enqueueReadersOf enqueues the running controllers whose code a watch reads; with recovered, those that use
+// older code.
+func (cs *controllerSet) enqueueReadersOf(selection cache.Selection, recovered bool) {
+	read := selection.Resource.Ref(selection.Namespace, selection.Name)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for key, entry := range cs.entries {
+		r := entry.running
+		if r == nil || recovered && entry.outdated == nil || r.Account.UserFor("") != selection.User {
+			continue
+		}
+		if slices.ContainsFunc(r.Code.ConfigMaps, func(ref object.Ref) bool { return ref.Identity() == read.Identity() }) {
+			cs.queue.Add(key, queue.Cause{Kind: queue.RelatedChanged, Detail: object.ConfigMaps.Kind})
+		}
+	}
+}
+
 // processQueue starts, replaces and stops controllers, one at a time.
 func (cs *controllerSet) processQueue(ctx context.Context) {
 	go cs.signalReady(ctx)

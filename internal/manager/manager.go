@@ -120,10 +120,14 @@ func New(o Options) (*Manager, error) {
 }
 
 // onWatchHealth retries failed writes when a watch works again: the API server is back. Where a
-// watch of one namespace is forbidden, it checks whether its controllers can go on in others.
+// watch of one namespace is forbidden, it checks whether its controllers can go on in others, and
+// reports those whose code may no longer be read.
 func (m *Manager) onWatchHealth(selection cache.Selection, err error) {
 	if apierrors.IsForbidden(err) && selection.Namespace != "" {
 		m.controllers.enqueueUsersOf(selection.Resource)
+	}
+	if err == nil || apierrors.IsForbidden(err) {
+		m.controllers.enqueueReadersOf(selection, err == nil)
 	}
 	if err != nil {
 		return

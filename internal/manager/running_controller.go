@@ -164,6 +164,9 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	}
 	sum.Forbidden += h.Forbidden
 	sum.ForbiddenMessage = cmp.Or(sum.ForbiddenMessage, h.ForbiddenMessage)
+	sum.ForbiddenNamespaces = append(sum.ForbiddenNamespaces, h.ForbiddenNamespaces...)
+	slices.Sort(sum.ForbiddenNamespaces)
+	sum.ForbiddenNamespaces = slices.Compact(sum.ForbiddenNamespaces)
 	addQueueStats(&sum.Queue, h.Queue)
 }
 

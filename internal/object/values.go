@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 )
 
@@ -48,21 +49,38 @@ func countValues(data []byte, enough int) int {
 	return count
 }
 
-// Depth returns how deep the objects and lists of a JSON text are nested.
-func Depth(data []byte) (deepest int) {
-	open := 0
+// Indent returns a JSON text with line breaks and indentation, and true. It returns data itself if that is no
+// JSON, or is nested so deep that indentation would be most of the text: it grows with the square of the
+// depth, which hooks choose.
+func Indent(data []byte) ([]byte, bool) {
+	var text bytes.Buffer
+	if indentation(data) > 1<<20+8*len(data) || json.Indent(&text, data, "", indent) != nil {
+		return data, false
+	}
+	return text.Bytes(), true
+}
+
+const indent = "  "
+
+// indentation returns how much longer Indent makes a compact text.
+func indentation(data []byte) (size int) {
+	depth := 0
 	for at := 0; at < len(data); at++ {
 		switch data[at] {
 		case '{', '[':
-			open++
-			deepest = max(deepest, open)
+			depth++
 		case '}', ']':
-			open--
+			depth--
+		case ',':
 		case '"':
 			at = closingQuote(data, at+1)
+			continue
+		default:
+			continue
 		}
+		size += 1 + len(indent)*depth
 	}
-	return deepest
+	return size
 }
 
 // closingQuote returns the end of the string whose first byte is at a position, or of data.

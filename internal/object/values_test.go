@@ -1,6 +1,8 @@
 package object
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,6 +85,30 @@ func valuesIn(t *testing.T, text string) int {
 		return n
 	}
 	return count(tree)
+}
+
+func TestIndent(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a,[":[1,{"b":"\"{"}],"c":{}}`: "{\n  \"a,[\": [\n    1,\n    {\n      \"b\": \"\\\"{\"\n    }\n  ],\n  \"c\": {}\n}",
+		`no JSON`:                        "",
+		strings.Repeat("[", 5000) + strings.Repeat("]", 5000):                                 "",
+		strings.Repeat("[", 99) + strings.Repeat("0,", 1<<18) + "0" + strings.Repeat("]", 99): "",
+	} {
+		got, indented := Indent([]byte(text))
+		if indented != (want != "") || string(got) != cmp.Or(want, text) {
+			t.Errorf("%.50s: %.200s, %t", text, got, indented)
+		}
+	}
+	for _, text := range texts() {
+		var compact bytes.Buffer
+		if json.Compact(&compact, []byte(text)) != nil {
+			continue
+		}
+		got, indented := Indent(compact.Bytes())
+		if more := len(got) - compact.Len(); !indented || indentation(compact.Bytes()) < more/2 {
+			t.Errorf("%s: %d bytes more, expected %d", text, more, indentation(compact.Bytes()))
+		}
+	}
 }
 
 func BenchmarkLimitValues(b *testing.B) {

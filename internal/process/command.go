@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -27,9 +28,16 @@ type Command struct {
 	// Interactive keeps the command in our process group, so that it can read from the
 	// terminal and gets Ctrl-C.
 	Interactive bool
+	// KillDetached kills also processes that have left the group of the command, once it has exited. They are
+	// found on Linux only.
+	KillDetached bool
 	// Grace is the time between the signal and SIGKILL; 1 s by default.
 	Grace time.Duration
 }
+
+// markVariable has a value of its own in the environment of each command with KillDetached, and so in those of all
+// processes that it starts.
+const markVariable = "SETPOINT_PROCESS"
 
 // Exit codes of a shell for commands that cannot run.
 const (
@@ -70,7 +78,12 @@ func (c Command) Start() (*Running, error) {
 		cmd.Env = []string{} // Nil would be the environment of this program.
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	r, err := c.Reaper.launch(cmd, !c.Interactive, func() {})
+	ended := func() {}
+	if c.KillDetached {
+		mark := markVariable + "=" + rand.Text()
+		cmd.Env, ended = append(cmd.Env, mark), func() { killMarked(mark) }
+	}
+	r, err := c.Reaper.launch(cmd, !c.Interactive, ended)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Args[0], err)
 	}

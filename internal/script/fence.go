@@ -77,14 +77,30 @@ func limitMemory(bytes int64) error {
 	if bytes <= 0 {
 		return nil
 	}
-	used, err := dataSize()
+	data, space, err := memorySizes()
 	if err != nil {
 		return err
 	}
 	debug.SetMaxStack(int(bytes / 4)) // Endless recursion would fill it.
 	debug.SetMemoryLimit(int64(goMemory()) + bytes/4*3)
-	limit := uint64(used + bytes)
-	return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit})
+	if err := setLimit(syscall.RLIMIT_DATA, data+bytes); err != nil || space == 0 {
+		return err
+	}
+	// Go's heap grows in address space that it has reserved. The limit of data counts that only with the
+	// next allocation: a single large one would have no limit.
+	arenas := (bytes + arena - 1) / arena * arena
+	return setLimit(syscall.RLIMIT_AS, space+arenas+heapMetadata)
+}
+
+const (
+	// arena is what the heap reserves at once.
+	arena = 64 << 20
+	// heapMetadata is what it needs beside arenas.
+	heapMetadata = 16 << 20
+)
+
+func setLimit(resource int, limit int64) error {
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: uint64(limit), Max: uint64(limit)})
 }
 
 // goMemory is the memory that Go's runtime has now.

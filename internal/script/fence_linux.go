@@ -1,7 +1,6 @@
 package script
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,19 +11,18 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 )
 
-// dataSize is the size that RLIMIT_DATA limits.
-func dataSize() (int64, error) {
+// memorySizes are what RLIMIT_DATA and RLIMIT_AS limit.
+func memorySizes() (data, space int64, err error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	const dataField = 5
-	fields := bytes.Fields(text)
-	if len(fields) <= dataField {
-		return 0, fmt.Errorf("unknown form of /proc/self/statm: %q", text)
+	var resident, shared, code, libraries int64
+	if _, err := fmt.Sscan(string(text), &space, &resident, &shared, &code, &libraries, &data); err != nil {
+		return 0, 0, fmt.Errorf("unknown form of /proc/self/statm: %q", text)
 	}
-	pages, err := strconv.ParseInt(string(fields[dataField]), 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	page := int64(os.Getpagesize())
+	return data * page, space * page, nil
 }
 
 // yieldToOthers lowers the priority of all threads, and makes that the kernel kills this process

@@ -2,8 +2,8 @@
 
 package script
 
-// dataSize is not known: only Linux has /proc.
-func dataSize() (int64, error) { return 0, nil }
+// memorySizes are not known: only Linux has /proc.
+func memorySizes() (data, space int64, err error) { return 0, 0, nil }
 
 func yieldToOthers() {}
 

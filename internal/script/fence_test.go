@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,6 +91,7 @@ var attacks = map[string]func(argument string) (string, error){
 	"descriptors": func(string) (string, error) { return openDescriptors(), nil },
 	"threads":     func(string) (string, error) { return manyThreads(), nil },
 	"garbage":     func(string) (string, error) { return makeGarbage(), nil },
+	"string":      func(string) (string, error) { return fmt.Sprint(len(bytes.Repeat([]byte("x"), 512<<20))), nil },
 	"memory":      func(string) (string, error) { return fillMemory(), nil },
 	"recursion":   func(string) (string, error) { return fmt.Sprint(recurse(1)), nil },
 	"hang": func(string) (string, error) {
@@ -271,14 +273,17 @@ func TestFence(t *testing.T) {
 
 // Memory is limited by the operating system.
 func TestMemoryLimit(t *testing.T) {
-	for function, want := range map[string]string{"memory": "out of memory", "recursion": "stack overflow"} {
+	for function, want := range map[string]string{"memory": "out of memory", "string": "out of memory", "recursion": "stack overflow"} {
 		f := startFenced(t, smallMemory)
 		got, err := f.try(function, "")
 		if !errors.Is(err, io.EOF) {
 			t.Errorf("%s: %s, %v", function, got, err)
 		}
 		_ = f.cmd.Wait()
-		if text := f.stderr.String(); !strings.Contains(text, want) && !strings.Contains(text, "ThreadSanitizer failed to allocate") {
+		text := f.stderr.String()
+		says := func(what string) bool { return strings.Contains(text, what) }
+		inRuntime := []string{"ThreadSanitizer failed to allocate", "address space collisions for -race mode", "SIGSEGV: segmentation violation\nPC="}
+		if !slices.ContainsFunc(append(inRuntime, want), says) {
 			t.Errorf("%s: %s", function, text)
 		}
 		const most = 256 << 10 // With what the process had at its start, and the race detector.

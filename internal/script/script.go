@@ -1,5 +1,5 @@
 // Package script is the side of inline hooks that runs in a child process: the interface of the
-// engines in its sub-packages, the input of a call of the author's code, and the errors of that
+// engines in its sub-packages, the input of a call of the author's code and its JSON, and the errors of that
 // code. It holds no language, and knows neither controllers nor Kubernetes. Package
 // internal/call/inline starts the children.
 package script
@@ -31,6 +31,8 @@ type Files struct {
 	MemoryBytes int64
 	// Deadline is when the engine stops the top level; zero for never.
 	Deadline time.Time
+	// Log receives what a top level prints that runs once; nil discards it.
+	Log func(line string)
 }
 
 // Program is compiled source, ready to be called. It makes one call at a time.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 )
 
 // Server is the main loop of a child.
@@ -67,7 +68,11 @@ func (s *Server) load(next func() ([]byte, error), out io.Writer) (Program, erro
 	if engine == nil {
 		return nil, fmt.Errorf("there is no engine for the language %q", load.Language)
 	}
-	program, err := engine.Load(Files{Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout)})
+	log := newCallLog(out)
+	program, err := engine.Load(Files{
+		Entry: load.Entry, Sources: load.Sources, MemoryBytes: s.MemoryBytes, Deadline: deadline(load.Timeout), Log: log.line,
+	})
+	log.end()
 	if err != nil {
 		_, err = out.Write((&Output{Error: asError(err)}).line())
 		return nil, errors.Join(io.EOF, err)
@@ -101,6 +106,9 @@ func makeCall(program Program, c *Call, out io.Writer) error {
 	}
 	log.end()
 	_, err = out.Write(output.line())
+	if output.Error != nil && output.Error.Limit != "" {
+		debug.FreeOSMemory() // An idle child would keep what the code took.
+	}
 	return err
 }
 

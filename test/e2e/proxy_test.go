@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,21 +16,26 @@ import (
 type proxyKey struct{}
 
 // proxy stands between programs and the API server. It can fall silent: it then drops
-// what the server sends on open connections, without closing them.
+// what the server sends on open connections, without closing them. It can also close them.
 type proxy struct {
 	server   string
 	silences atomic.Int64
+	open     sync.Map
 }
 
 // proxyCommand: proxy FILE: starts a proxy, and writes a kubeconfig that leads
-// through it. proxy silence: has it fall silent.
+// through it. proxy silence: has it fall silent. proxy cut: has it close the open connections.
 func proxyCommand(ts *testscript.TestScript, neg bool, args []string) {
 	p := ts.Value(proxyKey{}).(*proxy)
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: proxy FILE|silence")
+		ts.Fatalf("usage: proxy FILE|silence|cut")
 	}
-	if args[0] == "silence" {
+	switch args[0] {
+	case "silence":
 		p.silences.Add(1)
+		return
+	case "cut":
+		p.open.Range(func(near, _ any) bool { return near.(net.Conn).Close() == nil })
 		return
 	}
 	out, err := run(ts, "", "kubectl", "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
@@ -39,7 +45,7 @@ func proxyCommand(ts *testscript.TestScript, neg bool, args []string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	ts.Defer(func() { _ = listener.Close() })
-	config := strings.ReplaceAll(ts.ReadFile(".kubeconfig"), server.Host, listener.Addr().String())
+	config := strings.ReplaceAll(ts.ReadFile(ts.Getenv("KUBECONFIG")), server.Host, listener.Addr().String())
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(config), 0o600))
 	p.server = server.Host
 	go p.serve(listener)
@@ -58,6 +64,8 @@ func (p *proxy) serve(listener net.Listener) {
 
 func (p *proxy) connect(near net.Conn) {
 	defer near.Close()
+	p.open.Store(near, true)
+	defer p.open.Delete(near)
 	far, err := net.Dial("tcp", p.server)
 	if err != nil {
 		return

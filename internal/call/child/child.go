@@ -31,6 +31,11 @@ type child struct {
 
 // startChild starts a process with pipes.
 func startChild(p *Pool) (*child, error) {
+	if p.config.Check != nil {
+		if err := p.config.Check(); err != nil {
+			return nil, &StartError{err}
+		}
+	}
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("open a pipe: %w", err)

@@ -65,6 +65,10 @@ func obey(verb, rest string) {
 		for range 10_000 {
 			fmt.Fprintln(os.Stderr, "spam")
 		}
+	case "pour":
+		for block := bytes.Repeat([]byte("no end of lines\n"), 1<<12); ; {
+			_, _ = os.Stderr.Write(block)
+		}
 	case "twice":
 		fmt.Println("first")
 	case "late":

@@ -24,6 +24,8 @@ type Config struct {
 	Controller string
 	// Command starts a child. The pool sets its streams.
 	Command process.Command
+	// Check is called before each start, which its error prevents; nil for no check.
+	Check func() error
 	// Begin has the first exchange with a new child; nil for none. BeginTimeout limits it; default
 	// 30 s.
 	Begin        func(*Conn) error

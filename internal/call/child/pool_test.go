@@ -257,6 +257,15 @@ func TestLogLines(t *testing.T) {
 	if n := len(lines()); n > 1000 {
 		t.Errorf("%d lines", n)
 	}
+	// One that never stops has to wait, and the log says so.
+	call.Timeout = time.Second
+	if _, err := doWithin(t.Context(), p, "pour", call); !isA[*child.TimeoutError](err) {
+		t.Error(err)
+	}
+	const waits = ": the process has to wait: it writes more than 128 KiB in 100ms to its standard error"
+	if got := lines(); !slices.Contains(got, waits) {
+		t.Errorf("%d lines, none of which is %s", len(got), waits)
+	}
 }
 
 // Waiting ends with the context, also while all children are in use.

@@ -18,6 +18,10 @@ const (
 	// maxLines is how many lines of a pool are logged within linesInterval.
 	maxLines      = 200
 	linesInterval = time.Second
+	// maxBytes is how much of the standard error of a child is read within bytesInterval: a child that writes more
+	// waits, instead of using a core of this process for lines that are dropped.
+	maxBytes      = 128 << 10
+	bytesInterval = 100 * time.Millisecond
 )
 
 // stderr splits the standard error of a child into lines.
@@ -27,6 +31,10 @@ type stderr struct {
 	quiet  bool
 	// object is that of the last call. Its lines may arrive after the response.
 	object atomic.Pointer[[]byte]
+	// since and bytes are of the current bytesInterval, slowed means that the log says so. Only Write uses them.
+	since  time.Time
+	bytes  int
+	slowed bool
 
 	mu      sync.Mutex
 	partial []byte
@@ -42,8 +50,31 @@ func (s *stderr) begin(object []byte) {
 	s.head, s.tail = nil, nil
 }
 
-// Write implements io.Writer. It keeps at most one line of limited length.
+// Write implements io.Writer. One goroutine calls it. It waits if there was too much.
 func (s *stderr) Write(data []byte) (int, error) {
+	s.split(data)
+	s.throttle(len(data))
+	return len(data), nil
+}
+
+// throttle waits until more may be read.
+func (s *stderr) throttle(read int) {
+	now := time.Now()
+	if now.Sub(s.since) > bytesInterval {
+		s.since, s.bytes = now, 0
+	}
+	if s.bytes += read; s.bytes <= maxBytes {
+		return
+	}
+	if !s.slowed && !s.quiet && s.log != nil {
+		s.slowed = true
+		s.log(nil, fmt.Sprintf("the process has to wait: it writes more than %d KiB in %s to its standard error", maxBytes>>10, bytesInterval))
+	}
+	time.Sleep(time.Until(s.since.Add(bytesInterval)))
+}
+
+// split keeps at most one line of limited length.
+func (s *stderr) split(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for rest := data; len(rest) > 0; {
@@ -55,7 +86,6 @@ func (s *stderr) Write(data []byte) (int, error) {
 			s.endLine()
 		}
 	}
-	return len(data), nil
 }
 
 func (s *stderr) endLine() {

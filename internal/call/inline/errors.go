@@ -121,7 +121,9 @@ func (p *program) exceeded(err error) error {
 // memoryMessages are those of Go's runtime, the C library of QuickJS and the race detector, when the operating system gives no
 // more memory.
 var memoryMessages = []string{
-	"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread", "failed to allocate", "OOM",
+	"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread", "failed to allocate", "address space collisions", "OOM",
+	// Not a panic: the garbage collector got no memory for itself.
+	"SIGSEGV: segmentation violation\nPC=",
 }
 
 func formatMemory(bytes int64) string { return fmt.Sprintf("%d MiB of memory", bytes>>20) }

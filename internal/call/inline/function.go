@@ -57,6 +57,10 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	case int64(len(output.Response)) > req.Limits.MaxResponseBytes:
 		return call.Response{}, req.Limits.TooLarge()
 	}
+	if err := call.OwnError(output.Response, req.Limits); err != nil {
+		result.Code = http.StatusInternalServerError
+		return call.Response{}, err
+	}
 	result.Code = http.StatusOK
 	return call.Response{Body: output.Response}, nil
 }

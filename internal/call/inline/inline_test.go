@@ -2,6 +2,7 @@ package inline_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call/inline"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/script"
+	"github.com/setpoint-dev/setpoint/internal/script/javascript"
+	"github.com/setpoint-dev/setpoint/internal/script/starlark"
 )
 
 const (
@@ -29,7 +32,9 @@ const (
 // TestMain makes this binary a child with an engine for tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == engineArgument {
-		server := script.Server{Engines: map[string]script.Engine{"Test": testEngine{}}, MemoryBytes: memory}
+		server := script.Server{MemoryBytes: memory, Engines: map[string]script.Engine{
+			"Test": testEngine{}, "JavaScript": javascript.Engine{}, "Starlark": starlark.Engine{},
+		}}
 		if err := server.Serve(); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
@@ -103,12 +108,19 @@ func deep(n int) int {
 
 func compile(t testing.TB, source string, log *slog.Logger) (call.Program, error) {
 	t.Helper()
+	return compileWith(t, child.NewLimiter(0), log, "Test", source)
+}
+
+func compileWith(t testing.TB, limiter *child.Limiter, log *slog.Logger, language, source string) (call.Program, error) {
+	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: child.NewLimiter(0), Log: log}
-	p, err := c.Compile(t.Context(), call.Script{Controller: "test", Language: "Test", Entry: "sync.js", Sources: map[string]string{"sync.js": source}})
+	entry := map[string]string{"Starlark": "sync.star"}[language]
+	entry = cmp.Or(entry, "sync.js")
+	c := inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: limiter, Log: log}
+	p, err := c.Compile(t.Context(), call.Script{Controller: "test", Language: language, Entry: entry, Sources: map[string]string{entry: source}})
 	if err == nil {
 		t.Cleanup(p.Close)
 	}

@@ -21,8 +21,3 @@ func (e *Error) Fault() *failure.Fault { return &failure.Fault{Kind: child.Fault
 
 // Wrap implements call.Transport.
 func (p *program) Wrap(_ call.HookType, err error) error { return &Error{p.name, err} }
-
-// Failed is an error that a program responded.
-type Failed struct{ Message string }
-
-func (e *Failed) Error() string { return e.Message }

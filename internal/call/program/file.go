@@ -104,9 +104,25 @@ func (v version) same(other version) bool {
 	return v.modified.Equal(other.modified) && v.size == other.size && os.SameFile(v.info, other.info)
 }
 
+// files are those whose change restarts the program.
+func (p *program) files() []string {
+	extension := filepath.Ext(p.file)
+	if !p.opener.WatchHelpers || extension == "" {
+		return p.named
+	}
+	var helpers []string
+	entries, _ := os.ReadDir(filepath.Dir(p.file)) // The next start says what is wrong with it.
+	for _, entry := range entries {
+		if path := filepath.Join(filepath.Dir(p.file), entry.Name()); filepath.Ext(path) == extension && !slices.Contains(p.named, path) {
+			helpers = append(helpers, path)
+		}
+	}
+	return slices.Concat(p.named, helpers)
+}
+
 // restartChanged lets new calls use new processes if a file has changed.
 func (p *program) restartChanged() {
-	now := versionsOf(p.files)
+	now := versionsOf(p.files())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.EqualFunc(now, p.versions, version.same) {

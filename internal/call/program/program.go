@@ -6,14 +6,13 @@
 package program
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,11 +28,17 @@ type Opener struct {
 	Dirs    []string
 	Limiter *child.Limiter
 	Log     *slog.Logger
+	// WatchHelpers restarts a program also when a file with its extension in its folder has changed, such as a
+	// module. It is for development.
+	WatchHelpers bool
 
 	startReaper sync.Once
 	// reaper kills the programs when this one ends. It is nil if there is no shell: then they see the
 	// end of their input.
 	reaper *process.Reaper
+
+	mu   sync.Mutex
+	open map[*program]struct{}
 }
 
 // Open implements the field Exec of compile.Environment.
@@ -43,13 +48,39 @@ func (o *Opener) Open(c call.Command) (call.Transport, error) {
 		return nil, err
 	}
 	o.startReaper.Do(func() { o.reaper, _ = process.NewReaper() })
-	p := &program{name: c.Args[0], timeout: c.Timeout, files: filesOf(dir, file, c.Args[1:])}
-	p.versions = versionsOf(p.files)
+	p := &program{opener: o, name: c.Args[0], timeout: c.Timeout, file: file, named: filesOf(dir, file, c.Args[1:])}
+	p.versions = versionsOf(p.files())
 	p.pool = child.New(child.Config{
 		Controller: c.Controller, Limiter: o.Limiter, Log: child.LogTo(o.Log, c.Controller),
-		Command: process.Command{Args: append([]string{file}, c.Args[1:]...), Dir: dir, Reaper: o.reaper},
+		Command: process.Command{Args: append([]string{file}, c.Args[1:]...), Dir: dir, Reaper: o.reaper, KillDetached: true},
+		Check: func() error { // A link may lead elsewhere by now.
+			_, err := findIn(dir, p.name)
+			return err
+		},
 	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[*program]struct{}{}
+	}
+	o.open[p] = struct{}{}
 	return p, nil
+}
+
+// Using returns the names of the open programs that a change of a file restarts.
+func (o *Opener) Using(file string) []string {
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
+		file = filepath.Join(dir, filepath.Base(file)) // As the paths of programs are.
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var names []string
+	for p := range o.open {
+		if slices.Contains(p.files(), file) {
+			names = append(names, p.name)
+		}
+	}
+	return names
 }
 
 // program is the transport of an exec hook.
@@ -58,8 +89,10 @@ type program struct {
 	// name is the program as in the spec.
 	name    string
 	timeout time.Duration
-	// files are the program and its arguments that may be files.
-	files []string
+	opener  *Opener
+	// file is the program. named are it and the arguments that are files.
+	file  string
+	named []string
 
 	mu sync.Mutex
 	// versions are those of the files when processes were started.
@@ -70,7 +103,12 @@ type program struct {
 func (p *program) Timeout() time.Duration { return (&child.Call{Timeout: p.timeout}).Longest() }
 
 // Close implements call.Transport.
-func (p *program) Close() { p.pool.Close() }
+func (p *program) Close() {
+	p.opener.mu.Lock()
+	delete(p.opener.open, p)
+	p.opener.mu.Unlock()
+	p.pool.Close()
+}
 
 // Exchange implements call.Transport.
 func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
@@ -97,12 +135,6 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 	return call.Response{Body: line}, nil
 }
 
-// maxRetryAfter limits the delay that a program can request.
-const maxRetryAfter = 24 * time.Hour
-
-// beforeError are the beginnings of an error of the program, without spaces: objects have no order.
-var beforeError = []string{`{"error":`, `{"retryAfterSeconds":`}
-
 // check returns the program's own error. err means that the line is no JSON: what follows may belong
 // to it, so the program is restarted.
 func check(line []byte, limits call.Limits) (own, err error) {
@@ -112,28 +144,7 @@ func check(line []byte, limits call.Limits) (own, err error) {
 	if !json.Valid(line) {
 		return nil, &hook.MalformedError{Err: errors.New("the line is not a JSON document: " + call.Quote(string(line), limits.MaxErrorBytes))}
 	}
-	return ownError(line, limits), nil
-}
-
-// ownError returns the error in a response; nil if it has none. The error of a handler is an object, and
-// part of its response.
-func ownError(line []byte, limits call.Limits) error {
-	var failed struct {
-		Error             string
-		RetryAfterSeconds float64
-	}
-	const most = 64 // More would be for spaces only.
-	beginning := string(bytes.ReplaceAll(line[:min(len(line), most)], []byte(" "), nil))
-	mayBe := slices.ContainsFunc(beforeError, func(prefix string) bool { return strings.HasPrefix(beginning, prefix) })
-	isError := mayBe && json.Unmarshal(line, &failed) == nil && failed.Error != ""
-	if !isError {
-		return nil
-	}
-	own := &Failed{call.Quote(failed.Error, limits.MaxErrorBytes)}
-	if after := min(failed.RetryAfterSeconds, maxRetryAfter.Seconds()); after > 0 {
-		return &hook.RetryAfterError{After: time.Duration(after * float64(time.Second)), Err: own}
-	}
-	return own
+	return call.OwnError(line, limits), nil
 }
 
 // explain turns errors of a child into those of a hook.

@@ -166,6 +166,63 @@ func TestChangedPrograms(t *testing.T) {
 	}
 }
 
+// A link is resolved at each start.
+func TestChangedLink(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "outside")
+	writeProgram(t, outside, fmt.Sprintf(loop, `echo '{"status":{"v":"outside"},"children":[]}'`))
+	writeProgram(t, filepath.Join(dir, "inner"), fmt.Sprintf(loop, `echo '{"status":{"v":"inner"},"children":[]}'`))
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("inner", link); err != nil {
+		t.Fatal(err)
+	}
+	hook := call.New(call.Config{Transport: open(t, dir, time.Minute, "./link")})
+	if got, err := sync(t, hook); got != `{"v":"inner"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	_ = os.Remove(link)
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sync(t, hook); err == nil || err.Error() != "exec ./link: ./link leads out of "+dir {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// In development, a file beside the program with its extension restarts it.
+func TestHelpers(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeProgram(t, filepath.Join(dir, "hook.sh"), `. ./helper.sh; while read -r line; do echo "{\"status\":{\"v\":$v},\"children\":[]}"; done`)
+	write("helper.sh", "v=1")
+	o := &program.Opener{Dirs: []string{dir}, Limiter: child.NewLimiter(0), Log: slog.New(slog.DiscardHandler), WatchHelpers: true}
+	transport, err := o.Open(call.Command{Args: []string{"./hook.sh"}, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := call.New(call.Config{Transport: transport})
+	for _, v := range []string{"1", "22"} {
+		write("helper.sh", "v="+v)
+		if got, err := sync(t, hook); got != `{"v":`+v+`}` {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+	for name, want := range map[string]string{"helper.sh": "./hook.sh", "hook.sh": "./hook.sh", "new.sh": "", "data.json": ""} {
+		if got := strings.Join(o.Using(filepath.Join(dir, name)), " "); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	transport.Close()
+	if got := o.Using(filepath.Join(dir, "hook.sh")); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
 func TestWhichPrograms(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")

@@ -14,7 +14,11 @@ import (
 
 // session is one life of the process: it starts with a view and ends with the call that began it.
 type session struct {
+	// view is what the cache has. observed is how many of its writes the view has, and fresh are those since the
+	// latest exchange.
 	view     *View
+	observed int
+	fresh    []cache.Write
 	cache    *cache.Manual
 	workers  []worker
 	observer *observer
@@ -58,6 +62,7 @@ func (p *Process) open(view *View, now time.Time) *session {
 	}
 	s.cache.List()
 	s.cache.Observe(view.Writes())
+	s.observed = len(s.cache.Writes())
 	return s
 }
 

@@ -28,8 +28,8 @@ type Run struct {
 type Step struct {
 	// Request is nil if the run has ended.
 	Request *Request
-	// Writes are the own writes that the run has put into the cache so far, View is the view with them and
-	// with the events of the exchanges.
+	// Writes are the own writes that the run has put into the cache since its latest exchange. View is that of the
+	// run with all of them, and with the events of the exchanges.
 	Writes []cache.Write
 	View   *View
 	// Queued are other items that the run has queued so far.
@@ -76,20 +76,12 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 	defer s.close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p.transport.begin(run.Exchanges, func(e Event) { s.cache.Deliver(e.Resource, e.Object, e.Deleted) }, stop)
+	p.transport.begin(run.Exchanges, s.useExchange, stop)
 	p.calls.begin(ctx)
 	outcome, err := s.runItem(ctx, run.Item)
 	step := Step{Request: p.transport.request, Err: p.transport.diverged, Calls: p.calls.made}
-	step.Writes = s.cache.Writes()[len(run.View.Writes()):]
-	step.View = run.View
-	for i := range run.Exchanges {
-		for _, e := range run.Exchanges[i].Events {
-			step.View = step.View.After(e)
-		}
-	}
-	if len(step.Writes) > 0 {
-		step.View = step.View.Observe(step.Writes...)
-	}
+	s.observe()
+	step.Writes, step.View = s.fresh, s.view
 	switch {
 	case step.Request != nil || step.Err != nil:
 		return step
@@ -100,6 +92,24 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 	step.End = s.end(run.Item, outcome, err)
 	step.Queued = s.drain()
 	return step
+}
+
+// useExchange goes on after an exchange.
+func (s *session) useExchange(e *Exchange) {
+	s.observe()
+	for _, event := range e.Events {
+		s.view = s.view.After(event)
+		s.cache.Deliver(event.Resource, event.Object, event.Deleted)
+	}
+	s.fresh = nil
+}
+
+// observe adds to the view what the run has put into the cache since the last time.
+func (s *session) observe() {
+	writes := s.cache.Writes()
+	if s.fresh = writes[s.observed:]; len(s.fresh) > 0 {
+		s.view, s.observed = s.view.Observe(s.fresh...), len(writes)
+	}
 }
 
 // runItem runs the controller of an item. A panic is an error.

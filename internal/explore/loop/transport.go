@@ -16,17 +16,17 @@ var errStopped = errors.New("the run is stopped at this request")
 // dropped.
 type transport struct {
 	exchanges []Exchange
-	// deliver passes an event to the cache, stop ends the context of the run.
-	deliver func(Event)
-	stop    func()
+	// served is called when an exchange is used, stop ends the context of the run.
+	served func(*Exchange)
+	stop   func()
 
 	request  *Request
 	diverged error
 }
 
 // begin starts a run.
-func (t *transport) begin(exchanges []Exchange, deliver func(Event), stop func()) {
-	*t = transport{exchanges: exchanges, deliver: deliver, stop: stop}
+func (t *transport) begin(exchanges []Exchange, served func(*Exchange), stop func()) {
+	*t = transport{exchanges: exchanges, served: served, stop: stop}
 }
 
 // RoundTrip returns the known response.
@@ -50,9 +50,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errStopped
 	}
 	t.exchanges = t.exchanges[1:]
-	for _, event := range known.Events {
-		t.deliver(event)
-	}
+	t.served(known)
 	return known.Response.http(r)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// View is what the cache of a process has seen: the events of each kind up to some version, and the
-// results of its own writes whose events are still to come. It is immutable; nil is empty.
+// View is what the cache of a process has seen: the events of each object up to some version, and the results
+// of the process's own writes whose events are still to come. It is immutable; nil is empty.
 type View struct {
 	// kinds are sorted by resource.
 	kinds  []seenKind
@@ -22,9 +22,8 @@ type View struct {
 // seenKind is what events have said of one kind.
 type seenKind struct {
 	resource object.Resource
-	// objects are sorted by namespace and name.
-	objects []*object.Object
-	version uint64
+	// objects and gone are sorted by namespace and name. The digest leaves out gone: it follows from what is stored.
+	objects, gone []*object.Object
 }
 
 // Event is an event of a watch. The object is as it is now or, if deleted, as it was, with the version of
@@ -45,7 +44,6 @@ func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
 		}
 		kind := &v.kinds[at]
 		kind.objects = append(kind.objects, o)
-		kind.version = max(kind.version, o.Version())
 	}
 	for i := range v.kinds {
 		slices.SortFunc(v.kinds[i].objects, compareNames)
@@ -54,20 +52,20 @@ func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
 	return v
 }
 
-// Seen returns the objects of a kind as of the latest event, and its version.
-func (v *View) Seen(resource object.Resource) ([]*object.Object, uint64) {
+// Seen returns the objects of a kind as of the latest events, and those that were deleted, with the versions of the
+// deletions.
+func (v *View) Seen(resource object.Resource) (objects, gone []*object.Object) {
 	if v == nil {
-		return nil, 0
+		return nil, nil
 	}
 	at, known := v.find(resource)
 	if !known {
-		return nil, 0
+		return nil, nil
 	}
-	return v.kinds[at].objects, v.kinds[at].version
+	return v.kinds[at].objects, v.kinds[at].gone
 }
 
-// After returns the view after an event. Events of one kind come in the order of their versions, as from
-// a watch.
+// After returns the view after an event. Events of one object come in the order of their versions.
 func (v *View) After(e Event) *View {
 	next := v.clone()
 	at, known := next.find(e.Resource)
@@ -75,20 +73,34 @@ func (v *View) After(e Event) *View {
 		next.kinds = slices.Insert(next.kinds, at, seenKind{resource: e.Resource})
 	}
 	kind := &next.kinds[at]
-	kind.version = max(kind.version, e.Object.Version())
-	i, found := slices.BinarySearchFunc(kind.objects, e.Object, compareNames)
-	switch {
-	case found && e.Deleted:
-		kind.objects = slices.Concat(kind.objects[:i], kind.objects[i+1:])
-	case found:
-		kind.objects = slices.Clone(kind.objects)
-		kind.objects[i] = e.Object
-	case !e.Deleted:
-		kind.objects = slices.Concat(kind.objects[:i], []*object.Object{e.Object}, kind.objects[i:])
+	if e.Deleted {
+		kind.objects, kind.gone = without(kind.objects, e.Object), with(kind.gone, e.Object)
+	} else {
+		kind.objects, kind.gone = with(kind.objects, e.Object), without(kind.gone, e.Object)
 	}
 	next.writes = next.pending(next.writes)
 	next.digest = next.digestOf(nil)
 	return next
+}
+
+// with returns sorted objects with one added or replaced.
+func with(objects []*object.Object, o *object.Object) []*object.Object {
+	i, found := slices.BinarySearchFunc(objects, o, compareNames)
+	if !found {
+		return slices.Concat(objects[:i], []*object.Object{o}, objects[i:])
+	}
+	objects = slices.Clone(objects)
+	objects[i] = o
+	return objects
+}
+
+// without returns sorted objects without the one of a name.
+func without(objects []*object.Object, o *object.Object) []*object.Object {
+	i, found := slices.BinarySearchFunc(objects, o, compareNames)
+	if !found {
+		return objects
+	}
+	return slices.Concat(objects[:i], objects[i+1:])
 }
 
 // Observe returns the view after own writes.
@@ -108,18 +120,23 @@ func (v *View) clone() *View {
 
 // pending returns those of the writes whose events are still to come.
 func (v *View) pending(writes []cache.Write) []cache.Write {
-	arrived := func(w cache.Write) bool {
-		seen, version := v.Seen(w.Selection.Resource)
-		if !w.Deleted {
-			return w.Object.Version() <= version
-		}
-		i, found := slices.BinarySearchFunc(seen, w.Object, compareNames)
-		return w.Object.Version() <= version && (!found || seen[i].UID() != w.Object.UID())
-	}
-	if !slices.ContainsFunc(writes, arrived) {
+	if !slices.ContainsFunc(writes, v.arrived) {
 		return writes
 	}
-	return slices.DeleteFunc(slices.Clone(writes), arrived)
+	return slices.DeleteFunc(slices.Clone(writes), v.arrived)
+}
+
+// arrived reports whether the event of a write has arrived.
+func (v *View) arrived(w cache.Write) bool {
+	objects, gone := v.Seen(w.Selection.Resource)
+	if i, found := slices.BinarySearchFunc(gone, w.Object, compareNames); found {
+		return gone[i].Version() >= w.Object.Version()
+	}
+	i, found := slices.BinarySearchFunc(objects, w.Object, compareNames)
+	if !found || objects[i].Version() < w.Object.Version() {
+		return false
+	}
+	return !w.Deleted || objects[i].UID() != w.Object.UID()
 }
 
 // Writes returns the own writes whose events are still to come, in order.

@@ -28,6 +28,47 @@ func newCString(text string) (cString, error) {
 
 func (c cString) free(tls *libc.TLS) { libc.Xfree(tls, c.address) }
 
+// buffer is memory of C for text, which is kept from call to call.
+type buffer struct {
+	address uintptr
+	size    int
+}
+
+// maxKept is how large a buffer may be that is kept.
+const maxKept = 1 << 20
+
+// hold returns the text in memory of C, until the next call.
+func (b *buffer) hold(tls *libc.TLS, text []byte) ([]byte, error) {
+	if len(text) > b.size || b.address == 0 {
+		b.free(tls)
+		const least = 32 << 10
+		b.size = max(least, len(text)+len(text)/2)
+		if b.address = libc.Xmalloc(tls, size(b.size)); b.address == 0 {
+			return nil, errOutOfMemory
+		}
+	}
+	held := libc.GoBytes(b.address, len(text))
+	copy(held, text)
+	return held, nil
+}
+
+// trim frees a large buffer.
+func (b *buffer) trim(tls *libc.TLS) {
+	if b.size > maxKept {
+		b.free(tls)
+	}
+}
+
+func (b *buffer) free(tls *libc.TLS) {
+	libc.Xfree(tls, b.address)
+	*b = buffer{}
+}
+
+// addressOf is the address of text in memory of C.
+func addressOf(text []byte) uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(text))) //nolint:gosec // as the comment says
+}
+
 // keepPages makes one block of each class of sizes of the C library's allocator, which then keeps a page for each.
 // Without them, it would return the page of an only block to the system as soon as the block is free:
 // most calls of functions have an array for their arguments, and each would get a new page.
@@ -51,6 +92,13 @@ func pointer(v value) uintptr { return payload[uintptr](v) }
 // payload is what a value holds: a number, or whether it is true.
 func payload[T any](v value) T {
 	return *(*T)(unsafe.Pointer(&v)) //nolint:gosec // the payload is the first word of a value
+}
+
+// newValue makes a number, or true or false.
+func newValue[T int32 | float64](tag int64, holds T) value {
+	v := value{Ftag: tag}
+	*(*T)(unsafe.Pointer(&v)) = holds //nolint:gosec // the payload is the first word of a value
+	return v
 }
 
 // useUTC sets the time zone of the C library, which has an environment of its own.

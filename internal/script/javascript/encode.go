@@ -123,7 +123,11 @@ func (e *encoder) resolve(v value) (value, error) {
 		return undefined, err
 	}
 	write(e.shared.argument(), key)
-	return e.result(libquickjs.XJS_Call(e.tls, e.context, toJSON, v, 1, e.shared.argument()))
+	resolved, err := e.result(libquickjs.XJS_Call(e.tls, e.context, toJSON, v, 1, e.shared.argument()))
+	if err == nil && resolved.Ftag == libquickjs.EJS_TAG_NULL && libquickjs.XJS_GetClassID(e.tls, v) == libquickjs.EJS_CLASS_DATE {
+		return undefined, e.refuse("is a Date that is not valid")
+	}
+	return resolved, err
 }
 
 // key is what toJSON gets.
@@ -215,7 +219,11 @@ func (e *encoder) addObject(v value) error {
 	if e.isFunction(v) {
 		return e.refuse("is a function")
 	}
-	switch libquickjs.XJS_GetClassID(e.tls, v) {
+	class := libquickjs.XJS_GetClassID(e.tls, v)
+	if instead := insteadOf(class); instead != "" {
+		return e.refuse("is %s", instead)
+	}
+	switch class {
 	case libquickjs.EJS_CLASS_STRING:
 		return e.addString(v)
 	case libquickjs.EJS_CLASS_NUMBER, libquickjs.EJS_CLASS_BOOLEAN:
@@ -242,6 +250,27 @@ func (e *encoder) addObject(v value) error {
 	}
 	e.above = e.above[:len(e.above)-1]
 	return err
+}
+
+// insteadOf names classes whose objects are {} in JSON, or an object with a property for each byte; "" for others.
+func insteadOf(class libquickjs.TJSClassID) string {
+	switch {
+	case class == libquickjs.EJS_CLASS_ERROR:
+		return "an Error: return its message"
+	case class == libquickjs.EJS_CLASS_REGEXP:
+		return "a RegExp: return its source"
+	case class == libquickjs.EJS_CLASS_PROMISE:
+		return "a Promise: await it"
+	case class == libquickjs.EJS_CLASS_WEAKMAP, class == libquickjs.EJS_CLASS_WEAKSET:
+		return "a WeakMap or WeakSet"
+	case class == libquickjs.EJS_CLASS_UINT8_ARRAY:
+		return "a Uint8Array: return its toBase64(), or [...array]"
+	case class >= libquickjs.EJS_CLASS_ARRAY_BUFFER && class <= libquickjs.EJS_CLASS_DATAVIEW:
+		return "binary data: return [...array], or toBase64() of a Uint8Array"
+	case class >= libquickjs.EJS_CLASS_ITERATOR && class <= libquickjs.EJS_CLASS_GENERATOR, class == libquickjs.EJS_CLASS_ASYNC_GENERATOR:
+		return "an iterator: return [...iterator]"
+	}
+	return ""
 }
 
 // addRaw adds what JSON.rawJSON made.

@@ -3,7 +3,7 @@
 // module as it reads it, so that modules could not be kept as bytecode.
 //
 // Every call has the VM as it was before the first: restoring the image of its memory takes far less
-// time than making another one.
+// time than making another one. The top level of the modules has run in it, unless that may differ from call to call.
 package javascript
 
 import (
@@ -19,20 +19,10 @@ func (Engine) Load(files script.Files) (script.Program, error) {
 		return nil, err
 	}
 	p := &program{entry: files.Entry, memoryBytes: files.MemoryBytes}
-	err := p.compile(files)
-	if err != nil {
+	if err := p.compile(files); err != nil {
 		return nil, err
 	}
-	if p.vm, err = p.newVM(); err != nil {
-		return nil, err
-	}
-	defer p.vm.restart()
-	p.vm.limit.deadline = files.Deadline
-	p.functions, err = p.exported(p.vm)
-	switch {
-	case p.vm.limit.exceeded:
-		return nil, p.vm.outOfTime()
-	case err != nil:
+	if err := p.prepare(files.Deadline); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -72,6 +72,21 @@ func TestCalls(t *testing.T) {
 			`export function sync(r) { const a = {}; a.a = a; console.log(a, Symbol("s"), {toJSON() { throw 1 }}, sync); return {} }`,
 			`{}`, "log: object Symbol(s) object [function sync]\n{}",
 		},
+		"base64": {
+			`export const sync = ({a}) => ({a: atob(a), b: btoa("h\xff"), back: atob(btoa("\0a")) === "\0a", spaces: atob(" aG k "), number: btoa(12)})`,
+			`{"a":"aGk="}`, `{"a":"hi","b":"aP8=","back":true,"spaces":"hi","number":"MTI="}`,
+		},
+		"text and bytes": {
+			`const text = "aé漢😀", bytes = new TextEncoder().encode(text), decode = (b, o) => new TextDecoder("utf-8", o).decode(b);
+			 export const sync = () => ({hex: bytes.toHex(), back: decode(bytes) === text, part: decode(bytes.subarray(1, 3)), buffer: decode(bytes.buffer) === text,
+			   view: decode(new DataView(bytes.buffer, 0, 1)), none: [decode(), new TextEncoder().encode().length], half: new TextEncoder().encode("\ud800").toHex(),
+			   bad: decode(Uint8Array.of(0x61, 0xff, 0x62)), surrogate: decode(Uint8Array.of(0xed, 0xa0, 0x80)).length, nul: decode(Uint8Array.of(0, 0x61)).length,
+			   bom: [decode(Uint8Array.of(0xef, 0xbb, 0xbf, 0x61)), decode(Uint8Array.of(0xef, 0xbb, 0xbf), {ignoreBOM: true}).length],
+			   fatal: decode(bytes, {fatal: true}) === text, names: [new TextDecoder().encoding, TextEncoder.name, btoa.name]})`,
+			`{}`,
+			`{"hex":"61c3a9e6bca2f09f9880","back":true,"part":"é","buffer":true,"view":"a","none":["",0],"half":"efbfbd",` +
+				`"bad":"a�b","surrogate":3,"nul":2,"bom":["a",1],"fatal":true,"names":["utf-8","TextEncoder","btoa"]}`,
+		},
 		"toJSON": {`export const sync = () => ({a: {toJSON: key => [key]}, toJSON() { return {a: this.a, b: 2} }})`, `{}`, `{"a":["a"],"b":2}`},
 		"names of ours": {
 			`export function print() {}; export function respond() {}; const console = 1, begin = 2;
@@ -150,6 +165,10 @@ func TestErrors(t *testing.T) {
 		"a getter":                    {"export const sync = () => ({get a() { throw new Error('x') }})", "sync.js:1:54: Error: x"},
 		"toJSON throws":               {"export const sync = () => ({a: {toJSON() { null.x }}})", "sync.js:1:48: TypeError: cannot read property 'x' of null"},
 		"a proxy":                     {"export const sync = () => new Proxy({}, {ownKeys() { throw new Error('x') }})", "sync.js:1:69: Error: x"},
+		"btoa":                        {"export const sync = () => btoa('€')", "sync.js:1:31: TypeError: btoa takes characters up to U+00FF; for others, use new TextEncoder().encode(text).toBase64()"},
+		"atob":                        {"export const sync = () => atob('€')", "sync.js:1:31: SyntaxError: invalid base64 string [fromBase64 (native), apply (native), sync (sync.js:1:31)]"},
+		"not UTF-8":                   {"export const sync = () => new TextDecoder('utf-8', {fatal: true}).decode(Uint8Array.of(255))", "sync.js:1:73: TypeError: the data is not UTF-8"},
+		"another encoding":            {"export const sync = () => new TextDecoder('latin1')", "sync.js:1:42: RangeError: TextDecoder knows utf-8 only, and not latin1"},
 		"eval":                        {"export const sync = () => eval('1')", "sync.js:1:27: ReferenceError: 'eval' is not defined"},
 		"new Function":                {"export const sync = () => new Function('1')", "sync.js:1:39: TypeError: eval is not supported [Function (native), sync (sync.js:1:39)]"},
 		"eval by constructor":         {"export const sync = () => (async () => {}).constructor('1')", "sync.js:1:55: TypeError: eval is not supported [AsyncFunction (native), sync (sync.js:1:55)]"},

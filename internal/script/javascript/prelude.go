@@ -21,12 +21,16 @@ func (m *vm) startPrelude(code cString) error {
 	if err != nil {
 		return err
 	}
-	functions, err := m.call(function, m.newPrint())
+	natives, err := m.newNatives()
+	if err != nil {
+		return err
+	}
+	functions, err := m.call(function, natives)
 	if err != nil {
 		return err
 	}
 	for name, v := range map[string]*value{
-		"begin": &m.begin, "describe": &m.describe, "exact": &m.exact, "functions": &m.functions,
+		"begin": &m.begin, "bigInt": &m.bigInt, "describe": &m.describe, "differs": &m.differs, "functions": &m.functions,
 		"refuseJSON": &m.refuseJSON, "show": &m.show, "where": &m.where,
 	} {
 		if *v, err = m.property(functions, name); err != nil {
@@ -40,17 +44,57 @@ func (m *vm) startPrelude(code cString) error {
 	return nil
 }
 
-// newPrint is a function of JavaScript that logs a string.
-func (m *vm) newPrint() value {
-	printLines := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
-		if text, err := m.text(read[value](arguments)); err == nil && m.log != nil {
-			for line := range strings.SplitSeq(string(text), "\n") {
-				m.log(line)
-			}
-		}
-		return undefined
+// newNatives is an object with the functions in Go that the prelude calls.
+func (m *vm) newNatives() (value, error) {
+	natives, err := m.result(libquickjs.XJS_NewObject(m.tls, m.context))
+	if err != nil {
+		return undefined, err
 	}
-	return libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, printLines), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
+	for name, f := range map[string]func(argument value) value{"print": m.printLines, "encodeText": m.encodeText, "decodeText": m.decodeText} {
+		native := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
+			return f(read[value](arguments))
+		}
+		function := libquickjs.XJS_NewCFunction2(m.tls, m.context, callback(m, native), m.shared.name(), 1, libquickjs.EJS_CFUNC_generic, 0)
+		if err := m.setProperty(natives, name, function); err != nil {
+			return undefined, err
+		}
+	}
+	return natives, nil
+}
+
+// printLines logs a string.
+func (m *vm) printLines(v value) value {
+	if text, err := m.text(v); err == nil && m.log != nil {
+		for line := range strings.SplitSeq(string(text), "\n") {
+			m.log(line)
+		}
+	}
+	return undefined
+}
+
+// encodeText returns an ArrayBuffer with a string in UTF-8. The string has no half of a surrogate pair.
+func (m *vm) encodeText(v value) value {
+	c := libquickjs.XJS_ToCStringLen2(m.tls, m.context, m.shared.length(), v, 0)
+	if c == 0 {
+		return exception
+	}
+	defer libquickjs.XJS_FreeCString(m.tls, m.context, c)
+	return libquickjs.XJS_NewArrayBufferCopy(m.tls, m.context, c, read[size](m.shared.length()))
+}
+
+// decodeText returns the string that an ArrayBuffer has in UTF-8, with U+FFFD for what is not.
+func (m *vm) decodeText(v value) value {
+	address := libquickjs.XJS_GetArrayBuffer(m.tls, m.context, m.shared.length(), v)
+	length := int(read[size](m.shared.length()))
+	if address == 0 && length > 0 {
+		return exception
+	}
+	text, err := newCString(string([]rune(string(libc.GoBytes(address, length)))))
+	if err != nil {
+		return libquickjs.XJS_ThrowOutOfMemory(m.tls, m.context)
+	}
+	defer text.free(m.tls)
+	return libquickjs.XJS_NewStringLen(m.tls, m.context, text.address, text.length)
 }
 
 // trackRejection is called for each promise that is rejected while nothing handles it, and again if

@@ -1,13 +1,14 @@
 // The code around the author's code. It runs first in each VM, takes what it needs of the
 // globals, and hands functions to Go that the author's code cannot reach: whatever that code does
 // to its globals, these go on to work. It also makes the VM deterministic.
-(function (print) {
+(function (natives) {
   "use strict";
+  const { print, encodeText, decodeText } = natives; // functions in Go
   const { apply, construct, defineProperty, deleteProperty, ownKeys } = Reflect;
   const { stringify, rawJSON } = JSON;
   const { isError } = Error;
   const { imul } = Math;
-  const NativeDate = Date, NativeError = Error, NativeString = String, NativeTypeError = TypeError;
+  const NativeDate = Date, NativeError = Error, NativeRangeError = RangeError, NativeString = String, NativeTypeError = TypeError;
   const dateToString = NativeDate.prototype.toString;
 
   const hide = (object, name, value) =>
@@ -18,22 +19,27 @@
   deleteProperty(globalThis, "SharedArrayBuffer");
   deleteProperty(globalThis, "eval");
 
+  // observed is whether code has used what may differ from call to call: the clock, random numbers, or the log.
+  let observed = false;
+  const differs = () => observed;
+
   // The clock stands still during a call.
-  let now = 0;
+  let time = 0;
+  const now = () => (observed = true, time);
   function FixedDate(year, month, day, hours, minutes, seconds, ms) {
-    if (new.target === undefined) return apply(dateToString, new NativeDate(now), []);
-    return construct(NativeDate, arguments.length === 0 ? [now] : arguments, new.target);
+    if (new.target === undefined) return apply(dateToString, new NativeDate(now()), []);
+    return construct(NativeDate, arguments.length === 0 ? [now()] : arguments, new.target);
   }
   defineProperty(FixedDate, "name", { __proto__: null, value: "Date" });
   defineProperty(FixedDate, "prototype", { __proto__: null, value: NativeDate.prototype, writable: false });
-  hide(FixedDate, "now", { now: () => now }.now);
+  hide(FixedDate, "now", { now: () => now() }.now);
   hide(FixedDate, "parse", NativeDate.parse);
   hide(FixedDate, "UTC", NativeDate.UTC);
   hide(NativeDate.prototype, "constructor", FixedDate);
   hide(globalThis, "Date", FixedDate);
 
   // sfc32, of Chris Doty-Humphrey's PractRand.
-  let a = 0, b = 0, c = 0, counter = 1;
+  let a = 0, b = 0, c = 0, counter = 1, mixed = false;
   function bits() {
     const sum = (a + b | 0) + counter | 0;
     counter = counter + 1 | 0;
@@ -42,15 +48,19 @@
     c = (c << 21 | c >>> 11) + sum | 0;
     return sum;
   }
-  hide(Math, "random", { random: () => ((bits() >>> 5) * 67108864 + (bits() >>> 6)) / 9007199254740992 }.random);
+  function random() {
+    observed = true;
+    for (let i = 0; i < 12 && !mixed; i++) bits();
+    mixed = true;
+    return ((bits() >>> 5) * 67108864 + (bits() >>> 6)) / 9007199254740992;
+  }
+  hide(Math, "random", { random: () => random() }.random);
 
   function begin(start) {
-    now = start[0];
+    time = start[0];
     a = start[1] | 0;
     b = start[2] | 0;
     c = imul(a ^ b, 0x9e3779b9);
-    counter = 1;
-    for (let i = 0; i < 12; i++) bits();
   }
 
   function show(value) {
@@ -69,6 +79,7 @@
     hide(console, name, { [name](...values) {
       let line = "";
       for (let i = 0; i < values.length; i++) line += (i > 0 ? " " : "") + show(values[i]);
+      observed = true;
       print(line);
     } }[name]);
   }
@@ -95,6 +106,48 @@
   hide(Map.prototype, "toJSON", refuseJSON);
   hide(Set.prototype, "toJSON", refuseJSON);
 
+  // What code needs for Secrets. The engine has base64 of Uint8Array only.
+  const { fromBase64, prototype: { toBase64 } } = Uint8Array;
+  const { isView } = ArrayBuffer;
+  const { fromCharCode } = NativeString;
+  const Bytes = Uint8Array;
+
+  hide(globalThis, "btoa", { btoa(data) {
+    const text = `${data}`, bytes = new Bytes(text.length);
+    for (let i = 0; i < text.length; i++) {
+      bytes[i] = text.charCodeAt(i);
+      if (text.charCodeAt(i) > 255) throw new NativeTypeError("btoa takes characters up to U+00FF; for others, use new TextEncoder().encode(text).toBase64()");
+    }
+    return apply(toBase64, bytes, []);
+  } }.btoa);
+  hide(globalThis, "atob", { atob(data) {
+    const bytes = apply(fromBase64, Bytes, [`${data}`]);
+    let text = "";
+    for (let i = 0; i < bytes.length; i++) text += fromCharCode(bytes[i]);
+    return text;
+  } }.atob);
+  hide(globalThis, "TextEncoder", class TextEncoder {
+    get encoding() { return "utf-8"; }
+    encode(text = "") { return new Bytes(encodeText(`${text}`.toWellFormed())); }
+  });
+  hide(globalThis, "TextDecoder", class TextDecoder {
+    #fatal; #ignoreBOM;
+    constructor(encoding = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
+      if (encoding !== "utf-8" && encoding !== "utf8") throw new NativeRangeError(`TextDecoder knows utf-8 only, and not ${encoding}`);
+      this.#fatal = !!fatal;
+      this.#ignoreBOM = !!ignoreBOM;
+    }
+    get encoding() { return "utf-8"; }
+    get fatal() { return this.#fatal; }
+    get ignoreBOM() { return this.#ignoreBOM; }
+    decode(data = new Bytes()) {
+      const bytes = isView(data) ? new Bytes(data.buffer, data.byteOffset, data.byteLength) : new Bytes(data);
+      const text = decodeText(bytes.slice().buffer);
+      if (this.#fatal && new Bytes(encodeText(text)).length !== bytes.length) throw new NativeTypeError("the data is not UTF-8");
+      return !this.#ignoreBOM && text[0] === "\uFEFF" ? text.slice(1) : text;
+    }
+  });
+
   // functions returns the names of the functions that a module exports, in JSON.
   function functions(module) {
     const keys = ownKeys(module);
@@ -105,24 +158,8 @@
     return `[${names}]`;
   }
 
-  // exact parses JSON whose integers a number cannot hold: these become BigInts.
-  const { parse } = JSON;
-  const { isInteger, isSafeInteger } = Number;
-  const toBigInt = BigInt;
-  function exact(text) {
-    return parse(text, (_, value, { source }) =>
-      isInteger(value) && !isSafeInteger(value) && isDigits(source) ? toBigInt(source) : value);
-  }
-
-  function isDigits(source) {
-    for (let i = 0; i < source.length; i++) {
-      if (source[i] === "." || source[i] === "e" || source[i] === "E") return false;
-    }
-    return true;
-  }
-
   // where returns the stack of the code that runs.
   const where = () => new NativeError().stack;
 
-  return { begin, describe, exact, functions, refuseJSON, show, where };
+  return { begin, bigInt: BigInt, describe, differs, functions, refuseJSON, show, where };
 })

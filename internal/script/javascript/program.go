@@ -1,11 +1,11 @@
 package javascript
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"modernc.org/libquickjs"
 
@@ -38,7 +38,7 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 	return response, err
 }
 
-// newVM makes a VM with all modules, of which none has run.
+// newVM makes a VM with all modules, of which none has run, and without an image.
 func (p *program) newVM() (*vm, error) {
 	m, err := newRuntime(p.memoryBytes)
 	if err != nil {
@@ -64,16 +64,48 @@ func (p *program) newVM() (*vm, error) {
 	if libquickjs.XJS_ResolveModule(m.tls, m.context, m.entry) < 0 {
 		return nil, m.exception()
 	}
-	m.memory.takeImage()
 	return m, nil
 }
 
-// exported runs the top level of the modules, and returns the functions that the entry exports.
-func (p *program) exported(m *vm) (names []string, err error) {
-	exports, err := m.start(&script.Call{})
-	if err != nil {
-		return nil, err
+// prepare runs the top level of the modules, and takes the image that each call starts from.
+func (p *program) prepare(deadline time.Time) (err error) {
+	if p.vm, err = p.newVM(); err != nil {
+		return err
 	}
+	p.vm.limit.deadline = deadline
+	same, err := p.runTopLevel()
+	switch {
+	case p.vm.limit.exceeded:
+		return p.vm.outOfTime()
+	case err != nil:
+		return err
+	case !same:
+		p.vm.close()
+		if p.vm, err = p.newVM(); err != nil {
+			return err
+		}
+	}
+	p.vm.memory.takeImage()
+	p.vm.restart()
+	return nil
+}
+
+// runTopLevel runs the top level of the modules, and reports whether it is the same in each call.
+func (p *program) runTopLevel() (same bool, err error) {
+	exports, err := p.vm.start(&script.Call{})
+	if err != nil {
+		return false, err
+	}
+	if p.functions, err = p.vm.functionsOf(exports); err != nil {
+		return false, err
+	}
+	differs, err := p.vm.call(p.vm.differs, undefined)
+	p.vm.exports = &exports
+	return payload[int32](differs) == 0, err
+}
+
+// functionsOf returns the names of the functions that a module exports.
+func (m *vm) functionsOf(exports value) (names []string, err error) {
 	list, err := m.call(m.functions, exports)
 	if err != nil {
 		return nil, err
@@ -99,7 +131,7 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := m.request(c.Request)
+	request, err := m.decode(c.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +145,17 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	return m.respond(result)
 }
 
-// start sets the clock, runs the top level of the modules, and returns what the entry exports.
+// start sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.
 func (m *vm) start(c *script.Call) (exports value, err error) {
-	begin, err := m.parse(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
+	begin, err := m.decode(fmt.Appendf(nil, "[%d, %d, %d]", c.Time.UnixMilli(), uint32(c.Seed), uint32(c.Seed>>32)))
 	if err != nil {
 		return undefined, err
 	}
 	if _, err := m.call(m.begin, begin); err != nil {
 		return undefined, err
+	}
+	if m.exports != nil {
+		return *m.exports, nil
 	}
 	started, err := m.result(libquickjs.XJS_EvalFunction(m.tls, m.context, m.entry))
 	if err != nil {
@@ -130,36 +165,6 @@ func (m *vm) start(c *script.Call) (exports value, err error) {
 		return undefined, err
 	}
 	return m.result(libquickjs.XJS_GetModuleNamespace(m.tls, m.context, pointer(m.entry)))
-}
-
-// request makes a value of a request. A number has 53 bits, so larger integers become BigInts.
-func (m *vm) request(text []byte) (value, error) {
-	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
-	if !hasLongNumber(text) {
-		return m.parse(text)
-	}
-	s, err := m.newString(text)
-	if err != nil {
-		return undefined, err
-	}
-	return m.call(m.exact, s)
-}
-
-// hasLongNumber reports whether JSON has 16 digits in a row, as all integers have that a number
-// cannot hold.
-func hasLongNumber(text []byte) bool {
-	digits := 0
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			digits = 0
-			continue
-		}
-		digits++
-		if digits == 16 {
-			return true
-		}
-	}
-	return false
 }
 
 // settled waits for a promise, if the result is one, and for all others.

@@ -14,6 +14,9 @@ type value = libquickjs.TJSValue
 //nolint:gochecknoglobals // a constant; the engine's API has it as a macro.
 var undefined = value{Ftag: libquickjs.EJS_TAG_UNDEFINED}
 
+//nolint:gochecknoglobals // a constant, likewise.
+var exception = value{Ftag: libquickjs.EJS_TAG_EXCEPTION}
+
 // garbage is how much memory the engine uses before it looks for cyclic garbage, which most calls end
 // without.
 const garbage = 8 << 20
@@ -28,9 +31,11 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, describe, exact, functions, refuseJSON, show, where value
-	// entry is the module with the functions, read but not run.
+	begin, bigInt, describe, differs, functions, refuseJSON, show, where value
+	// entry is the module with the functions.
 	entry value
+	// exports is what entry exports if the image has it; nil if entry has not run.
+	exports *value
 	// log receives what the code prints.
 	log    func(line string)
 	memory memory
@@ -40,6 +45,8 @@ type vm struct {
 
 	// shared is memory that both C and Go know.
 	shared shared
+	// input is text for the VM.
+	input buffer
 	// pages are blocks that nothing uses.
 	pages []uintptr
 	// callbacks keeps the functions alive that C knows by address.
@@ -97,6 +104,7 @@ func (m *vm) addGlobals(compiles bool) error {
 func (m *vm) close() {
 	m.memory.release(m.tls)
 	m.shared.free(m.tls)
+	m.input.free(m.tls)
 	for _, block := range m.pages {
 		libc.Xfree(m.tls, block)
 	}
@@ -106,6 +114,7 @@ func (m *vm) close() {
 // restart makes the VM what it was when the image of its memory was taken.
 func (m *vm) restart() {
 	m.memory.restore(m.tls)
+	m.input.trim(m.tls)
 	m.rejected, m.log, m.limit = nil, nil, timeLimit{}
 }
 
@@ -138,23 +147,25 @@ func (m *vm) property(object value, name string) (value, error) {
 	return m.result(libquickjs.XJS_GetPropertyStr(m.tls, m.context, object, c.address))
 }
 
-func (m *vm) newString(text []byte) (value, error) {
-	c, err := newCString(string(text))
+// setProperty sets a property of an object, which then owns the value.
+func (m *vm) setProperty(object value, name string, v value) error {
+	c, err := newCString(name)
 	if err != nil {
-		return undefined, err
+		return err
 	}
 	defer c.free(m.tls)
-	return m.result(libquickjs.XJS_NewStringLen(m.tls, m.context, c.address, c.length))
+	if libquickjs.XJS_SetPropertyStr(m.tls, m.context, object, c.address, v) < 0 {
+		return m.exception()
+	}
+	return nil
 }
 
-// parse makes a value of JSON.
-func (m *vm) parse(json []byte) (value, error) {
-	c, err := newCString(string(json))
+func (m *vm) newString(text []byte) (value, error) {
+	held, err := m.input.hold(m.tls, text)
 	if err != nil {
 		return undefined, err
 	}
-	defer c.free(m.tls)
-	return m.result(libquickjs.XJS_ParseJSON(m.tls, m.context, c.address, c.length, m.shared.name()))
+	return values{m}.String(held)
 }
 
 // text is the string that a value is, in UTF-8.

@@ -21,14 +21,15 @@ func Call(t *testing.T, engine script.Engine, files script.Files, sources, reque
 		}
 		files.Sources[name] = part
 	}
+	var log strings.Builder
+	files.Log = func(line string) { log.WriteString("log: " + line + "\n") }
 	p, err := engine.Load(files)
 	if err != nil {
-		return "load: " + describe(err)
+		return log.String() + "load: " + describe(err)
 	}
-	var log strings.Builder
 	response, err := p.Call(&script.Call{
 		Function: "sync", Request: []byte(request), Time: time.UnixMilli(1700000000123), Seed: 1,
-		Log: func(line string) { log.WriteString("log: " + line + "\n") },
+		Log: files.Log,
 	})
 	if err != nil {
 		return log.String() + describe(err)

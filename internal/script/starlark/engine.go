@@ -73,7 +73,7 @@ func (l *loader) run(name string) (starlark.StringDict, error) {
 	m := &module{}
 	l.modules[name] = m
 	options := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true}
-	thread := newThread(nil, l.files.Deadline)
+	thread := newThread(l.files.Log, l.files.Deadline)
 	thread.Load = func(_ *starlark.Thread, specifier string) (starlark.StringDict, error) {
 		return l.load(name, specifier)
 	}
@@ -109,13 +109,7 @@ func (l *loader) noModule(from, specifier string) error {
 	return fmt.Errorf("there is no module %q; there is %s", specifier, strings.Join(names, ", "))
 }
 
-const (
-	maxDepth          = 1000
-	stepsBetweenTests = 1000
-)
-
-// newThread makes a thread that bounds the depth of calls, which the language does not: they are
-// calls of Go, and a stack without end would end the process.
+// newThread makes a thread with limits.
 func newThread(log func(string), deadline time.Time) *starlark.Thread {
 	t := &starlark.Thread{Print: func(_ *starlark.Thread, message string) {
 		if log == nil {
@@ -125,15 +119,8 @@ func newThread(log func(string), deadline time.Time) *starlark.Thread {
 			log(line)
 		}
 	}}
-	t.SetMaxExecutionSteps(stepsBetweenTests)
-	t.OnMaxSteps = func(t *starlark.Thread) {
-		if t.CallStackDepth() > maxDepth {
-			t.Cancel(tooDeep)
-		}
-		if !deadline.IsZero() && time.Now().After(deadline) {
-			t.Cancel(tooLate)
-		}
-		t.SetMaxExecutionSteps(t.Steps + stepsBetweenTests)
-	}
+	l := &limits{deadline: deadline}
+	t.OnMaxSteps = l.check
+	t.SetMaxExecutionSteps(stepsBetweenChecks)
 	return t
 }

@@ -23,7 +23,7 @@ func TestCalls(t *testing.T) {
 		"modules":       {"load('pods.star', 'pod')\nload('./deep/all.star', p = 'pod')\ndef sync(r): return {'a': [pod('a'), p('b')]}\n-- pods.star --\ndef pod(name): return {'name': name}\n-- deep/all.star --\nload('../pods.star', x = 'pod')\npod = x\n", `{}`, `{"a":[{"name":"a"},{"name":"b"}]}`},
 		"the libraries": {"def sync(r): return {'json': json.decode(json.encode({'a': [1]})), 'math': math.ceil(1.5), 'time': time.parse_time('2020-01-01T00:00:00Z').unix}", `{}`, `{"json":{"a":[1]},"math":2,"time":1577836800}`},
 		"the clock":     {"def sync(r): return {'now': str(time.now()), 'format': time.now().format('2006-01-02T15:04:05.000Z07:00')}", `{}`, `{"now":"2023-11-14 22:13:20.123 +0000 UTC","format":"2023-11-14T22:13:20.123Z"}`},
-		"the log":       {"print('top')\ndef sync(r):\n  print('a', 1, r)\n  print('two\\nlines')\n  return {}", `{"b":"c"}`, "log: a 1 {\"b\": \"c\"}\nlog: two\nlog: lines\n{}"},
+		"the log":       {"print('top')\ndef sync(r):\n  print('a', 1, r)\n  print('two\\nlines')\n  return {}", `{"b":"c"}`, "log: top\nlog: a 1 {\"b\": \"c\"}\nlog: two\nlog: lines\n{}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := call(t, test.source, test.request); got != test.want {

@@ -12,9 +12,14 @@ import (
 	"strconv"
 	"strings"
 
+	apps "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
@@ -89,4 +94,38 @@ func Discover(ctx context.Context, config *rest.Config, namespace string) (locat
 		locations = append(locations, location)
 	}
 	return locations, notes, nil
+}
+
+// Replicas returns the other running pods of the ReplicaSet or StatefulSet that controls a pod: they have the
+// same flags, and so the same port. Their names are those of the pods.
+func Replicas(ctx context.Context, config *rest.Config, of Location) ([]Location, error) {
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	pods := client.Pods(of.Namespace)
+	pod, err := pods.Get(ctx, of.Pod, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read pod %s/%s: %w", of.Namespace, of.Pod, err)
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return nil, nil
+	}
+	shared := labels.Set(pod.Labels)
+	delete(shared, apps.StatefulSetPodNameLabel)
+	delete(shared, apps.PodIndexLabel)
+	list, err := pods.List(ctx, metav1.ListOptions{
+		LabelSelector: shared.String(), FieldSelector: fields.OneTermEqualSelector("status.phase", string(corev1.PodRunning)).String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pods in %s: %w", of.Namespace, err)
+	}
+	var replicas []Location
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Name != of.Pod && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID}) {
+			replicas = append(replicas, Location{Name: other.Name, Namespace: of.Namespace, Pod: other.Name, Port: of.Port})
+		}
+	}
+	return replicas, nil
 }
