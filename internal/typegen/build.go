@@ -163,11 +163,10 @@ func (b *builder) embedded(s *spec.Schema, at position) *Type {
 		}
 	}
 	whole.Required = append([]string{"apiVersion", "kind"}, s.Required...)
-	at.definitions = maps.Clone(at.definitions)
-	if at.definitions == nil {
-		at.definitions = schema.Definitions{}
-	}
-	maps.Copy(at.definitions, b.wire)
+	all := schema.Definitions{}
+	maps.Copy(all, at.definitions)
+	maps.Copy(all, b.wire)
+	at.definitions = all
 	o := b.declare(at.name)
 	b.fill(o, &whole, at)
 	return reference(o)

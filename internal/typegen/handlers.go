@@ -12,21 +12,16 @@ type handlers struct {
 	v1alpha1.HandlerControllerSpec
 }
 
-func (h *handlers) handled() (all []Resource) {
+func (h *handlers) handled() []Resource {
+	all := resourcesOf(h.Resources, func(r *v1alpha1.HandledResource) v1alpha1.ResourceRule { return r.ResourceRule })
 	if h.Resource.APIVersion != "" {
 		all = append(all, resourceOf(h.Resource.ResourceRule))
-	}
-	for i := range h.Resources {
-		all = append(all, resourceOf(h.Resources[i].ResourceRule))
 	}
 	return all
 }
 
-func (h *handlers) owned() (all []Resource) {
-	for _, rule := range h.Owns {
-		all = append(all, resourceOf(rule))
-	}
-	return all
+func (h *handlers) owned() []Resource {
+	return resourcesOf(h.Owns, func(r *v1alpha1.ResourceRule) v1alpha1.ResourceRule { return *r })
 }
 
 func (h *handlers) resources() []Resource { return append(h.handled(), h.owned()...) }
@@ -44,7 +39,7 @@ func (h *handlers) addTypes(b *builder, base string) {
 			"handler": literal(handler.Name), "reason": literals(reasonsOf(handler)...),
 			"object": object, "previousState": orNull(previous), "owned": owned,
 		})
-		request.setTime(handler.Inline != nil, handler.Inline == nil)
+		request.setTime(handler.Inline != nil)
 	}
 	b.instance(base+"Response", "HandlerResponse", h.response(b))
 }
@@ -70,12 +65,7 @@ func (h *handlers) response(b *builder) map[string]*Type {
 	var patches, status, apply []*Type
 	for _, r := range h.handled() {
 		kind := b.kindOf(r)
-		patches = append(patches, b.patchOfKind(kind))
-		if field := kind.object.field("status"); field != nil {
-			status = append(status, b.patchOf(field))
-		} else {
-			status = append(status, mapOf(&Type{}))
-		}
+		patches, status = append(patches, b.patchOfKind(kind)), append(status, b.patchOf(kind.status()))
 	}
 	for _, r := range h.owned() {
 		apply = append(apply, reference(b.kindOf(r).object))
@@ -93,11 +83,8 @@ type admission struct {
 }
 
 // reviewed returns the kinds that a webhook reviews.
-func reviewed(w *v1alpha1.AdmissionWebhook) (all []Resource) {
-	for i := range w.Rules {
-		all = append(all, resourceOf(w.Rules[i].ResourceRule))
-	}
-	return all
+func reviewed(w *v1alpha1.AdmissionWebhook) []Resource {
+	return resourcesOf(w.Rules, func(r *v1alpha1.AdmissionRule) v1alpha1.ResourceRule { return r.ResourceRule })
 }
 
 func (a *admission) resources() (all []Resource) {
@@ -121,7 +108,7 @@ func (a *admission) addTypes(b *builder, base string) {
 			"object":    nullable(object, is("CREATE", "UPDATE", "CONNECT"), is("DELETE")),
 			"oldObject": nullable(object, is("UPDATE", "DELETE"), is("CREATE", "CONNECT")),
 		})
-		request.setTime(webhook.Inline != nil, webhook.Inline == nil)
+		request.setTime(webhook.Inline != nil)
 		response := b.instance(name+"Response", "ReviewResponse", map[string]*Type{"reviewed": object, "reviewPatch": patch})
 		response.fields = slices.DeleteFunc(response.fields, func(f field) bool {
 			return webhook.Type == v1alpha1.AdmissionValidate && slices.Contains([]string{"object", "patch", "jsonPatch"}, f.name)

@@ -83,11 +83,16 @@ type composite struct {
 
 func resourceOf(r v1alpha1.ResourceRule) Resource { return Resource{r.APIVersion, r.Resource} }
 
-func (c *composite) children() (all []Resource) {
-	for i := range c.ChildResources {
-		all = append(all, resourceOf(c.ChildResources[i].ResourceRule))
+// resourcesOf returns the resources of rules in a list.
+func resourcesOf[T any](list []T, rule func(*T) v1alpha1.ResourceRule) (all []Resource) {
+	for i := range list {
+		all = append(all, resourceOf(rule(&list[i])))
 	}
 	return all
+}
+
+func (c *composite) children() []Resource {
+	return resourcesOf(c.ChildResources, func(r *v1alpha1.ChildResource) v1alpha1.ResourceRule { return r.ResourceRule })
 }
 
 func (c *composite) resources() []Resource {
@@ -97,7 +102,7 @@ func (c *composite) resources() []Resource {
 func (c *composite) addTypes(b *builder, base string) {
 	parent := []Resource{resourceOf(c.ParentResource.ResourceRule)}
 	bound := b.desiredState(base, parent, "Children", c.children())
-	setTime(b.instance(base+"SyncRequest", "SyncRequest", bound), &c.Hooks.Sync, c.Hooks.Finalize)
+	b.instance(base+"SyncRequest", "SyncRequest", bound).setTime(areInline(&c.Hooks.Sync, c.Hooks.Finalize)...)
 	adaptResponse(b.instance(base+"SyncResponse", "SyncResponse", bound), c.ours, len(c.ChildResources))
 	b.customize(base, c.Hooks.Customize, bound)
 }
@@ -109,25 +114,19 @@ type decorator struct {
 	ours bool
 }
 
-func (d *decorator) parents() (all []Resource) {
-	for i := range d.Resources {
-		all = append(all, resourceOf(d.Resources[i].ResourceRule))
-	}
-	return all
+func (d *decorator) parents() []Resource {
+	return resourcesOf(d.Resources, func(r *v1alpha1.DecoratedResource) v1alpha1.ResourceRule { return r.ResourceRule })
 }
 
-func (d *decorator) attachments() (all []Resource) {
-	for i := range d.Attachments {
-		all = append(all, resourceOf(d.Attachments[i].ResourceRule))
-	}
-	return all
+func (d *decorator) attachments() []Resource {
+	return resourcesOf(d.Attachments, func(r *v1alpha1.Attachment) v1alpha1.ResourceRule { return r.ResourceRule })
 }
 
 func (d *decorator) resources() []Resource { return append(d.parents(), d.attachments()...) }
 
 func (d *decorator) addTypes(b *builder, base string) {
 	bound := b.desiredState(base, d.parents(), "Attachments", d.attachments())
-	setTime(b.instance(base+"SyncRequest", "DecoratorSyncRequest", bound), &d.Hooks.Sync, d.Hooks.Finalize)
+	b.instance(base+"SyncRequest", "DecoratorSyncRequest", bound).setTime(areInline(&d.Hooks.Sync, d.Hooks.Finalize)...)
 	adaptResponse(b.instance(base+"SyncResponse", "DecoratorSyncResponse", bound), d.ours, len(d.Attachments))
 	b.customize(base, d.Hooks.Customize, bound)
 }
@@ -165,14 +164,10 @@ func (b *builder) desiredState(base string, parents []Resource, childField strin
 // statusOf returns the type of the status in a response: a custom resource gets a new one, that
 // of a built-in kind is patched.
 func (b *builder) statusOf(k *typedKind) *Type {
-	status := k.object.field("status")
-	switch {
-	case status == nil:
-		return mapOf(&Type{})
-	case k.Custom:
-		return status
+	if k.Custom {
+		return k.status()
 	}
-	return b.patchOf(status)
+	return b.patchOf(k.status())
 }
 
 func (b *builder) kindOf(r Resource) *typedKind { return b.kinds[b.resources[r]] }
@@ -200,31 +195,30 @@ func (b *builder) groups(name string, all []Resource, required bool) *Type {
 	return reference(o)
 }
 
-// setTime drops the time from a request that no inline hook receives.
-func setTime(request *Object, hooks ...*v1alpha1.Hook) {
-	inline, other := false, false
+// areInline says which hooks are inline; nil ones are left out.
+func areInline(hooks ...*v1alpha1.Hook) (inline []bool) {
 	for _, h := range hooks {
 		if h != nil {
-			inline, other = inline || h.Inline != nil, other || h.Inline == nil
+			inline = append(inline, h.Inline != nil)
 		}
 	}
-	request.setTime(inline, other)
+	return inline
 }
 
-// setTime says whether requests have a time: those to inline hooks do, those to others do not.
-func (o *Object) setTime(inline, other bool) {
+// setTime says whether a request to some hooks has a time: those to inline hooks do, those to others do not.
+func (o *Object) setTime(inline ...bool) {
 	for i := range o.fields {
 		if o.fields[i].name == "time" {
-			o.fields[i].required = !other
+			o.fields[i].required = !slices.Contains(inline, false)
 		}
 	}
-	o.fields = slices.DeleteFunc(o.fields, func(f field) bool { return f.name == "time" && !inline })
+	o.fields = slices.DeleteFunc(o.fields, func(f field) bool { return f.name == "time" && !slices.Contains(inline, true) })
 }
 
 // customize adds the request of a customize hook. All have the same response.
 func (b *builder) customize(base string, hook *v1alpha1.Hook, bound map[string]*Type) {
 	if hook != nil {
-		setTime(b.instance(base+"CustomizeRequest", "CustomizeRequest", bound), hook)
+		b.instance(base+"CustomizeRequest", "CustomizeRequest", bound).setTime(hook.Inline != nil)
 		b.wireType("CustomizeResponse")
 	}
 }

@@ -1,6 +1,7 @@
 package typegen
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/schema"
@@ -57,7 +59,7 @@ func (b *builder) wireType(name string) *Type {
 func (b *builder) addKind(k *typedKind) {
 	k.object = &Object{name: k.name}
 	b.objects = append(b.objects, k.object)
-	root, _, _ := k.Definitions.Flatten(orEmpty(k.Schema), nil)
+	root, _, _ := k.Definitions.Flatten(cmp.Or(k.Schema, &spec.Schema{}), nil)
 	root.Properties = maps.Clone(root.Properties)
 	for _, common := range []string{"apiVersion", "kind", "metadata"} {
 		delete(root.Properties, common)
@@ -92,21 +94,14 @@ func (b *builder) beforeStored(k *typedKind) *Type {
 	return reference(k.reviewed)
 }
 
-// field returns the type of a field of the objects; nil if they have none.
-func (o *Object) field(name string) *Type {
-	for _, f := range o.fields {
-		if f.name == name {
+// status returns the type of the status, which may have any fields if the kind has none.
+func (k *typedKind) status() *Type {
+	for _, f := range k.object.fields {
+		if f.name == "status" {
 			return f.typ
 		}
 	}
-	return nil
-}
-
-func orEmpty[T any](value *T) *T {
-	if value == nil {
-		return new(T)
-	}
-	return value
+	return mapOf(&Type{})
 }
 
 func (b *builder) module() *Module {

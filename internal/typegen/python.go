@@ -57,7 +57,7 @@ func pyCall(out *bytes.Buffer, o *Object) {
 		for _, line := range wrap(f.doc, maxLine-len("        # ")) {
 			fmt.Fprintf(out, "        # %s\n", line)
 		}
-		fmt.Fprintf(out, "        %s: %s,\n", pyString(f.name), pyString(pyField(&f)))
+		fmt.Fprintf(out, "        %s: %s,\n", jsonText(f.name), jsonText(pyField(&f)))
 	}
 	out.WriteString("    },\n)\n")
 }
@@ -116,14 +116,15 @@ func pyUnion(all []*Type) string {
 	return "Union[" + strings.Join(texts, ", ") + "]"
 }
 
-// pyLiteral returns what stands in Literal, or else a type. There are no literals of fractions and lists.
+// pyLiteral returns what stands in Literal, or else a type. There are no literals of fractions and lists. Strings of
+// JSON are strings of Python.
 func pyLiteral(t *Type) (text string, is bool) {
 	if t.form != literalForm {
 		return pyType(t), false
 	}
 	switch value := t.value.(type) {
 	case string:
-		return pyString(value), true
+		return jsonText(value), true
 	case bool:
 		return camel(strconv.FormatBool(value)), true
 	case float64:
@@ -134,9 +135,6 @@ func pyLiteral(t *Type) (text string, is bool) {
 	}
 	return "Any", false
 }
-
-// pyString quotes text; strings of JSON are strings of Python.
-func pyString(text string) string { return jsonText(text) }
 
 var pythonName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 

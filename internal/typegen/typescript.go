@@ -49,21 +49,17 @@ func tsType(t *Type) string {
 	case mapForm:
 		return "{ [key: string]: " + tsType(t.of[0]) + " }"
 	case unionForm:
-		return joinTypes(t.of, " | ", tsType)
+		var texts []string
+		for _, each := range t.of {
+			texts = append(texts, tsType(each))
+		}
+		return strings.Join(texts, " | ")
 	case literalForm:
 		return jsonText(t.value)
 	case objectForm:
 		return t.object.name
 	}
 	return "any"
-}
-
-func joinTypes(all []*Type, separator string, format func(*Type) string) string {
-	var texts []string
-	for _, each := range all {
-		texts = append(texts, format(each))
-	}
-	return strings.Join(texts, separator)
 }
 
 // jsonText returns a literal, which came from JSON and so has a JSON form.

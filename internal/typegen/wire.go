@@ -16,12 +16,12 @@ func Webhooks() (*Module, error) {
 		"SyncRequest", "SyncResponse", "DecoratorSyncRequest", "DecoratorSyncResponse", "CustomizeRequest",
 		"HandlerRequest", "HandlerResponse",
 	} {
-		b.instance(name, name, bound).setTime(false, true)
+		b.instance(name, name, bound).setTime(false)
 	}
 	b.wireType("CustomizeResponse")
 	bound["object"] = orNull(bound["object"])
 	for _, name := range []string{"ReviewRequest", "ReviewResponse"} {
-		b.instance(name, name, bound).setTime(false, true)
+		b.instance(name, name, bound).setTime(false)
 	}
 	return b.module(), nil
 }

@@ -26,8 +26,7 @@ type Config struct {
 	Command process.Command
 	// Check is called before each start, which its error prevents; nil for no check.
 	Check func() error
-	// Begin has the first exchange with a new child; nil for none. BeginTimeout limits it; default
-	// 30 s.
+	// Begin has the first exchange with a new child, within BeginTimeout; nil for none.
 	Begin        func(*Conn) error
 	BeginTimeout time.Duration
 	// Log receives the lines of the standard error, unless QuietStderr is set, and those of Conn.Log,
@@ -39,14 +38,12 @@ type Config struct {
 	// StartAfter is how long a call waits for a child that is in use before it starts another; default 250 ms. A child
 	// makes many calls in that time, if they are short, and each child takes memory.
 	StartAfter time.Duration
-	// MaxBytes limits what a child writes in Begin; default 1 MiB.
-	MaxBytes int64
 }
 
 const (
-	defaultBeginBytes   = 1 << 20
-	defaultBeginTimeout = 30 * time.Second
-	defaultStartAfter   = 250 * time.Millisecond
+	defaultStartAfter = 250 * time.Millisecond
+	// beginBytes limits what a child writes in Begin, also lines for the log.
+	beginBytes = 4 << 20
 	// idleTimeout is how long a child without calls is kept.
 	idleTimeout = 30 * time.Second
 	// endGrace is how long a child may take to exit when its input ends.
@@ -82,8 +79,6 @@ type Pool struct {
 
 // New returns a pool without children.
 func New(c Config) *Pool {
-	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBeginBytes)
-	c.BeginTimeout = cmp.Or(c.BeginTimeout, defaultBeginTimeout)
 	c.StartAfter = cmp.Or(c.StartAfter, defaultStartAfter)
 	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), live: map[*child]struct{}{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
@@ -271,7 +266,7 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 	if p.config.Begin == nil {
 		return one, nil
 	}
-	if err = one.do(ctx, Call{Timeout: p.config.BeginTimeout, MaxBytes: p.config.MaxBytes}, p.config.Begin); err != nil {
+	if err = one.do(ctx, Call{Timeout: p.config.BeginTimeout, MaxBytes: beginBytes}, p.config.Begin); err != nil {
 		p.giveBack(one, err)
 		return nil, err
 	}

@@ -212,6 +212,7 @@ func TestBackoff(t *testing.T) {
 func TestBegin(t *testing.T) {
 	fail := true
 	p := newPool(t, func(c *child.Config) {
+		c.BeginTimeout = long
 		c.Begin = func(c *child.Conn) error {
 			if fail {
 				return errors.New("the source does not compile")
