@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -62,12 +64,25 @@ func rollingPod(parent map[string]any, number int) map[string]any {
 	}
 }
 
+// rollingSet is the example, compiled once.
+var (
+	rollingSetOnce sync.Once
+	rollingSet     struct {
+		server   *apiserver.Server
+		programs loop.Programs
+		sample   string
+	}
+)
+
 // newRollingSet returns a world with the example's object, in which pods become ready.
 func newRollingSet(t testing.TB, options loop.Options) *world {
 	t.Helper()
-	files, programs := example(t, "rolling-set/inline.yaml", syncRollingSet)
-	server := newServer(t, []object.Resource{pods, plan.ControllerRevisions}, files.CRDs...)
-	w := newWorld(t, server, programs, options, string(inDefault(t, files.Objects[0]).JSON()))
+	rollingSetOnce.Do(func() {
+		files, programs := example(t, "rolling-set/inline.yaml", syncRollingSet)
+		rollingSet.programs, rollingSet.sample = programs, string(inDefault(t, files.Objects[0]).JSON())
+		rollingSet.server = newServer(t, []object.Resource{pods, plan.ControllerRevisions}, files.CRDs...)
+	})
+	w := newWorld(t, rollingSet.server, rollingSet.programs, options, rollingSet.sample)
 	w.environment = w.makeReady
 	return w
 }

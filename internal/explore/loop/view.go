@@ -52,6 +52,17 @@ func NewView(objects iter.Seq2[object.Resource, *object.Object]) *View {
 	return v
 }
 
+// Restarted returns the view of a process that starts with a list as old as the events that this one has seen.
+func (v *View) Restarted() *View {
+	next := v.clone()
+	next.writes = nil
+	for i := range next.kinds {
+		next.kinds[i].gone = nil
+	}
+	next.digest = next.digestOf(nil)
+	return next
+}
+
 // Seen returns the objects of a kind as of the latest events, and those that were deleted, with the versions of the
 // deletions.
 func (v *View) Seen(resource object.Resource) (objects, gone []*object.Object) {

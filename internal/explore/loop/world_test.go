@@ -245,6 +245,7 @@ func (w *world) crashed(request *loop.Request) bool {
 	}
 	if w.stale {
 		// The list is as old as the last event that was delivered.
+		w.view = w.view.Restarted()
 		w.items = w.process.Start(w.view)
 		return true
 	}
@@ -292,7 +293,7 @@ type logic func(request map[string]any) map[string]any
 // example opens the file of an example whose inline code is replaced.
 func example(t testing.TB, file string, sync logic) (*workspace.Workspace, loop.Programs) {
 	t.Helper()
-	w, err := workspace.Open(t.Context(), workspace.Options{
+	w, err := workspace.Open(context.Background(), workspace.Options{
 		Paths:  []string{filepath.Join("../../../examples", file)},
 		Inline: func(context.Context, call.Script) (call.Program, error) { return sync, nil },
 		Output: func(string) process.Output { return nil },
@@ -300,7 +301,6 @@ func example(t testing.TB, file string, sync logic) (*workspace.Workspace, loop.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.Close)
 	var programs loop.Programs
 	for _, c := range w.Controllers {
 		programs.Compose = append(programs.Compose, c.Programs...)

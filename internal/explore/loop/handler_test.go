@@ -1,0 +1,134 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+var secrets = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+
+// copies are handlers that copy Secrets to ConfigMaps. Calls are noted.
+func copies(calls *[]string) handle.Program {
+	do := hook.HandlerFunc(func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		*calls = append(*calls, string(n.Reason))
+		if n.Reason == hook.ReasonDelete {
+			return &hook.HandlerResponse{}, nil
+		}
+		var secret struct{ Data map[string]string }
+		if err := json.Unmarshal(n.Object, &secret); err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(secret.Data)
+		copied := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"},"data":%s}`, n.Name, data)
+		return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: copied}}}, err
+	})
+	return handle.Program{
+		Name: "copies", Resource: secrets, Owns: []object.Resource{configMaps}, Manager: "copies",
+		HandledAnnotation: "setpoint.dev/handled-by-copies", Finalizer: "copies.example.com/finalizer",
+		Handlers: []handle.Handler{{
+			Name: "copy", On: []hook.Reason{hook.ReasonCreate, hook.ReasonUpdate, hook.ReasonDelete, hook.ReasonDrift}, Do: do,
+		}},
+	}
+}
+
+const aSecret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"default"},"data":{"x":"MQ=="}}`
+
+func newCopies(t *testing.T, calls *[]string) *world {
+	t.Helper()
+	server := newServer(t, []object.Resource{secrets, configMaps})
+	return newWorld(t, server, loop.Programs{Handle: []handle.Program{copies(calls)}}, loop.Options{}, aSecret)
+}
+
+// liveCopies goes through the life of a Secret and returns what was stored before its end.
+func liveCopies(t *testing.T, w *world) string {
+	t.Helper()
+	w.settle()
+	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})
+	w.settle()
+	at := w.objects(configMaps, "data", "x")
+	state, _, err := w.server.As("kubectl").Delete(w.state, secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(state)
+	w.settle()
+	return at + ", then " + w.objects(secrets, "metadata") + w.objects(configMaps, "metadata")
+}
+
+const copiesLife = `a="Mg==", then `
+
+func TestHandlers(t *testing.T) {
+	var calls []string
+	w := newCopies(t, &calls)
+	if got := liveCopies(t, w); got != copiesLife {
+		t.Errorf("got %s\n%s", got, strings.Join(w.trace, "\n"))
+	}
+	// The first call of each request is made twice.
+	if got, want := strings.Join(slices.Compact(calls), " "), "Create Update Delete"; got != want {
+		t.Errorf("calls %s, want %s", got, want)
+	}
+}
+
+func TestHandlersAfterCrashes(t *testing.T) {
+	var calls []string
+	w := newCopies(t, &calls)
+	liveCopies(t, w)
+	for n := range len(w.trace) {
+		w := newCopies(t, &calls)
+		w.crashAfter = n + 1
+		if got := liveCopies(t, w); got != copiesLife {
+			t.Errorf("a crash after write %d: %s\n%s", n+1, got, strings.Join(w.trace, "\n"))
+		}
+	}
+}
+
+func TestOmissions(t *testing.T) {
+	program := copies(new([]string))
+	program.Handlers[0].Debounce = 5
+	program.Handlers = append(program.Handlers, handle.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handle.Live) error { return nil }})
+	p, err := loop.New(loop.Programs{Handle: []handle.Program{program}}, loop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"copies: the handler copy does not wait until the object is unchanged for a while", "copies: the daemon watch does not run"}
+	if got := p.Omissions(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestEventsOfHandlers shows a handler of events the changes that came between two runs.
+func TestEventsOfHandlers(t *testing.T) {
+	var seen []string
+	program := copies(new([]string))
+	program.Handlers = []handle.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
+		func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			seen = append(seen, string(n.Event))
+			return nil, nil //nolint:nilnil // It has nothing to say.
+		},
+	)}}
+	w := newWorld(t, newServer(t, []object.Resource{secrets, configMaps}), loop.Programs{Handle: []handle.Program{program}}, loop.Options{})
+	w.create(aSecret)
+	w.settle()
+	w.patch(secrets, "a", "", map[string]any{"data": map[string]any{"x": "Mg=="}})
+	w.settle()
+	state, _, err := w.server.As("kubectl").Delete(w.state, secrets, w.state.Get(secrets, "default", "a"), metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(state)
+	w.settle()
+	if got, want := strings.Join(slices.Compact(seen), " "), "Added Modified Deleted"; got != want {
+		t.Errorf("seen %s, want %s", got, want)
+	}
+}
