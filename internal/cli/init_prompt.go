@@ -53,5 +53,8 @@ func (p *program) printNext(o scaffold.Options, dir string, files map[string][]b
 	if o.Language == "go" {
 		fmt.Fprintf(p.stdout, "  (cd %s && go mod tidy)\n", dir)
 	}
+	if files["cases.yaml"] != nil {
+		fmt.Fprintf(p.stdout, "  setpoint test %s\n", dir)
+	}
 	fmt.Fprintf(p.stdout, "  setpoint dev %s\n  setpoint dev %s -- sh %s\n", dir, dir, filepath.Join(dir, "test.sh"))
 }

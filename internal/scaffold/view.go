@@ -131,6 +131,26 @@ func (v *view) Objects(language string, indent int) string {
 	return strings.Join(all, "\n")
 }
 
+// Expected returns the children of an object named example as a list in YAML.
+func (v *view) Expected() (string, error) {
+	text := "example"
+	if v.HasStatus() {
+		text = "hello"
+	}
+	var all []map[string]any
+	for _, c := range v.children {
+		object := map[string]any{"apiVersion": c.APIVersion, "kind": c.Kind, "metadata": map[string]any{"name": "$name"}}
+		maps.Copy(object, c.Body)
+		all = append(all, object)
+	}
+	list, err := yaml.Marshal(all)
+	if err != nil {
+		return "", err
+	}
+	filled := strings.NewReplacer("$name", "example", "$text", text).Replace(string(list))
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(filled, "\n"), "\n", "\n  ") + "\n", nil
+}
+
 // style is how a language writes objects.
 type style struct {
 	// quoted languages write names as strings, and have no space within braces.
