@@ -11,7 +11,7 @@ var (
 	pdb      = &value{"podDisruptionBudget.enabled", "Keep one pod running during voluntary disruptions.", true, boolean}
 
 	resources = &value{"resources", "Requests and limits of the container.",
-		tree{"requests": tree{"cpu": "50m", "memory": "96Mi"}}, mapping}
+		tree{"requests": tree{"cpu": "50m", "memory": "112Mi"}}, mapping}
 	nodeSelector = &value{"nodeSelector", "Labels of the nodes that pods run on.", tree{}, texts}
 	tolerations  = &value{"tolerations", "Tolerations of the pods.", list{}, objects}
 	affinity     = &value{"affinity", "Affinity of the pods.", tree{}, mapping}
