@@ -5,7 +5,7 @@ package explore
 type components struct {
 	// of is the component of each node; members are the nodes of each component. What a component leads to has
 	// smaller numbers.
-	of      map[uint32]int
+	of      []int
 	members [][]uint32
 }
 
@@ -20,16 +20,19 @@ type tarjan struct {
 	*search
 
 	components
-	order, low map[uint32]int
+	// order is when a node was visited, from 1; 0 if it was not.
+	order, low []uint32
+	visited    uint32
 	stack      []uint32
-	onStack    map[uint32]bool
+	onStack    []bool
 }
 
 // componentsOf returns the components of a layer.
 func (s *search) componentsOf(layer []uint32) components {
-	t := &tarjan{search: s, components: components{of: map[uint32]int{}}, order: map[uint32]int{}, low: map[uint32]int{}, onStack: map[uint32]bool{}}
+	all := len(s.nodes)
+	t := &tarjan{search: s, components: components{of: make([]int, all)}, order: make([]uint32, all), low: make([]uint32, all), onStack: make([]bool, all)}
 	for _, id := range layer {
-		if _, visited := t.order[id]; !visited {
+		if t.order[id] == 0 {
 			t.walk(id)
 		}
 	}
@@ -55,18 +58,18 @@ func (t *tarjan) walk(from uint32) {
 		if t.isDeviation(e) {
 			continue
 		}
-		if order, visited := t.order[e.to]; !visited {
+		if t.order[e.to] == 0 {
 			t.enter(e.to)
 			path = append(path, visit{node: e.to})
 		} else if t.onStack[e.to] {
-			t.low[at.node] = min(t.low[at.node], order)
+			t.low[at.node] = min(t.low[at.node], t.order[e.to])
 		}
 	}
 }
 
 func (t *tarjan) enter(id uint32) {
-	t.order[id] = len(t.order)
-	t.low[id] = t.order[id]
+	t.visited++
+	t.order[id], t.low[id] = t.visited, t.visited
 	t.stack = append(t.stack, id)
 	t.onStack[id] = true
 }
@@ -80,7 +83,7 @@ func (t *tarjan) leave(id uint32) {
 	for {
 		last := t.stack[len(t.stack)-1]
 		t.stack = t.stack[:len(t.stack)-1]
-		delete(t.onStack, last)
+		t.onStack[last] = false
 		t.of[last] = len(t.members)
 		members = append(members, last)
 		if last == id {

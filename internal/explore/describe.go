@@ -28,7 +28,7 @@ func (w *worker) describe(from state, t *transition) string {
 	case edit:
 		return fmt.Sprintf("A user edits %s: %s%s.", a.name.ref, a.text, changeOf(from.stored, t.to.stored, a.name))
 	case interfere:
-		return fmt.Sprintf("Another client %s %s.", a.text, a.name.ref)
+		return fmt.Sprintf("Another client %s: %s.", a.text, a.name.ref)
 	default:
 		return fmt.Sprintf("%s %s.", a.name.ref, a.text)
 	}

@@ -149,7 +149,8 @@ func (d *draft) observeWrite(i int, wrote Event) {
 	}
 	for at := first; at < len(p.events.versions) && p.events.versions[at].name == n; at++ {
 		event := p.events.versions[at]
-		if event.gone != wrote.Deleted || !event.gone && event.number != wrote.Object.Version() {
+		same := event.gone == wrote.Deleted && event.object.UID() == wrote.Object.UID()
+		if !same || !event.gone && event.number != wrote.Object.Version() {
 			continue
 		}
 		var items []Item

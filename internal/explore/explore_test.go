@@ -366,13 +366,28 @@ func TestPodsThatEnd(t *testing.T) {
 		}
 	}
 	options := system(t, pod("Succeeded"))
-	options.Environment = ending{options.Server}
+	options.Environment, options.Bounds = ending{options.Server}, explore.Bounds{Faults: 1, Crashes: 1}
 	report := run(t, options)
 	wantViolations(t, report)
 	wantText(t, report.Text(), "It comes to rest only as long as no pod ends")
 	options = system(t, pod("Pod"))
 	options.Environment = ending{options.Server}
 	wantViolations(t, run(t, options), explore.Settles, explore.NoRecreate)
+}
+
+// TestTwoObjects explores runs of two objects that are in flight at once.
+func TestTwoObjects(t *testing.T) {
+	for _, unreduced := range []bool{false, true} {
+		options := system(t, numbered)
+		options.Unreduced = unreduced
+		options.Objects = append(options.Objects, parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`))
+		options.Invariants = []explore.Invariant{{Name: "all", Eventually: "children.size() == 3"}, {Name: "not more", Never: "children.size() > 3"}}
+		report := run(t, options)
+		wantViolations(t, report)
+		if report.Cut != "" {
+			t.Error(report.Cut)
+		}
+	}
 }
 
 // TestAnInterruption shows that a report has what was found when a hook was called last.
