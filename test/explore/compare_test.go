@@ -12,21 +12,25 @@ import (
 
 // TestSameResponses sends the same random requests to both API servers and compares responses and objects.
 func TestSameResponses(t *testing.T) {
-	real := newCluster(t)
-	real.install(t)
+	t.Parallel()
+	cluster := newCluster(t)
+	cluster.install(t)
 	for i := range *seeds {
 		seed := *first + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { compareSeed(t, real, seed) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			compareSeed(t, cluster, seed)
+		})
 	}
 }
 
 // requestsPerSeed is the length of a random sequence.
 const requestsPerSeed = 250
 
-func compareSeed(t *testing.T, real *clusterServer, seed uint64) {
+func compareSeed(t *testing.T, cluster *clusterServer, seed uint64) {
 	namespace := fmt.Sprint("compare-", seed)
-	real.createNamespace(t, namespace)
-	sides := []*side{{server: real, uids: map[string]string{}}, {server: newMemory(t, compared, namespace), uids: map[string]string{}}}
+	cluster.createNamespace(t, namespace)
+	sides := []*side{{server: cluster, uids: map[string]string{}}, {server: newMemory(t, compared, namespace), uids: map[string]string{}}}
 	owner := call{method: http.MethodPost, path: configMaps.Path(namespace, ""), contentType: "application/json",
 		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"owner"}}`}
 	for _, s := range sides {
@@ -49,9 +53,8 @@ func compareSeed(t *testing.T, real *clusterServer, seed uint64) {
 type side struct {
 	server server
 	owner  string
-	// uids are names for UIDs, and old the resource versions before the last ones, by path.
+	// uids are names for UIDs.
 	uids    map[string]string
-	old     map[string]string
 	message string
 }
 

@@ -56,6 +56,7 @@ func scenarios() []scenario {
 // TestModelsAllowWhatHappens makes random edits in the control plane, and compares every version of the object that
 // a watch shows with what the model of its kind allows.
 func TestModelsAllowWhatHappens(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	for i := range max(1, *seeds/2) {
 		for _, s := range scenarios() {
@@ -247,14 +248,17 @@ func (m *model) key(p point) string {
 func (m *model) viewOf(state *apiserver.State) string {
 	for resource, o := range state.All() {
 		if resource == m.scenario.resource {
-			var fields map[string]any
-			if err := json.Unmarshal(o.JSON(), &fields); err != nil {
-				m.t.Fatal(err)
-			}
-			return m.scenario.view(fields)
+			return m.scenario.view(decoded(o.JSON()))
 		}
 	}
 	return "gone"
+}
+
+// decoded decodes a stored object, which is valid.
+func decoded(data []byte) map[string]any {
+	var fields map[string]any
+	_ = json.Unmarshal(data, &fields)
+	return fields
 }
 
 func (m *model) allowed() []string {
@@ -271,7 +275,7 @@ func (s *clusterServer) watch(t *testing.T, resource object.Resource, namespace 
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	c := call{method: http.MethodGet, path: resource.Path(namespace, ""), query: url.Values{"watch": {"true"}, "fieldSelector": {"metadata.name=x"}}}
-	response, err := s.client.Do(c.request(t, s.host).WithContext(ctx))
+	response, err := s.client.Do(c.request(t, s.host).WithContext(ctx)) //nolint:bodyclose // The goroutine below closes it.
 	if err != nil {
 		t.Fatal(err)
 	}

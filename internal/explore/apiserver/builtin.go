@@ -25,11 +25,11 @@ func newBuiltin(resource object.Resource) (*kind, error) {
 	var err error
 	if !scheme.Scheme.Recognizes(k.gvk()) {
 		k.schema = untyped{k}
-		k.managers, err = newManagers(k, managedfields.NewDeducedTypeConverter(), customManager(k))
+		k.managers, err = newManagers(k, managedfields.NewDeducedTypeConverter(), true)
 		return k, err
 	}
 	k.schema = typed{k}
-	k.managers, err = newManagers(k, applyconfigurations.NewTypeConverter(scheme.Scheme), builtinManager(k))
+	k.managers, err = newManagers(k, applyconfigurations.NewTypeConverter(scheme.Scheme), false)
 	return k, err
 }
 
@@ -145,8 +145,8 @@ func (t typed) validate(o, old *unstructured.Unstructured, status bool) field.Er
 func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name validation.ValidateNameFunc) field.ErrorList {
 	path := field.NewPath("metadata")
 	if old != nil {
-		any := func(string, bool) []string { return nil } // The name is an old one.
-		return append(validation.ValidateObjectMetaAccessor(o, namespaced, any, path), validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
+		accepted := func(string, bool) []string { return nil } // The name is an old one.
+		return append(validation.ValidateObjectMetaAccessor(o, namespaced, accepted, path), validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
 	}
 	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
 }

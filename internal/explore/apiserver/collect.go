@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -97,7 +96,7 @@ func (c *collector) checkOwners(o *Stored) {
 		case !known:
 			unknown = true
 		case owner == nil:
-		case c.waitsFor(owner, ref):
+		case waitsForDependents(owner):
 			waiting++
 		default:
 			solid++
@@ -110,7 +109,7 @@ func (c *collector) checkOwners(o *Stored) {
 	case solid > 0:
 		c.removeOwners(o, "loses a reference to an owner that is gone", func(ref metav1.OwnerReference) bool {
 			owner, _ := c.owner(o, ref)
-			return owner == nil || c.waitsFor(owner, ref)
+			return owner == nil || waitsForDependents(owner)
 		})
 	case waiting > 0 && len(c.dependentsOf(o.UID())) > 0:
 		c.deleteOrphan(o, metav1.DeletePropagationForeground)
@@ -130,9 +129,9 @@ func policyOf(o *Stored) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// waitsFor reports whether an owner waits for a dependent to go first.
-func (c *collector) waitsFor(owner *Stored, ref metav1.OwnerReference) bool {
-	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion && owner.Deleting() && owner.HasFinalizer(metav1.FinalizerDeleteDependents)
+// waitsForDependents reports whether an owner is to go after its dependents.
+func waitsForDependents(owner *Stored) bool {
+	return owner.Deleting() && owner.HasFinalizer(metav1.FinalizerDeleteDependents)
 }
 
 // owner returns the owner of a reference, nil if it is gone. It is unknown if its kind is not served. An owner in
@@ -202,7 +201,7 @@ func (c *collector) removeFinalizer(o *Stored, name string) {
 	after, _, err := c.client.Patch(c.state, o.resource, o.Object, "", map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "finalizers": left},
 	})
-	c.add(o, fmt.Sprintf("loses the finalizer %s", name), after, err)
+	c.add(o, "loses the finalizer "+name, after, err)
 }
 
 // add adds a step, if its write was not rejected and changed something.

@@ -81,7 +81,7 @@ func TestGarbageIsCollectedByPolicy(t *testing.T) {
 			w.delete(configMaps, owner, test.policy)
 			story := w.collected(first)
 			slices.Sort(story)
-			if !slices.Equal(story, test.steps) && !(first && test.policy == metav1.DeletePropagationOrphan) {
+			if !slices.Equal(story, test.steps) {
 				t.Errorf("%s: %q", test.policy, story)
 			}
 			if left := w.names(); left != test.left {

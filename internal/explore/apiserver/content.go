@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -94,7 +93,7 @@ func (s *Server) stored(k *kind, c *content, version uint64) *Stored {
 	}
 	data := c.data
 	if version > 0 {
-		member := append(strconv.AppendQuote([]byte(`"resourceVersion":`), fmt.Sprint(version)), ',')
+		member := append(strconv.AppendQuote([]byte(`"resourceVersion":`), strconv.FormatUint(version, 10)), ',')
 		data = slices.Concat(c.data[:c.version], member, c.data[c.version:])
 	}
 	o, err := object.ParseWithManagedFields(data, "", "")

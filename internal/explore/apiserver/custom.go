@@ -66,7 +66,7 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, version apiextens
 	if err != nil {
 		return nil, err
 	}
-	k.managers, err = newManagers(k, types, customManager(k))
+	k.managers, err = newManagers(k, types, true)
 	return k, err
 }
 
@@ -154,7 +154,7 @@ func (c *custom) coerce(fields map[string]any) ([]string, error) {
 // checkType checks the apiVersion of an object, and that it has a kind. Another kind is invalid, which validate says.
 func (c *custom) checkType(fields map[string]any) error {
 	if kind, _ := fields["kind"].(string); kind == "" {
-		return errors.New("Object 'Kind' is missing") //nolint:staticcheck // The message of kube-apiserver.
+		return errors.New("Object 'Kind' is missing")
 	}
 	if fields["apiVersion"] != c.APIVersion() {
 		return fmt.Errorf("the API version in the data (%v) does not match the expected API version (%s)", fields["apiVersion"], c.APIVersion())

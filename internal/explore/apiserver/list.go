@@ -17,9 +17,11 @@ import (
 func (s *Server) handle(state *State, req *request) (*State, response) {
 	switch {
 	case req.method == http.MethodGet && req.name == "":
-		return state, state.list(req)
+		found := state.list(req)
+		return state, found
 	case req.method == http.MethodGet:
-		return state, state.get(req)
+		found := state.get(req)
+		return state, found
 	case req.method == http.MethodDelete && req.name == "":
 		return s.deleteAll(state, req)
 	case req.method == http.MethodPost && req.subresource == "eviction" && fullName(req.kind.Resource) == "Pod":

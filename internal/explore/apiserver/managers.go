@@ -2,7 +2,8 @@ package apiserver
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,8 +18,13 @@ import (
 // managers track the managed fields of a kind, by subresource.
 type managers map[string]*managedfields.FieldManager
 
-// newManagers returns the managers of a kind. A write of the object resets the status, and one of the status all else.
-func newManagers(k *kind, types managedfields.TypeConverter, create func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error)) (managers, error) {
+// newManagers returns the managers of a kind, some of whose fields may have no schema. A write of the object resets
+// the status, and one of the status all else.
+func newManagers(k *kind, types managedfields.TypeConverter, open bool) (managers, error) {
+	create := managedfields.NewDefaultFieldManager
+	if open {
+		create = managedfields.NewDefaultCRDFieldManager
+	}
 	version := fieldpath.APIVersion(k.APIVersion())
 	except := func(paths ...string) fieldFilters {
 		set := fieldpath.NewSet()
@@ -37,7 +43,7 @@ func newManagers(k *kind, types managedfields.TypeConverter, create func(types m
 	}
 	all := managers{}
 	for subresource, reset := range resets {
-		manager, err := create(types, subresource, reset)
+		manager, err := create(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
 		if err != nil {
 			return nil, err
 		}
@@ -48,20 +54,6 @@ func newManagers(k *kind, types managedfields.TypeConverter, create func(types m
 
 type fieldFilters = map[fieldpath.APIVersion]fieldpath.Filter
 
-// builtinManager returns the manager of a built-in kind.
-func builtinManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
-	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
-		return managedfields.NewDefaultFieldManager(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
-	}
-}
-
-// customManager returns the manager of a kind that may have fields without a schema.
-func customManager(k *kind) func(managedfields.TypeConverter, string, fieldFilters) (*managedfields.FieldManager, error) {
-	return func(types managedfields.TypeConverter, subresource string, reset fieldFilters) (*managedfields.FieldManager, error) {
-		return managedfields.NewDefaultCRDFieldManager(types, conversions{k}, conversions{k}, conversions{k}, k.gvk(), k.gvk().GroupVersion(), subresource, reset)
-	}
-}
-
 // conversions convert between the versions of a kind, which differ by their names only. Objects have their defaults
 // before and after a manager sees them.
 type conversions struct{ *kind }
@@ -70,7 +62,7 @@ func (conversions) Default(runtime.Object) {}
 
 func (c conversions) New(schema.GroupVersionKind) (runtime.Object, error) { return c.new(), nil }
 
-func (conversions) Convert(_, _, _ any) error { return fmt.Errorf("not supported") }
+func (conversions) Convert(_, _, _ any) error { return errors.New("not supported") }
 
 func (conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	o, is := in.(*unstructured.Unstructured)
@@ -82,9 +74,7 @@ func (conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 		return in, nil
 	}
 	converted := &unstructured.Unstructured{Object: make(map[string]any, len(o.Object))}
-	for name, value := range o.Object {
-		converted.Object[name] = value
-	}
+	maps.Copy(converted.Object, o.Object)
 	converted.SetGroupVersionKind(kind)
 	return converted, nil
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,7 +67,7 @@ func namespaceNamed(name string) *object.Object {
 // deleteNamespace marks a namespace, which goes when it is empty.
 func (w *write) deleteNamespace(o *unstructured.Unstructured, options *metav1.DeleteOptions) (*outcome, error) {
 	if slices.Contains([]string{"default", "kube-system", "kube-public"}, w.name) {
-		return nil, apierrors.NewForbidden(w.groupResource(), w.name, fmt.Errorf("this namespace may not be deleted"))
+		return nil, apierrors.NewForbidden(w.groupResource(), w.name, errors.New("this namespace may not be deleted"))
 	}
 	if o.GetDeletionTimestamp() != nil {
 		if hasSpecFinalizers(o) || len(o.GetFinalizers()) > 0 {

@@ -67,7 +67,10 @@ func (s *Server) evict(state *State, req *request) (*State, response) {
 	deletion.query = map[string][]string{}
 	deletion.body = nil
 	if eviction.DeleteOptions != nil {
-		deletion.body, _ = json.Marshal(eviction.DeleteOptions) // It was read from JSON.
+		var err error
+		if deletion.body, err = json.Marshal(eviction.DeleteOptions); err != nil {
+			return state, failed(err)
+		}
 	}
 	after, response := s.write(state, &deletion)
 	if response.code != http.StatusOK {

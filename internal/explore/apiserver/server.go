@@ -81,7 +81,10 @@ func New(options Options) (*Server, error) {
 			s.addKind(k)
 		}
 	}
-	return s, s.createNamespaces(append([]string{"default"}, options.Namespaces...))
+	if err := s.createNamespaces(append([]string{"default"}, options.Namespaces...)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // addKind adds a kind. Its versions share their objects.

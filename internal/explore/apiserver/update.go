@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -24,7 +25,7 @@ func (w *write) put() (*outcome, error) {
 		return w.putNew(o)
 	}
 	if uid := string(o.GetUID()); uid != "" && uid != w.live.UID() {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, w.live.UID())) //nolint:staticcheck // The message of kube-apiserver.
+		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, w.live.UID()))
 	}
 	live := w.liveObject()
 	return w.update(live, w.managed(live.DeepCopy(), o))
@@ -36,7 +37,7 @@ func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
 		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
 	}
 	if uid := o.GetUID(); uid != "" {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid)) //nolint:staticcheck // The message of kube-apiserver.
+		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid))
 	}
 	return w.insert(w.managed(w.kind.new(), o))
 }
@@ -84,16 +85,16 @@ func (w *write) checkVersion(o *unstructured.Unstructured) error {
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 		})
 	}
-	return apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	return apierrors.NewConflict(w.groupResource(), w.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
 // prepareUpdate restores what an update cannot change.
 func (w *write) prepareUpdate(live, o *unstructured.Unstructured) {
 	o.SetGeneration(live.GetGeneration())
-	switch {
-	case w.subresource == "finalize":
+	switch w.subresource {
+	case "finalize":
 		w.prepareFinalize(live, o)
-	case w.subresource == "status":
+	case "status":
 		w.prepareStatus(live, o)
 	default:
 		w.prepareObject(live, o)

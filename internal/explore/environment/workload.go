@@ -105,7 +105,7 @@ func (s *stepper) rollingUpdate(desired int64) (surge, unavailable int64) {
 			value = intstr.FromString(given)
 		case nil:
 		default:
-			value = intstr.FromInt32(int32(number(s.spec, 0, "strategy", "rollingUpdate", name))) //nolint:gosec // The API server stores 32 bits.
+			value = intstr.FromInt32(int32(number(s.spec, 0, "strategy", "rollingUpdate", name)))
 		}
 		n, err := intstr.GetScaledValueFromIntOrPercent(&value, int(desired), up)
 		if err != nil {
