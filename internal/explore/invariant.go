@@ -13,8 +13,8 @@ import (
 // Invariant is an expression of an author that must hold. Exactly one of the expressions is set.
 type Invariant struct {
 	Name string `json:"name"`
-	// Always holds in every state, Never in none, and Eventually in every state of rest. Their variables are the lists
-	// parents, children and objects: what others control, all else that is not built in, and both.
+	// Always holds in every state, Never in none, and Eventually in every state of rest. Their variables are lists:
+	// children are objects with a controller, parents all others but Namespaces, and objects are all.
 	Always     string `json:"always,omitempty"`
 	Never      string `json:"never,omitempty"`
 	Eventually string `json:"eventually,omitempty"`
