@@ -188,8 +188,8 @@ func (w *watch) inForm(o *object.Object) *object.Object {
 	if !w.selection.Metadata {
 		return o
 	}
-	metadata, err := json.Marshal(map[string]json.RawMessage{
-		"apiVersion": quoted(o.APIVersion()), "kind": quoted(o.Kind()), "metadata": o.Field("metadata"),
+	metadata, err := json.Marshal(map[string]any{
+		"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": json.RawMessage(o.Field("metadata")),
 	})
 	if err != nil {
 		return o
@@ -199,9 +199,4 @@ func (w *watch) inForm(o *object.Object) *object.Object {
 		return o
 	}
 	return bare
-}
-
-func quoted(text string) json.RawMessage {
-	data, _ := json.Marshal(text) // A string always has JSON.
-	return data
 }

@@ -51,3 +51,17 @@ func TestPendingRetry(t *testing.T) {
 		t.Errorf("it comes in an hour, not in %v", wait)
 	}
 }
+
+func TestDelayedOnAFixedClock(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	q := New(Options{Now: func() time.Time { return at }, Random: func() float64 { return 0 }})
+	defer q.Close()
+	key := Key{Name: "a"}
+	if _, _, pending := q.Delayed(key); pending {
+		t.Error("a delay that nothing has set")
+	}
+	q.AddAfter(key, Cause{Kind: Resync}, time.Minute)
+	if cause, left, pending := q.Delayed(key); cause.Kind != Resync || left != time.Minute || !pending {
+		t.Errorf("%v in %v, pending %v", cause, left, pending)
+	}
+}

@@ -29,7 +29,7 @@ type callRecorder struct {
 func (c *callRecorder) begin(ctx context.Context) { c.ctx, c.made = ctx, nil }
 
 // respond makes a call, unless the run has been stopped.
-func respond[T any](c *callRecorder, ctx context.Context, name string, request digests, do func() (*T, bool, error)) (*T, error) {
+func respond[T any](ctx context.Context, c *callRecorder, name string, request digests, do func() (*T, bool, error)) (*T, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *callRecorder) hook(name string, h hook.Hook) hook.Hook {
 		return nil
 	}
 	return hook.Func(func(ctx context.Context, request *hook.Request) (*hook.Response, error) {
-		response, err := respond(c, ctx, name, digestsOf(request), func() (*hook.Response, bool, error) {
+		response, err := respond(ctx, c, name, digestsOf(request), func() (*hook.Response, bool, error) {
 			response, err := h.Call(ctx, request)
 			return response, true, err
 		})
@@ -111,7 +111,7 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 		return nil
 	}
 	return hook.CustomizerFunc(func(ctx context.Context, request *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-		response, err := respond(c, ctx, name, customizeDigests(request), func() (*hook.CustomizeResponse, bool, error) {
+		response, err := respond(ctx, c, name, customizeDigests(request), func() (*hook.CustomizeResponse, bool, error) {
 			response, err := h.Customize(ctx, request)
 			return response, true, err
 		})
@@ -127,7 +127,7 @@ func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
 		return nil
 	}
 	return hook.HandlerFunc(func(ctx context.Context, request *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		response, err := respond(c, ctx, name, handlerDigests(request), func() (*hook.HandlerResponse, bool, error) {
+		response, err := respond(ctx, c, name, handlerDigests(request), func() (*hook.HandlerResponse, bool, error) {
 			reads := &readNoter{Reader: request.Reader}
 			noted := *request
 			if request.Reader != nil {

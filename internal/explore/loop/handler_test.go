@@ -114,7 +114,7 @@ func TestEventsOfHandlers(t *testing.T) {
 	program.Handlers = []handle.Handler{{Name: "log", On: []hook.Reason{hook.ReasonEvent}, Do: hook.HandlerFunc(
 		func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
 			seen = append(seen, string(n.Event))
-			return nil, nil //nolint:nilnil // It has nothing to say.
+			return &hook.HandlerResponse{}, nil
 		},
 	)}}
 	w := newWorld(t, newServer(t, []object.Resource{secrets, configMaps}), loop.Programs{Handle: []handle.Program{program}}, loop.Options{})

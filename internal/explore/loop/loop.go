@@ -106,7 +106,7 @@ func (p *Process) prepareCompose(program compose.Program) compose.Program {
 	if !p.options.DeletionGuard {
 		program.DeletionLimit = nil
 	}
-	program.Account = p.withoutAccount(program.Name, program.Account)
+	p.omitAccount(program.Name, &program.Account)
 	program.Sync = p.calls.hook(program.Name+" sync", program.Sync)
 	program.Finalize = p.calls.hook(program.Name+" finalize", program.Finalize)
 	program.Customize = p.calls.customizer(program.Name+" customize", program.Customize)
@@ -116,7 +116,7 @@ func (p *Process) prepareCompose(program compose.Program) compose.Program {
 // prepareHandle leaves out daemons, which run beside the loop. Delays that only pass with time are over
 // at once.
 func (p *Process) prepareHandle(program handle.Program) handle.Program {
-	program.Account = p.withoutAccount(program.Name, program.Account)
+	p.omitAccount(program.Name, &program.Account)
 	program.Backend = handle.Backend{}
 	all := program.Handlers
 	program.Handlers = make([]handle.Handler, 0, len(all))
@@ -135,11 +135,11 @@ func (p *Process) prepareHandle(program handle.Program) handle.Program {
 	return program
 }
 
-func (p *Process) withoutAccount(program string, account identity.Account) identity.Account {
+func (p *Process) omitAccount(program string, account *identity.Account) {
 	if !account.IsZero() {
 		p.omit("%s: requests are not limited to what the ServiceAccount %s may do", program, account)
 	}
-	return identity.Account{}
+	*account = identity.Account{}
 }
 
 func (p *Process) omit(format string, args ...any) {

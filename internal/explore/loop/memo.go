@@ -148,7 +148,7 @@ func (h *hookMemo) key(request digests) uint64 {
 // learn calls the hook twice and keeps the response.
 func (m *Memo) learn(c call, r *remembered) {
 	defer close(r.done)
-	pure := false
+	var pure bool
 	r.value, r.text, pure, r.err = m.do(c)
 	if pure && c.interrupted() == nil {
 		_, again, _, err := m.do(c)

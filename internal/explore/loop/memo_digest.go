@@ -53,7 +53,7 @@ func (d *requestDigest) object(data []byte) {
 		data = data[bytes.IndexByte(data, '"')+1:]
 	}
 	_, _ = d.versionless.Write(data)
-	d.versionless.WriteByte(0) //nolint:errcheck // It never returns an error.
+	maphash.WriteComparable(&d.versionless, len(data))
 }
 
 func (d *requestDigest) groups(groups []hook.Group) {

@@ -218,7 +218,7 @@ func (w *world) do(request *loop.Request) loop.Response {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		state, received := w.server.Do(w.state, sent)
+		state, received := w.server.Do(w.state, sent) //nolint:bodyclose // NewResponse closes it.
 		if response, err = loop.NewResponse(received); err != nil {
 			w.t.Fatal(err)
 		}
@@ -240,7 +240,8 @@ func (w *world) crashed(request *loop.Request) bool {
 	if w.crashAfter == 0 || !request.Writes() {
 		return false
 	}
-	if w.crashAfter--; w.crashAfter > 0 {
+	w.crashAfter--
+	if w.crashAfter > 0 {
 		return false
 	}
 	if w.stale {
@@ -294,7 +295,7 @@ type logic func(request map[string]any) map[string]any
 func example(t testing.TB, file string, sync logic) (*workspace.Workspace, loop.Programs) {
 	t.Helper()
 	w, err := workspace.Open(context.Background(), workspace.Options{
-		Paths:  []string{filepath.Join("../../../examples", file)},
+		Paths:  []string{filepath.Join("..", "..", "..", "examples", filepath.FromSlash(file))},
 		Inline: func(context.Context, call.Script) (call.Program, error) { return sync, nil },
 		Output: func(string) process.Output { return nil },
 	})
