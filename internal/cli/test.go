@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/expression"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/process"
-	"github.com/setpoint-dev/setpoint/internal/testcase"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -25,6 +23,7 @@ import (
 type testFlags struct {
 	only      []string
 	run       string
+	limits    exploreFlags
 	update    bool
 	verbose   bool
 	junit     string
@@ -34,41 +33,43 @@ type testFlags struct {
 }
 
 // The parts of --only.
-const partCases = "cases"
+const (
+	partCases   = "cases"
+	partExplore = "explore"
+	partReplay  = "replay"
+)
 
-func testParts() []string { return []string{partCases} }
+func testParts() []string { return []string{partCases, partExplore, partReplay} }
 
 func (p *program) testCommand() *cobra.Command {
 	f := &testFlags{outputFlags: newOutputFlags(asText, asJSON, asYAML)}
 	c := &cobra.Command{
 		Use:   "test (DIR | FILE)…",
-		Short: "Test the hooks of controllers without a cluster",
-		Long: `Run the cases of an operator: files of kind Case, each with a request to a hook, and what
-the hook is expected to respond. No control plane runs.
+		Short: "Test controllers without a cluster",
+		Long: `Test the behavior of controllers. No control plane runs. There are three parts:
 
-  apiVersion: test.setpoint.dev/v1alpha1
-  kind: Case
-  metadata: {name: one-pod}
-  request:
-    parent: {spec: {image: "nginx:1.27"}}
-  expect:
-    children:
-    - {metadata: {name: example-pod}, spec: {containers: [{name: main, image: "nginx:1.27"}]}}
+  cases    files of kind Case: a request to a hook, and the response that is expected
+  explore  files of kind Exploration: every order in which events, writes, crashes, faults
+           and edits can follow each other, within bounds, and what must hold in all of them
+  replay   files of kind Story, which explore writes for what does not hold
 
 DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
-a hook, or else manifests. Cases are in any file directly in DIR, or in its folder tests. FILE
-is a manifest with controllers, CRDs or cases. Inline hooks run as in 'setpoint run', exec
+a hook, or else manifests. Tests are in any file directly in DIR, or in its folder tests. FILE
+is a manifest with controllers, CRDs or tests. Inline hooks run as in 'setpoint run', exec
 hooks run in DIR or beside FILE.
 
-The API server's part of objects may be left out: what is not given of the metadata is
-completed. Only the fields in expect are compared. --update writes what hooks respond into
-the files, and keeps comments. See docs/test.md.
+In cases the API server's part of objects may be left out, and only the fields in expect are
+compared. --update writes what hooks respond into the files, and keeps comments. With
+--only explore and without an Exploration, each controller is explored with its samples.
+See docs/test.md.
 
-Exit codes: 0 all cases pass, 1 one fails or cannot run, 2 wrong usage, 130 aborted.`,
-		Example: `  setpoint test .                          # all cases of this folder
+Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usage, 130 aborted.`,
+		Example: `  setpoint test .                          # everything in this folder
   setpoint test controller.yaml cases.yaml
-  setpoint test . --run 'scale|delete'     # those with such a name
+  setpoint test . --run 'scale|delete'     # what has such a name
   setpoint test . --update && git diff     # accept what the hooks respond now
+  setpoint test . --only explore --time 5m --faults 2
+  setpoint test . stories/rollout-settles.yaml
   setpoint test . --junit report.xml       # for a CI system`,
 		RunE: func(c *cobra.Command, args []string) error { return p.test(c.Context(), f, args) },
 	}
@@ -77,6 +78,7 @@ Exit codes: 0 all cases pass, 1 one fails or cannot run, 2 wrong usage, 130 abor
 	set.StringSliceVar(&f.only, "only", nil, "comma-separated `parts` to run: "+strings.Join(testParts(), ", ")+" (default: all)")
 	completeWords(c, "only", testParts())
 	set.StringVar(&f.run, "run", "", "run only what has a name that matches this regular `expression`")
+	f.limits.register(set)
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
@@ -122,22 +124,19 @@ func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed
 		return err
 	}
 	defer w.Close()
-	cases, err := testcase.Read(w)
+	plan, err := f.plan(w, matches)
 	if err != nil {
 		return err
 	}
-	cases = slices.DeleteFunc(cases, func(c *testcase.Case) bool { return !matches(c.Name) })
-	if len(cases) == 0 {
-		return errorWithHint{fmt.Errorf("no case in %s%s", strings.Join(args, ", "), f.filtered()), "docs/test.md has an example of one"}
+	if plan.size() == 0 {
+		return errorWithHint{fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), "docs/test.md has examples"}
 	}
-	report := testReport{Cases: runCases(ctx, cases)}
-	if f.update {
-		if report.Cases, err = testcase.Update(report.Cases); err != nil {
-			return err
-		}
+	report, err := plan.run(ctx, f)
+	if err != nil {
+		return err
 	}
-	report.summarize(len(cases), time.Since(began), w.Kinds.Assumed())
-	return p.finishTest(ctx, f, &report)
+	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
+	return p.finishTest(ctx, f, report)
 }
 
 func (f *testFlags) filtered() string {
@@ -197,26 +196,4 @@ func (p *program) openWorkspace(ctx context.Context, f *testFlags, output *progr
 		p.code = codeAborted
 	}
 	return w, err
-}
-
-// parallelCases is how many cases run at once.
-const parallelCases = 8
-
-// runCases runs cases until the context ends. It returns their results in order.
-func runCases(ctx context.Context, cases []*testcase.Case) []testcase.Result {
-	results := make([]testcase.Result, len(cases))
-	var group errgroup.Group
-	group.SetLimit(parallelCases)
-	for i, c := range cases {
-		group.Go(func() error {
-			if ctx.Err() == nil {
-				results[i] = testcase.Run(ctx, c)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // No function returns an error.
-	return slices.DeleteFunc(results, func(r testcase.Result) bool {
-		return r.Name == "" || r.Error != "" && ctx.Err() != nil
-	})
 }

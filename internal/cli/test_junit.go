@@ -40,7 +40,7 @@ type (
 
 // writeJUnit writes the report to a file.
 func (r *testReport) writeJUnit(file string) error {
-	suite := junitSuite{Name: "cases", Tests: len(r.Cases), Time: seconds(r.Summary.Seconds)}
+	suite := junitSuite{Name: partCases, Tests: len(r.Cases), Time: seconds(r.Summary.Seconds)}
 	for i := range r.Cases {
 		one := junitOf(&r.Cases[i])
 		switch {
@@ -51,11 +51,47 @@ func (r *testReport) writeJUnit(file string) error {
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
-	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{suite}}, "", "  ")
+	suites := junitSuites{Suites: []junitSuite{suite, r.explorationSuite(), r.storySuite()}}
+	text, err := xml.MarshalIndent(suites, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o644) //nolint:gosec // A report is no secret.
+}
+
+func (r *testReport) explorationSuite() junitSuite {
+	suite := junitSuite{Name: partExplore, Tests: len(r.Explorations), Time: seconds(0)}
+	for i := range r.Explorations {
+		e := &r.Explorations[i]
+		one := junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line, Time: seconds(0)}
+		switch {
+		case e.Error != "":
+			one.Error, suite.Errors = &junitProblem{e.Error, e.Error}, suite.Errors+1
+		case !e.Passed:
+			one.Failure, suite.Failures = &junitProblem{fmt.Sprintf("%d properties are violated", len(e.Report.Violations)), e.Report.Text()}, suite.Failures+1
+		}
+		if e.Report != nil {
+			one.Time = seconds(e.Report.Seconds)
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+	return suite
+}
+
+func (r *testReport) storySuite() junitSuite {
+	suite := junitSuite{Name: partReplay, Tests: len(r.Stories), Time: seconds(0)}
+	for i := range r.Stories {
+		s := &r.Stories[i]
+		one := junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line, Time: seconds(s.Seconds)}
+		switch {
+		case s.Error != "":
+			one.Error, suite.Errors = &junitProblem{s.Error, s.Error}, suite.Errors+1
+		case !s.Passed:
+			one.Failure, suite.Failures = &junitProblem{"the story still violates its property", s.Violation}, suite.Failures+1
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+	return suite
 }
 
 func junitOf(c *testcase.Result) junitCase {

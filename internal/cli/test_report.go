@@ -15,13 +15,15 @@ import (
 
 // testReport is what `setpoint test` prints.
 type testReport struct {
-	Cases   []testcase.Result `json:"cases"`
-	Summary testSummary       `json:"summary"`
+	Cases        []testcase.Result   `json:"cases"`
+	Explorations []explorationResult `json:"explorations,omitempty"`
+	Stories      []storyResult       `json:"stories,omitempty"`
+	Summary      testSummary         `json:"summary"`
 	// Notes are what may make the results less certain.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// testSummary counts the cases. NotRun are those left after Ctrl-C.
+// testSummary counts the results. NotRun are those left after Ctrl-C.
 type testSummary struct {
 	Passed  int     `json:"passed"`
 	Failed  int     `json:"failed"`
@@ -36,16 +38,28 @@ func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
 		switch c := &r.Cases[i]; {
 		case c.Updated:
 			r.Summary.Updated++
-		case c.Passed:
-			r.Summary.Passed++
 		default:
-			r.Summary.Failed++
+			r.Summary.add(c.Passed)
 		}
 	}
-	r.Summary.NotRun, r.Summary.Seconds = all-len(r.Cases), took.Seconds()
+	for i := range r.Explorations {
+		r.Summary.add(r.Explorations[i].Passed)
+	}
+	for i := range r.Stories {
+		r.Summary.add(r.Stories[i].Passed)
+	}
+	r.Summary.NotRun, r.Summary.Seconds = all-len(r.Cases)-len(r.Explorations)-len(r.Stories), took.Seconds()
 	if len(assumed) > 0 {
 		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
 	}
+}
+
+func (t *testSummary) add(passed bool) {
+	if passed {
+		t.Passed++
+		return
+	}
+	t.Failed++
 }
 
 // testStyle is how the text looks.
@@ -64,6 +78,12 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	for i := range r.Cases {
 		s.writeCase(&b, &r.Cases[i])
 	}
+	for i := range r.Stories {
+		s.writeStory(&b, &r.Stories[i])
+	}
+	for i := range r.Explorations {
+		s.writeExploration(&b, &r.Explorations[i])
+	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", clean(note))
 	}
@@ -72,7 +92,7 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	return err
 }
 
-// String returns such as "3 cases passed, 1 failed".
+// String returns such as "3 passed, 1 failed".
 func (t testSummary) String() string {
 	var parts []string
 	for _, one := range []struct {
@@ -83,18 +103,14 @@ func (t testSummary) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.what))
 		}
 	}
-	return "cases: " + strings.Join(parts, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func (s testStyle) writeCase(b *strings.Builder, c *testcase.Result) {
-	place := fmt.Sprintf("%s:%d", c.File, c.Line)
-	switch {
-	case c.Updated:
-		fmt.Fprintf(b, "%s  %s (%s)\n", s.paint(yellow, "updated"), c.Name, place)
-	case c.Passed:
-		fmt.Fprintf(b, "%s  %s\n", s.paint(green, "ok  "), c.Name)
-	default:
-		fmt.Fprintf(b, "%s  %s (%s)\n", s.paint(red, "FAIL"), c.Name, place)
+	if c.Updated {
+		fmt.Fprintf(b, "%s  %s (%s:%d)\n", s.paint(yellow, "updated"), c.Name, c.File, c.Line)
+	} else {
+		s.writeName(b, c.Passed, c.Name, c.File, c.Line)
 	}
 	if c.Error != "" {
 		b.WriteString(indentLines(diff.EscapeInvisible(c.Error)))

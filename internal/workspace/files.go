@@ -3,6 +3,8 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -164,6 +166,18 @@ func (w *Workspace) complete(d manifest.Document) (*object.Object, error) {
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// Digests identify the files with controllers, by their names.
+func (w *Workspace) Digests() map[string]string {
+	all := map[string]string{}
+	for _, c := range w.Controllers {
+		if text, err := os.ReadFile(c.Document.File); err == nil {
+			sum := sha256.Sum256(text)
+			all[c.Document.File] = hex.EncodeToString(sum[:8])
+		}
+	}
+	return all
 }
 
 func isController(d manifest.Document) bool {
