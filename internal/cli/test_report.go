@@ -139,7 +139,8 @@ func diffStyle(line string) style {
 }
 
 func indentLines(text string) string {
-	return "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ") + "\n"
+	text = "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ") + "\n"
+	return strings.ReplaceAll(text, "\n      \n", "\n\n")
 }
 
 // matcher reports whether a name is chosen.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -241,7 +242,7 @@ func (c *Case) callWebhook(ctx context.Context) (fields, error) {
 		request.APIVersion, request.Kind, request.Namespace, request.Name = o.APIVersion(), o.Kind(), o.Namespace(), o.Name()
 	}
 	if request.Kind == "" {
-		return nil, fmt.Errorf("request.object: required, or oldObject for a deletion")
+		return nil, errors.New("request.object: required, or oldObject for a deletion")
 	}
 	request.Operation = cmp.Or(request.Operation, operationOf(request))
 	if resource, err := c.target.kinds.ResolveKind(ctx, request.APIVersion, request.Kind); err == nil {

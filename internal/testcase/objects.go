@@ -2,7 +2,7 @@ package testcase
 
 import (
 	"context"
-	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +84,7 @@ func (t *target) kindOf(fields map[string]any, by object.Resource) (object.Resou
 
 // uidOf returns the same UID for the same object.
 func uidOf(resource object.Resource, metadata map[string]any) string {
-	sum := sha1.Sum(fmt.Appendf(nil, "%s/%v/%v", resource, metadata["namespace"], metadata["name"]))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%v/%v", resource, metadata["namespace"], metadata["name"]))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 

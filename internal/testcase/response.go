@@ -3,6 +3,7 @@ package testcase
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -83,9 +84,7 @@ func reviewResponse(r *hook.ReviewResponse) (fields, error) {
 		if err != nil {
 			return nil, err
 		}
-		for name, value := range denial {
-			all[name] = value
-		}
+		maps.Copy(all, denial)
 	}
 	return all, nil
 }

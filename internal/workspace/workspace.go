@@ -82,7 +82,8 @@ func Read(o Options) (*Workspace, error) {
 	if w.Kinds, err = NewKinds(objects); err != nil {
 		return nil, err
 	}
-	return w, w.sort()
+	err = w.sort()
+	return w, err
 }
 
 // Open reads the files, compiles the controllers and starts the local programs that serve their hooks.

@@ -1,8 +1,8 @@
 package workspace_test
 
 import (
+	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -22,9 +22,11 @@ const portVariable = "WORKSPACE_TEST_HOOK_PORT"
 
 func TestMain(m *testing.M) {
 	if port := os.Getenv(portVariable); port != "" {
-		log.Fatal(http.ListenAndServe(net.JoinHostPort("127.0.0.1", port), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := http.ListenAndServe(net.JoinHostPort("127.0.0.1", port), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"status": {"kubeconfig": "`+os.Getenv("KUBECONFIG")+`", "token": "`+r.Header.Get("Authorization")+`"}, "children": []}`)
-		})))
+		}))
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
