@@ -109,6 +109,27 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 	}
 }
 
+// The reviews of a standby are listed beside those of the leader.
+func TestReviewsOfAllReplicas(t *testing.T) {
+	for _, controllerArg := range []string{"", "policy"} {
+		var stdout, stderr strings.Builder
+		flags := newGetFlags()
+		l := reviewLister{controllerArg: controllerArg, session: newReviewSession(&stdout, &stderr, &flags.readFlags, "shop")}
+		l.sources[0].(*reviewSource).info = model.Process{LeaderElection: true, IsLeader: true}
+		standby := &reviewSource{fakeProcess: newFakeProcess("setpoint-7"), reviews: []model.Run{
+			reviewRun(5, pod("z"), "denied", time.Second, model.Review{Operation: "update", User: "zoe", Denied: true}),
+		}}
+		standby.info, standby.reviews[0].Process = model.Process{LeaderElection: true}, standby.name
+		l.sources = append(l.sources, standby)
+		if err := l.showAll(t.Context(), &table{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := stdout.String(); strings.Count(got, "pod/z") != 1 || strings.Count(got, "pod/a") != 2 {
+			t.Errorf("of %q:\n%s%s", controllerArg, got, stderr.String())
+		}
+	}
+}
+
 // `get CONTROLLER` of an admission controller lists its reviews.
 func TestGetAdmissionController(t *testing.T) {
 	var stdout, stderr strings.Builder
