@@ -106,7 +106,9 @@ func (e *encoder) refuse(format string, args ...any) error {
 
 // resolve returns what toJSON of a value returns, or the value if it has none.
 func (e *encoder) resolve(v value) (value, error) {
-	if v.Ftag != libquickjs.EJS_TAG_OBJECT {
+	switch v.Ftag {
+	case libquickjs.EJS_TAG_OBJECT, libquickjs.EJS_TAG_BIG_INT, libquickjs.EJS_TAG_SHORT_BIG_INT:
+	default:
 		return v, nil
 	}
 	toJSON, err := e.get(v, libquickjs.EJS_ATOM_toJSON)
@@ -226,10 +228,12 @@ func (e *encoder) addObject(v value) error {
 	switch class {
 	case libquickjs.EJS_CLASS_STRING:
 		return e.addString(v)
-	case libquickjs.EJS_CLASS_NUMBER, libquickjs.EJS_CLASS_BOOLEAN:
-		return e.addNumber(v)
+	case libquickjs.EJS_CLASS_NUMBER:
+		return e.addPrimitive(e.numberOf, v)
+	case libquickjs.EJS_CLASS_BOOLEAN:
+		return e.addPrimitive(e.booleanOf, v)
 	case libquickjs.EJS_CLASS_BIG_INT:
-		return e.addBigInt(v)
+		return e.addPrimitive(e.bigIntOf, v)
 	case libquickjs.EJS_CLASS_RAWJSON:
 		return e.addRaw(v)
 	}
@@ -250,6 +254,15 @@ func (e *encoder) addObject(v value) error {
 	}
 	e.above = e.above[:len(e.above)-1]
 	return err
+}
+
+// addPrimitive adds what an object stands for. Its text may be anything: an object can have a toString of its own.
+func (e *encoder) addPrimitive(of, object value) error {
+	primitive, err := e.call(of, object)
+	if err != nil {
+		return err
+	}
+	return e.add(primitive)
 }
 
 // insteadOf names classes whose objects are {} in JSON, or an object with a property for each byte; "" for others.

@@ -30,8 +30,8 @@ func (m *vm) startPrelude(code cString) error {
 		return err
 	}
 	for name, v := range map[string]*value{
-		"begin": &m.begin, "bigInt": &m.bigInt, "describe": &m.describe, "differs": &m.differs, "functions": &m.functions,
-		"refuseJSON": &m.refuseJSON, "show": &m.show, "where": &m.where,
+		"begin": &m.begin, "bigInt": &m.bigInt, "bigIntOf": &m.bigIntOf, "booleanOf": &m.booleanOf, "describe": &m.describe,
+		"differs": &m.differs, "functions": &m.functions, "numberOf": &m.numberOf, "refuseJSON": &m.refuseJSON, "show": &m.show, "where": &m.where,
 	} {
 		if *v, err = m.property(functions, name); err != nil {
 			return err

@@ -106,6 +106,12 @@
   hide(Map.prototype, "toJSON", refuseJSON);
   hide(Set.prototype, "toJSON", refuseJSON);
 
+  // What objects stand for, as JSON.stringify has it.
+  const valueOfBoolean = Boolean.prototype.valueOf, valueOfBigInt = BigInt.prototype.valueOf;
+  const numberOf = object => +object;
+  const booleanOf = object => apply(valueOfBoolean, object, []);
+  const bigIntOf = object => apply(valueOfBigInt, object, []);
+
   // What code needs for Secrets. The engine has base64 of Uint8Array only.
   const { fromBase64, prototype: { toBase64 } } = Uint8Array;
   const { isView } = ArrayBuffer;
@@ -161,5 +167,5 @@
   // where returns the stack of the code that runs.
   const where = () => new NativeError().stack;
 
-  return { begin, bigInt: BigInt, describe, differs, functions, refuseJSON, show, where };
+  return { begin, bigInt: BigInt, bigIntOf, booleanOf, describe, differs, functions, numberOf, refuseJSON, show, where };
 })

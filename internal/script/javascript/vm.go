@@ -31,7 +31,7 @@ type vm struct {
 	context uintptr
 
 	// The functions of the prelude.
-	begin, bigInt, describe, differs, functions, refuseJSON, show, where value
+	begin, bigInt, bigIntOf, booleanOf, describe, differs, functions, numberOf, refuseJSON, show, where value
 	// entry is the module with the functions.
 	entry value
 	// exports is what entry exports if the image has it; nil if entry has not run.
