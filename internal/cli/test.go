@@ -84,7 +84,7 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	f.processes.registerMemory(set)
-	f.outputFlags.register(c)
+	f.register(c)
 	return c
 }
 

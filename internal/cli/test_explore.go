@@ -83,7 +83,7 @@ func saveStories(folder, name string, violations []explore.Story) ([]string, err
 			return saved, err
 		}
 		file := filepath.Join(folder, story.Metadata.Name+".yaml")
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // A story is no secret.
+		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return saved, fmt.Errorf("--stories: %w", err)
 		}
 		saved = append(saved, file)

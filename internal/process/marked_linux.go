@@ -27,7 +27,7 @@ func killMarked(variable string) {
 		switch {
 		case len(found) > 0:
 		case unknown:
-			time.Sleep(killPause)
+			<-time.After(killPause)
 		default:
 			return
 		}

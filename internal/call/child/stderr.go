@@ -70,7 +70,7 @@ func (s *stderr) throttle(read int) {
 		s.slowed = true
 		s.log(nil, fmt.Sprintf("the process has to wait: it writes more than %d KiB in %s to its standard error", maxBytes>>10, bytesInterval))
 	}
-	time.Sleep(time.Until(s.since.Add(bytesInterval)))
+	<-time.After(time.Until(s.since.Add(bytesInterval)))
 }
 
 // split keeps at most one line of limited length.

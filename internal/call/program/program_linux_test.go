@@ -53,7 +53,7 @@ func awaitPID(ctx context.Context, file string) int {
 			pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 			return pid
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	return 0
 }

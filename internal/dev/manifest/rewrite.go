@@ -43,7 +43,7 @@ func Rewrite(all []Replacement) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(strings.Join(lines, "")), info.Mode().Perm())
+	return os.WriteFile(file, []byte(strings.Join(lines, "")), info.Mode().Perm()) //nolint:gosec // The user names files of their own.
 }
 
 // apply returns the lines of the file with the new value.
