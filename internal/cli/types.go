@@ -134,7 +134,7 @@ func (f *typesFlags) chosen() ([]typesLanguage, error) {
 	for _, name := range f.languages {
 		at := slices.IndexFunc(typesLanguages(), func(l typesLanguage) bool { return l.name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("--language %q: must be typescript, python or jsonschema", name)
+			return nil, fmt.Errorf("--language %q: must be typescript (for JavaScript too), python or jsonschema", name)
 		}
 		chosen = append(chosen, typesLanguages()[at])
 	}

@@ -143,6 +143,7 @@ func TestErrors(t *testing.T) {
 		"no globals any more":         {"export const sync = () => { for (const k of Reflect.ownKeys(globalThis)) try { delete globalThis[k] } catch {} ; return {a: 1.5} }", `{"a":1.5}`},
 		"rejects":                     {"export const sync = async () => { await 0; null.x }", "sync.js:1:48: TypeError: cannot read property 'x' of null"},
 		"never settles":               {"export const sync = () => new Promise(() => {})", "the promise of sync never settles: there are no timers and no network to wait for"},
+		"a promise lost in a getter":  {"export const sync = () => ({ get a() { Promise.reject(new Error('x')); return 1 } })", "sync.js:1:64: Error: x (in a promise that nothing awaits)"},
 		"a lost promise":              {"export const sync = () => { (async () => { throw new Error('x') })(); return {} }", "sync.js:1:59: Error: x (in a promise that nothing awaits) [sync.js:1:59, sync (sync.js:1:67)]"},
 		"a caught promise":            {"export const sync = async () => { const p = Promise.reject(1); await 0; try { await p } catch { return {a: 1} } }", `{"a":1}`},
 		"returns nothing":             {"export function sync() {}", "the function returned undefined, not an object"},

@@ -142,7 +142,15 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if result, err = m.settled(result, c.Function); err != nil {
 		return nil, err
 	}
-	return m.respond(result)
+	response, err := m.respond(result)
+	if err != nil {
+		return nil, err
+	}
+	// Writing the response runs getters and toJSON of the author's.
+	if err := m.runJobs(); err != nil {
+		return nil, err
+	}
+	return response, m.unhandled()
 }
 
 // start sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.
