@@ -204,9 +204,13 @@ func check(d Document) error {
 		{"kind", d.Object.GetKind()},
 		{"metadata.name", d.Object.GetName()},
 	} {
-		if want.value == "" {
-			return fmt.Errorf("%s: %s: required", d, want.field)
+		if want.value != "" {
+			continue
 		}
+		if slices.Contains(reservedFiles, filepath.Base(d.File)) {
+			return fmt.Errorf("%s: %s: required: the file is not a manifest; name its folder, or its manifests", d, want.field)
+		}
+		return fmt.Errorf("%s: %s: required", d, want.field)
 	}
 	return nil
 }

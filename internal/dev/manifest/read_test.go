@@ -85,6 +85,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadReservedFile(t *testing.T) {
+	chdirWithFiles(t, "-- setpoint.yaml --\nmanifests: [a.yaml]\n")
+	want := "setpoint.yaml: document 1 (line 1): apiVersion: required: the file is not a manifest; name its folder, or its manifests"
+	if _, err := manifest.Read([]string{"setpoint.yaml"}); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"not YAML":   {"a: b\n---\nc: d\na: [", "a.yaml: document 2 (line 3): error converting YAML to JSON: yaml: line 4:"},
