@@ -9,7 +9,7 @@ import (
 type actionKind string
 
 const (
-	deliver   actionKind = "deliver"   // the next event of an object reaches a cache
+	deliver   actionKind = "deliver"   // the next event of a kind reaches a cache
 	reconcile actionKind = "reconcile" // a run begins
 	send      actionKind = "request"   // the API server handles the next request of a run
 	reject    actionKind = "reject"    // the API server or the network fails the next request of a run

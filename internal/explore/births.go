@@ -60,8 +60,8 @@ func (d *draft) uids() map[string]bool {
 		for _, v := range p.view.versions {
 			add(v)
 		}
-		for _, v := range p.events.versions {
-			add(v)
+		for _, v := range p.events.all {
+			add(v.version)
 		}
 	}
 	return all
@@ -100,12 +100,12 @@ func (d *draft) renameUIDs(renamed map[string]string) {
 	}
 	d.stored = d.storedOf(slots)
 	for i, p := range d.processes {
-		seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.versions)
+		seen, coming := slices.Clone(p.view.versions), slices.Clone(p.events.all)
 		for j := range seen {
 			seen[j] = d.withUIDs(seen[j], renamed)
 		}
 		for j := range coming {
-			coming[j] = d.withUIDs(coming[j], renamed)
+			coming[j].version = d.withUIDs(coming[j].version, renamed)
 		}
 		d.processes[i] = d.processOf(d.viewOf(seen), d.eventsOf(coming), p.keys, p.runs)
 	}

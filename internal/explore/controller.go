@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -34,6 +35,12 @@ type setpoint struct {
 	resourceOf func(object.GroupKind) (object.Resource, bool)
 }
 
+// writer is the view of a cache that has observed a write.
+type writer struct {
+	selection cache.Selection
+	view      int
+}
+
 // Omissions says what is not explored, for the report.
 func (s *setpoint) Omissions() []string { return s.process.Omissions() }
 
@@ -53,9 +60,14 @@ func (s *setpoint) Start(cached []*object.Object) []Item {
 }
 
 // Deliver implements Process.
-func (s *setpoint) Deliver(cached []*object.Object, event Event) []Item {
+func (s *setpoint) Deliver(seen []*object.Object, own []Event, event Event) []Item {
+	writes := make([]cache.Write, len(own))
+	for i, e := range own {
+		by := e.Writer.(writer)
+		writes[i] = cache.Write{Selection: by.selection, View: by.view, Object: e.Object, Deleted: e.Deleted}
+	}
 	resource, _ := s.resourceOf(event.Object.GroupKind())
-	_, items := s.process.Deliver(s.view(cached), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
+	_, items := s.process.Deliver(s.view(seen).Observe(writes...), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
 	return s.items(items)
 }
 
@@ -90,7 +102,7 @@ func (s *setpoint) Step(run Run) Step {
 		step.Request = &Request{Method: r.Method, Target: r.Target, ContentType: r.ContentType, Accept: r.Accept, User: r.User, Body: r.Body}
 	}
 	for _, w := range raw.Writes {
-		step.Wrote = append(step.Wrote, Event{Object: w.Object, Deleted: w.Deleted})
+		step.Wrote = append(step.Wrote, Event{Object: w.Object, Deleted: w.Deleted, Writer: writer{w.Selection, w.View}})
 	}
 	if raw.End != nil {
 		step.End = &End{Err: raw.End.Err, Panicked: raw.End.Panicked, Again: s.again(item, raw.End)}

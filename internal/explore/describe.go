@@ -20,7 +20,7 @@ func (w *worker) describe(from state, t *transition) string {
 	case deliver:
 		return w.describeDelivery(from, a)
 	case reconcile:
-		return fmt.Sprintf("Setpoint reconciles %s%s.", w.describeKey(from, a), staleness(from.stored, from.processes.all[a.process].view))
+		return fmt.Sprintf("Setpoint reconciles %s%s.", w.describeKey(from, a), staleness(from.stored, w.cached(from.processes.all[a.process])))
 	case send, reject:
 		return w.describeRequest(from, a)
 	case restart:
@@ -43,7 +43,7 @@ func (w *worker) processName(i int) string {
 
 // describeKey returns the object of a run, with its kind if the process has it.
 func (w *worker) describeKey(from state, a action) string {
-	for _, v := range from.processes.all[a.process].view.versions {
+	for _, v := range w.cached(from.processes.all[a.process]).versions {
 		if w.seeds[v.name] && v.name.ref.Namespace == a.key.Namespace && v.name.ref.Name == a.key.Name {
 			return v.name.ref.String() + " for " + a.controller
 		}
@@ -53,8 +53,7 @@ func (w *worker) describeKey(from state, a action) string {
 
 func (w *worker) describeDelivery(from state, a action) string {
 	p := from.processes.all[a.process]
-	at, _ := find(p.events.versions, a.name)
-	event, seen := p.events.versions[at], p.view.get(a.name)
+	event, seen := p.events.all[p.events.next(a.name)], p.view.get(a.name)
 	text := fmt.Sprintf("The cache of Setpoint%s hears of %s", w.processName(a.process), a.name.ref)
 	switch {
 	case event.gone:

@@ -64,28 +64,15 @@ func changes(e *engine, before, after *stored) []difference {
 func (d *draft) send(i int, c difference) {
 	p := d.processes[i]
 	watched := func(v *version) bool { return v != nil && d.worker.processes[i].Watches(v.object) }
-	event := c.after
+	v := c.after
 	switch {
 	case c.after.gone && watched(c.before), watched(c.after):
 	case watched(c.before):
-		event = d.asGone(c.after, c.after.number)
+		v = d.asGone(c.after, c.after.number)
 	default:
 		return
 	}
-	at, found := find(p.events.versions, event.name)
-	for found && at < len(p.events.versions) && p.events.versions[at].name == event.name {
-		at++
-	}
-	d.processes[i] = d.processOf(p.view, d.eventsOf(slices.Insert(slices.Clone(p.events.versions), at, event)), p.keys, p.runs)
-}
-
-// observe puts an event, or the result of an own write, into the cache of a process. An older one changes nothing.
-func (d *draft) observe(i int, v *version) {
-	p := d.processes[i]
-	if seen := p.view.get(v.name); seen == v || seen != nil && seen.number > v.number || seen == nil && v.gone {
-		return
-	}
-	d.processes[i] = d.processOf(d.with(p.view, v), p.events, p.keys, p.runs)
+	d.processes[i] = d.processOf(p.view, d.eventsOf(p.events.with(v)), p.keys, p.runs)
 }
 
 // enqueue adds items to what a process has to reconcile.
@@ -110,11 +97,26 @@ func (d *draft) restart(i int) {
 	d.enqueue(i, d.started(i, v)...)
 }
 
-// restartLate is restart with a list that is as old as what the cache had.
+// restartLate is restart with lists as old as the cache: each is of one version of its kind, the earliest that has all
+// that the cache has.
 func (d *draft) restartLate(i int) {
+	for at := d.lastOwn(i); at >= 0; at = d.lastOwn(i) {
+		first, _ := d.processes[i].events.kindOf(d.processes[i].events.all[at].name)
+		d.arrive(i, first)
+	}
 	p := d.processes[i]
 	d.processes[i] = d.processOf(p.view, p.events, d.keysOf(nil), nil)
 	d.enqueue(i, d.started(i, p.view)...)
+}
+
+// lastOwn returns where the last event of an own write is that the cache has; -1 if none is.
+func (d *draft) lastOwn(i int) int {
+	for at, one := range slices.Backward(d.processes[i].events.all) {
+		if one.writers != nil {
+			return at
+		}
+	}
+	return -1
 }
 
 // started returns what a process queues that has just listed objects.
@@ -129,23 +131,5 @@ func (w *worker) started(i int, v *view) []Item {
 		items = w.processes[i].Start(v.objects())
 		v.started[i] = items
 	}
-	return items
-}
-
-// queuedBy returns what an event queues.
-func (w *worker) queuedBy(i int, v *view, event *version) []Item {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	k := delivery{i, event.id}
-	items, known := v.delivered[k]
-	if known {
-		return items
-	}
-	w.computed.deliveries.Add(1)
-	items = w.processes[i].Deliver(v.objects(), Event{Object: event.object, Deleted: event.gone})
-	if v.delivered == nil {
-		v.delivered = map[delivery][]Item{}
-	}
-	v.delivered[k] = items
 	return items
 }

@@ -17,6 +17,8 @@ type engine struct {
 	stores       table[stored]
 	views        table[view]
 	eventLists   table[events]
+	writes       sync.Map // writers by written
+	writers      atomic.Uint32
 	keyLists     table[keys]
 	runs         table[run]
 	requests     table[request]

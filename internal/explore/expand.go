@@ -39,46 +39,32 @@ func (x *expansion) add(a action, to *draft, e effect, findings ...finding) {
 	x.all = append(x.all, transition{action: a, to: after, effect: x.effectOf(e), findings: findings})
 }
 
-// deliveries are the steps in which the next event of an object reaches a cache.
+// deliveries are the steps in which the next event of a kind reaches a cache: kinds have watches of their own.
 func (x *expansion) deliveries(i int) {
 	p := x.from.processes.all[i]
 	if !x.options.Unreduced && x.mayWait(i, p) {
 		return
 	}
-	for at, event := range p.events.versions {
-		if at > 0 && p.events.versions[at-1].name == event.name {
-			continue
-		}
+	for _, at := range p.events.heads() {
 		d := x.draft(x.from)
 		d.deliver(i, at)
-		x.add(action{kind: deliver, process: i, name: event.name}, d, effect{})
+		x.add(action{kind: deliver, process: i, name: p.events.all[at].name}, d, effect{})
 	}
-}
-
-// deliver passes an event to a cache.
-func (d *draft) deliver(i, at int) {
-	p := d.processes[i]
-	event := p.events.versions[at]
-	items := d.queuedBy(i, p.view, event)
-	rest := slices.Delete(slices.Clone(p.events.versions), at, at+1)
-	d.processes[i] = d.processOf(p.view, d.eventsOf(rest), p.keys, p.runs)
-	d.observe(i, event)
-	d.enqueue(i, items...)
 }
 
 // mayWait reports whether all events may wait until a run has ended, because their delivery commutes with all else:
 // a run reads what the cache had when it began, and no other can begin. It is so if everything that is queued, or
 // would be, has a run in flight.
 func (x *expansion) mayWait(i int, p *process) bool {
-	if len(p.runs) == 0 || len(p.events.versions) == 0 {
+	if len(p.runs) == 0 || len(p.events.all) == 0 {
 		return false
 	}
 	inFlight := func(item Item) bool { return p.runOf(item) != nil }
 	if slices.ContainsFunc(p.keys.items, func(item Item) bool { return !inFlight(item) }) {
 		return false
 	}
-	for _, event := range p.events.versions {
-		for _, item := range x.queuedBy(i, p.view, event) {
+	for _, coming := range p.events.all {
+		for _, item := range x.queuedBy(i, p, coming) {
 			if !inFlight(item) {
 				return false
 			}
@@ -107,7 +93,7 @@ func (x *expansion) begins(i int) {
 		d := x.draft(x.from)
 		rest := slices.Delete(slices.Clone(p.keys.items), at, at+1)
 		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
-		r := x.begin(i, item, p.view)
+		r := x.begin(i, item, x.cached(p))
 		findings := d.goOn(i, nil, r)
 		x.add(action{kind: reconcile, process: i, controller: item.Controller, key: item.Key}, d, effect{}, findings...)
 	}
@@ -127,6 +113,7 @@ func (d *draft) goOn(i int, before, after *run) []finding {
 		for _, wrote := range step.Wrote {
 			d.observeWrite(i, wrote)
 		}
+		d.confirm(i)
 	}
 	if step.End == nil {
 		return nil
@@ -136,33 +123,6 @@ func (d *draft) goOn(i int, before, after *run) []finding {
 		d.enqueue(i, *step.End.Again)
 	}
 	return endFindings(after, step.End)
-}
-
-// observeWrite puts the result of an own write into the cache. Its event, and those before it, bring nothing new;
-// what other clients changed meanwhile queues the key.
-func (d *draft) observeWrite(i int, wrote Event) {
-	p := d.processes[i]
-	n := d.nameOf(wrote.Object.Ref())
-	first, found := find(p.events.versions, n)
-	if !found {
-		return
-	}
-	for at := first; at < len(p.events.versions) && p.events.versions[at].name == n; at++ {
-		event := p.events.versions[at]
-		same := event.gone == wrote.Deleted && event.object.UID() == wrote.Object.UID()
-		if !same || !event.gone && event.number != wrote.Object.Version() {
-			continue
-		}
-		var items []Item
-		if at > first {
-			items = d.queuedBy(i, p.view, event)
-		}
-		rest := slices.Delete(slices.Clone(p.events.versions), first, at+1)
-		d.processes[i] = d.processOf(p.view, d.eventsOf(rest), p.keys, p.runs)
-		d.observe(i, event)
-		d.enqueue(i, items...)
-		return
-	}
 }
 
 // moves are the steps of other controllers and of the garbage collector.
@@ -208,7 +168,7 @@ func (x *expansion) change(all []move, spend func(*budget)) {
 // restarts are the steps in which a process ends and starts again. One that has nothing in flight loses nothing.
 func (x *expansion) restarts(i int) {
 	p := x.from.processes.all[i]
-	if int(x.from.spent.crashes) >= x.options.Bounds.Crashes || len(p.runs)+len(p.events.versions) == 0 {
+	if int(x.from.spent.crashes) >= x.options.Bounds.Crashes || len(p.runs)+len(p.events.all) == 0 {
 		return
 	}
 	crashed := func(text string, start func(d *draft)) {
@@ -218,7 +178,7 @@ func (x *expansion) restarts(i int) {
 		x.add(action{kind: restart, process: i, text: text}, d, effect{deviation: true})
 	}
 	crashed(newList, func(d *draft) { d.restart(i) })
-	if len(p.runs) > 0 && len(p.events.versions) > 0 {
+	if len(p.runs) > 0 && len(p.events.all) > 0 {
 		crashed(oldList, func(d *draft) { d.restartLate(i) })
 	}
 }

@@ -25,8 +25,9 @@ type Process interface {
 	Watches(o *object.Object) bool
 	// Start returns the items that a process queues that has just listed these objects.
 	Start(cached []*object.Object) []Item
-	// Deliver returns the items that an event queues. The objects are those of the cache before it.
-	Deliver(cached []*object.Object, event Event) []Item
+	// Deliver returns the items that an event queues. Seen are the objects that earlier events have made, own the writes
+	// of the process that it already has in its cache though their events are still to come.
+	Deliver(seen []*object.Object, own []Event, event Event) []Item
 	// Step runs a reconcile from its beginning until its next request to the API server, or to its end.
 	Step(run Run) Step
 	// Merge returns one item for two of the same key.
@@ -37,6 +38,8 @@ type Process interface {
 type Event struct {
 	Object  *object.Object
 	Deleted bool
+	// Writer is what the Process needs to know of an own write; it is comparable.
+	Writer any
 }
 
 // Item is an object to reconcile.

@@ -41,16 +41,36 @@ type view struct {
 	started   map[int][]Item
 }
 
-// delivery is an event for a process.
+// delivery is an event for a process that has own writes in its cache, by the number of their events.
 type delivery struct {
-	process int
-	version uint32
+	process      int
+	version, own uint32
 }
 
-// events are on their way to a cache: sorted by name, and in order for each.
+// events are on their way to a cache: sorted by kind, and for each in the order in which they happened.
 type events struct {
-	id       uint32
-	versions []*version
+	id  uint32
+	all []event
+}
+
+// event is a version that is on its way to a cache.
+type event struct {
+	*version
+
+	// writers are set if it is of an own write that the cache already has.
+	writers *writers
+}
+
+// writers are what a process knows of those who made an own write.
+type writers struct {
+	id  uint32
+	all []any
+}
+
+// written is a write by one more writer.
+type written struct {
+	before *writers
+	by     any
 }
 
 // keys are what a process has to reconcile, sorted.
@@ -61,7 +81,8 @@ type keys struct {
 
 // process is the state of a controller's process.
 type process struct {
-	id     uint32
+	id uint32
+	// view is what events have made; the own writes among the events are not in it.
 	view   *view
 	events *events
 	keys   *keys
@@ -103,8 +124,16 @@ func (e *engine) viewOf(versions []*version) *view {
 	return e.views.add(keyOfVersions(versions), func(id uint32) *view { return &view{id: id, versions: versions} })
 }
 
-func (e *engine) eventsOf(versions []*version) *events {
-	return e.eventLists.add(keyOfVersions(versions), func(id uint32) *events { return &events{id: id, versions: versions} })
+func (e *engine) eventsOf(all []event) *events {
+	k := make(key, 0, 8*len(all))
+	for _, one := range all {
+		writers := uint32(0)
+		if one.writers != nil {
+			writers = one.writers.id
+		}
+		k = k.number(one.id).number(writers)
+	}
+	return e.eventLists.add(k, func(id uint32) *events { return &events{id: id, all: all} })
 }
 
 func (e *engine) keysOf(items []Item) *keys {

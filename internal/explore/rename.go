@@ -47,8 +47,10 @@ func (d *draft) numbers(at slot) []uint64 {
 		if v := p.view.get(at.name); v != nil {
 			add(v)
 		}
-		for i, found := find(p.events.versions, at.name); found && i < len(p.events.versions) && p.events.versions[i].name == at.name; i++ {
-			add(p.events.versions[i])
+		for _, e := range p.events.all {
+			if e.name == at.name {
+				add(e.version)
+			}
 		}
 	}
 	return all
@@ -66,19 +68,15 @@ func rank(numbers []uint64, number uint64) uint64 {
 // renameEvents renames the versions of an object in the caches and on their way there.
 func (d *draft) renameEvents(n *name, numbers []uint64) {
 	for i, p := range d.processes {
-		seen, coming := p.view, p.events
+		seen, coming := p.view, slices.Clone(p.events.all)
 		if v := seen.get(n); v != nil {
 			seen = d.with(seen, d.renumbered(v, rank(numbers, v.number)))
 		}
-		if at, found := find(coming.versions, n); found {
-			versions := slices.Clone(coming.versions)
-			for ; at < len(versions) && versions[at].name == n; at++ {
-				versions[at] = d.renumbered(versions[at], rank(numbers, versions[at].number))
+		for at, e := range coming {
+			if e.name == n {
+				coming[at].version = d.renumbered(e.version, rank(numbers, e.number))
 			}
-			coming = d.eventsOf(versions)
 		}
-		if seen != p.view || coming != p.events {
-			d.processes[i] = d.processOf(seen, coming, p.keys, p.runs)
-		}
+		d.processes[i] = d.processOf(seen, d.eventsOf(coming), p.keys, p.runs)
 	}
 }

@@ -49,8 +49,12 @@ func compareNames(a, b *name) int {
 }
 
 func compareRefs(a, b object.Ref) int {
-	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind.Kind, b.Kind.Kind),
+	return cmp.Or(compareKinds(a, b),
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func compareKinds(a, b object.Ref) int {
+	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 }
 
 func (e *engine) nameOf(ref object.Ref) *name {
