@@ -50,12 +50,18 @@ func system(t testing.TB, do sync) explore.Options {
 // systemUntil is a system whose runs end with a context.
 func systemUntil(ctx context.Context, t testing.TB, do sync) explore.Options {
 	t.Helper()
+	return systemOf(ctx, t, programOf(do))
+}
+
+// systemOf is a system with a program.
+func systemOf(ctx context.Context, t testing.TB, program compose.Program) explore.Options {
+	t.Helper()
 	server, err := apiserver.New(apiserver.Options{Kinds: []object.Resource{configMaps, pods}, CRDs: [][]byte{[]byte(thingsCRD)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	memo := loop.NewMemo()
-	programs := loop.Programs{Compose: []compose.Program{programOf(do)}}
+	programs := loop.Programs{Compose: []compose.Program{program}}
 	inMemory, environment := explore.InMemory(server)
 	return explore.Options{
 		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo}, server.Resource)},
