@@ -75,6 +75,7 @@ explore-test: bin/setpoint ## Compare the API server and the models of explorati
 .PHONY: explore-test-long
 explore-test-long:
 	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
+	go test -count=1 -timeout 30m ./test/explore/mutants -long
 
 .PHONY: browser
 browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane

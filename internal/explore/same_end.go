@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
 // ends are the states of rest, by the final specs of what users keep.
@@ -87,6 +88,9 @@ func (e *ends) plainOf(v *version) map[string]any {
 		if strings.HasPrefix(name, "setpoint.dev/") {
 			delete(annotations, name)
 		}
+	}
+	if v.object.Kind() == plan.ControllerRevisions.Kind {
+		delete(fields, "revision") // It counts the revisions before, which may be gone.
 	}
 	withoutGenerations(fields)
 	e.plain[v.body] = fields
