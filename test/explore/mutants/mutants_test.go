@@ -215,7 +215,7 @@ func (s *set) run(t *testing.T, setpoint string, replace []replacement, b bounds
 	command.Stderr = &stderr
 	out, err := command.Output()
 	var violated *exec.ExitError
-	if err != nil && !(errors.As(err, &violated) && violated.ExitCode() == 1) {
+	if err != nil && (!errors.As(err, &violated) || violated.ExitCode() != 1) {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
 	var results struct {
