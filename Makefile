@@ -69,13 +69,13 @@ BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
 BROWSERFLAGS :=
 
 .PHONY: explore-test
-explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane
+explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane; explore mutants
 	go test -count=1 -timeout 10m ./test/explore $(EXPLOREFLAGS)
+	SETPOINT=$(CURDIR)/bin/setpoint go test -count=1 -timeout 30m ./test/explore/mutants $(MUTANTFLAGS)
 
 .PHONY: explore-test-long
 explore-test-long:
-	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
-	go test -count=1 -timeout 30m ./test/explore/mutants -long
+	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000' MUTANTFLAGS=-long
 
 .PHONY: browser
 browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane
@@ -206,7 +206,7 @@ vet: | need-go
 # The layers and the sizes are tests of the root package.
 .PHONY: unit
 unit: | need-go
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|explore|soak)$$')
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')
 
 # The first interpreter that can run the package: a python3 of a version manager may be a stub.
 PYTHON = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c '$(PYTHON_CHECK)' 2>/dev/null),$(python))))
