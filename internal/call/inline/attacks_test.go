@@ -3,6 +3,7 @@ package inline_test
 import (
 	"errors"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,14 +96,14 @@ func TestAttacksAtLoad(t *testing.T) {
 		"a file above":        {"Starlark", "load('../../etc/passwd', 'root')", `sync.star:1:1: cannot load ../../etc/passwd: there is no module`},
 		"itself":              {"Starlark", "load('sync.star', 'x')", "sync.star:1:1: cannot load sync.star: sync.star and sync.star load each other"},
 		"objects":             {"JavaScript", "const a = []; for (;;) a.push({})", "sync.js: " + outOfMemory},
-		"recursion of theirs": {"JavaScript", "const f = () => f() + 1; f()", "sync.js:1:18: " + tooDeep},
+		"recursion of theirs": {"JavaScript", "const f = () => f() + 1; f()", `sync\.js(:1:18)?: ` + tooDeep}, // With the race detector, the stack of the process ends first.
 		"a promise":           {"JavaScript", "await new Promise(() => {})", "sync.js: the promise of the top level never settles"},
 		"what it exports":     {"JavaScript", "export const sync = 1; throw new Error('x'.repeat(1e6))", "sync.js:1:39: Error: xxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := compileWith(t, child.NewLimiter(0), slog.New(slog.DiscardHandler), c.language, c.source)
-			if wrong, is := errors.AsType[*call.SourceError](err); !is || !strings.HasPrefix(wrong.Error(), c.want) || len(wrong.Error()) > 3000 {
+			if wrong, is := errors.AsType[*call.SourceError](err); !is || !regexp.MustCompile("^"+c.want).MatchString(wrong.Error()) || len(wrong.Error()) > 3000 {
 				t.Errorf("got %.300v, want %s", err, c.want)
 			}
 		})
