@@ -25,7 +25,16 @@ type Replayed struct {
 
 // Replay makes the steps of a story. The objects, edits and invariants are those of the story, the rest of the
 // options is that of today.
-func Replay(ctx context.Context, options Options, story Story) (*Replayed, error) {
+func Replay(ctx context.Context, options Options, story Story) (replay *Replayed, err error) {
+	err = guarded(func() error {
+		replay, err = follow(ctx, options, story)
+		return err
+	})
+	return replay, err
+}
+
+// follow is Replay without a guard.
+func follow(ctx context.Context, options Options, story Story) (*Replayed, error) {
 	s, err := replayed(options, &story)
 	if err != nil {
 		return nil, err

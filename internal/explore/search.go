@@ -52,7 +52,16 @@ type found struct {
 }
 
 // Explore searches the states of the controllers. It returns what it has found when the context ends.
-func Explore(ctx context.Context, options Options) (*Report, error) {
+func Explore(ctx context.Context, options Options) (report *Report, err error) {
+	err = guarded(func() error {
+		report, err = explore(ctx, options)
+		return err
+	})
+	return report, err
+}
+
+// explore is Explore without a guard.
+func explore(ctx context.Context, options Options) (*Report, error) {
 	s, err := newSearch(options)
 	if err != nil {
 		return nil, err
@@ -203,11 +212,16 @@ func (s *search) expandAll(ctx context.Context, ids []uint32) error {
 	var all sync.WaitGroup
 	for _, w := range s.workers {
 		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil && w.err == nil; i = next.Add(1) - 1 {
-				if n := &s.nodes[ids[i]]; !n.expanded {
-					steps := w.expand(s.unpack(n.state))
-					results[i] = &steps
+			if err := guarded(func() error {
+				for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil && w.err == nil; i = next.Add(1) - 1 {
+					if n := &s.nodes[ids[i]]; !n.expanded {
+						steps := w.expand(s.unpack(n.state))
+						results[i] = &steps
+					}
 				}
+				return nil
+			}); err != nil {
+				w.err = err
 			}
 		})
 	}
