@@ -94,13 +94,10 @@ func (s *setpoint) Step(run Run) Step {
 	item := run.Item.Value.(loop.Item)
 	exchanges := make([]loop.Exchange, len(run.Exchanges))
 	for i, e := range run.Exchanges {
-		exchanges[i] = loop.Exchange{Request: e.Request.loop(), Response: loop.Response{Code: e.Response.Status, Body: e.Response.Body, Err: e.Response.Err}}
+		exchanges[i] = loop.Exchange{Request: e.Request, Response: loop.Response{Code: e.Response.Status, Body: e.Response.Body, Err: e.Response.Err}}
 	}
 	raw := s.process.Step(s.ctx, loop.Run{Item: item, View: s.view(run.Cached), Exchanges: exchanges})
-	step := Step{Queued: s.items(raw.Queued), Err: raw.Err}
-	if r := raw.Request; r != nil {
-		step.Request = &Request{Method: r.Method, Target: r.Target, ContentType: r.ContentType, Accept: r.Accept, User: r.User, Body: r.Body}
-	}
+	step := Step{Request: raw.Request, Queued: s.items(raw.Queued), Err: raw.Err}
 	for _, w := range raw.Writes {
 		step.Wrote = append(step.Wrote, Event{Object: w.Object, Deleted: w.Deleted, Writer: writer{w.Selection, w.View}})
 	}
@@ -108,10 +105,6 @@ func (s *setpoint) Step(run Run) Step {
 		step.End = &End{Err: raw.End.Err, Panicked: raw.End.Panicked, Again: s.again(item, raw.End)}
 	}
 	return step
-}
-
-func (r *Request) loop() loop.Request {
-	return loop.Request{Method: r.Method, Target: r.Target, ContentType: r.ContentType, Accept: r.Accept, User: r.User, Body: r.Body}
 }
 
 // again returns the next run of an item that its end plans; nil if it plans none.

@@ -8,6 +8,7 @@
 package explore
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -72,13 +73,7 @@ type Exchange struct {
 }
 
 // Request is a request to the API server.
-type Request struct {
-	// Target is the path with its query.
-	Method, Target, ContentType, Accept string
-	Body                                []byte
-	// User is impersonated; usually empty.
-	User string
-}
+type Request = loop.Request
 
 // Response is the response of the API server.
 type Response struct {

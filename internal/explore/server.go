@@ -1,15 +1,12 @@
 package explore
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 
-	authentication "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
@@ -57,7 +54,7 @@ func (s *inMemory) stored(state *apiserver.State) Stored {
 
 // Do implements Server.
 func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
-	r, err := request.http()
+	r, err := request.HTTP()
 	if err != nil {
 		return stored, Response{Err: err}
 	}
@@ -71,19 +68,6 @@ func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
 		return stored, Response{Status: response.Code, Body: response.Body}
 	}
 	return s.stored(after), Response{Status: response.Code, Body: response.Body}
-}
-
-func (r *Request) http() (*http.Request, error) {
-	h, err := http.NewRequest(r.Method, "http://explored"+r.Target, bytes.NewReader(r.Body)) //nolint:noctx // Nothing is sent.
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range map[string]string{"Content-Type": r.ContentType, "Accept": r.Accept, authentication.ImpersonateUserHeader: r.User} {
-		if value != "" {
-			h.Header.Set(name, value)
-		}
-	}
-	return h, nil
 }
 
 // errUnchanged is the error of an edit that has nothing to change.

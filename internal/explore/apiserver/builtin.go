@@ -151,17 +151,24 @@ func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name v
 	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
 }
 
-// untyped is the schema of a kind of which nothing is known.
-type untyped struct{ *kind }
-
-func (u untyped) decode(data []byte) (map[string]any, []string, error) {
-	var fields map[string]any
-	strict, err := kjson.UnmarshalStrict(data, &fields)
-	if err != nil {
+// decodeFields decodes an object, and returns what a strict decoder refuses in it.
+func decodeFields(data []byte) (fields map[string]any, strict []error, err error) {
+	if strict, err = kjson.UnmarshalStrict(data, &fields); err != nil {
 		return nil, nil, err
 	}
 	if fields == nil {
 		return nil, nil, errors.New("the body is no object")
+	}
+	return fields, strict, nil
+}
+
+// untyped is the schema of a kind of which nothing is known.
+type untyped struct{ *kind }
+
+func (u untyped) decode(data []byte) (map[string]any, []string, error) {
+	fields, strict, err := decodeFields(data)
+	if err != nil {
+		return nil, nil, err
 	}
 	fields["apiVersion"], fields["kind"] = u.APIVersion(), u.Kind
 	unknown, err := coerceMetadata(fields)

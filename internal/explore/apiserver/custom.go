@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -111,13 +110,9 @@ func (c *custom) compile(given *apiextensionsv1.CustomResourceValidation) error 
 }
 
 func (c *custom) decode(data []byte) (map[string]any, []string, error) {
-	var fields map[string]any
-	strict, err := kjson.UnmarshalStrict(data, &fields)
+	fields, strict, err := decodeFields(data)
 	if err != nil {
 		return nil, nil, err
-	}
-	if fields == nil {
-		return nil, nil, errors.New("the body is no object")
 	}
 	unknown, err := c.coerce(fields)
 	return fields, append(messages(strict), unknown...), err
