@@ -28,6 +28,9 @@ func formatExtensions(r *hook.Response) []string {
 	if r.Message != "" {
 		parts = append(parts, "message="+r.Message)
 	}
+	if r.LogicVersion != "" {
+		parts = append(parts, "logicVersion="+r.LogicVersion)
+	}
 	return parts
 }
 
@@ -53,6 +56,8 @@ func TestDecodeExtensions(t *testing.T) {
 		want     string
 	}{
 		{"message", known, `"message":"3 of 5 \u0063ats \"are\" home"`, `message=3 of 5 cats "are" home`},
+		{"logic version", known, `"logicVersion":"1.4.2"`, `logicVersion=1.4.2`},
+		{"no logic version", known, `"logicVersion":null`, ``},
 		{"null", known, `"message":null,"events":null,"conditions":null`, ``},
 		{"empty", known, `"message":"","events":[],"conditions":[]`, ``},
 		{"events", known, `"events":[{"type":"Warning","reason":"Hungry","message":"no food"},{"reason":"Fed"}]`,
@@ -111,6 +116,10 @@ func TestDecodeExtensionsMalformed(t *testing.T) {
 		want     string
 	}{
 		{"message no text", known, `"message":{"a":1}`, `message: must be a string, is an object`},
+		{"logic version of two lines", known, `"logicVersion":"a\nb"`, `logicVersion: must be printable ASCII, has '\n'`},
+		{"logic version with an escape", known, `"logicVersion":"\u001b[31m"`, `logicVersion: must be printable ASCII, has '\x1b'`},
+		{"logic version that reverses text", known, "\"logicVersion\":\"1\u202e2\"", `logicVersion: must be printable ASCII, has '\u202e'`},
+		{"logic version too long", known, `"logicVersion":"` + strings.Repeat("1", 129) + `"`, `logicVersion: must not be longer than 128 bytes, has 129`},
 		{"events no list", known, `"events":{}`, `events: must be a list, is an object`},
 		{"event null", known, `"events":[null]`, `events[0]: must be an object, is null`},
 		{"too many events", known, `"events":[` + strings.Repeat(`{"reason":"A"},`, 100) + `{"reason":"A"}]`, `events[99]: more than 100 items`},

@@ -85,6 +85,9 @@ type Response struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Message is a sentence on the parent's state; optional.
 	Message string `json:"message,omitempty"`
+	// LogicVersion names the version of the code that responds, such as that of its image; optional. It is the same for
+	// all parents. When it changes, all parents are reconciled again.
+	LogicVersion string `json:"logicVersion,omitempty"`
 }
 
 // Event is a Kubernetes event. Setpoint aggregates repeated events into a count.

@@ -1,5 +1,10 @@
 package hook
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // DecodeResponse decodes the response to a Request. The result aliases data, which must
 // not change afterwards. Objects keep their bytes, including white space.
 //
@@ -22,12 +27,37 @@ func DecodeResponse(data []byte, w Wire) (*Response, error) {
 	}
 	if w.Decoding.allowsExtensions() {
 		fields = append(fields, r.reportFields(&out.Events, &out.Conditions, &out.Message)...)
+		fields = append(fields, field{"logicVersion", r.logicVersion(&out.LogicVersion)})
 	}
 	if err := r.documentWithList(&children, fields); err != nil {
 		return nil, r.malformed(err)
 	}
 	return out, nil
 }
+
+// maxLogicVersion is how long a logicVersion may be, which is stored for each object.
+const maxLogicVersion = 128
+
+func (r *reader) logicVersion(into *string) func() error {
+	return func() error {
+		*into = "" // Of two, the last one counts, also null.
+		if err := r.text(into)(); err != nil {
+			return err
+		}
+		if len(*into) > maxLogicVersion {
+			return r.errorAt("", "must not be longer than %d bytes, has %d", maxLogicVersion, len(*into))
+		}
+		if i := strings.IndexFunc(*into, isNotPrintableASCII); i >= 0 {
+			c, _ := utf8.DecodeRuneInString((*into)[i:])
+			return r.errorAt("", "must be printable ASCII, has %+q", c)
+		}
+		return nil
+	}
+}
+
+// isNotPrintableASCII reports whether a character may not be in a logicVersion, which is shown in one line of terminals,
+// pages and events. The pattern in the schema of the responses says the same.
+func isNotPrintableASCII(c rune) bool { return c < ' ' || c > '~' }
 
 // The fields that several responses have.
 const (

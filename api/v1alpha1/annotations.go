@@ -15,6 +15,10 @@ const (
 	// the deletions that are held now.
 	AnnotationAllowDeletions = "setpoint.dev/allow-deletions"
 
+	// AnnotationRolloutRetryAt: each new value on a controller object starts a rollout again that was rolled
+	// back. `setpoint rollout resume` sets it.
+	AnnotationRolloutRetryAt = "setpoint.dev/rollout-retry-at"
+
 	// AnnotationFullObjects: "true" on a controller of metacontroller.k8s.io sends metadata.managedFields
 	// and the status of the controller to its hooks. In setpoint.dev the field fullObjects does that.
 	AnnotationFullObjects = "setpoint.dev/full-objects"

@@ -79,6 +79,11 @@ type DecoratorControllerSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds,omitempty"`
 
+	// rollout moves the parents to changed hooks in steps. By default all parents are reconciled by changed
+	// hooks at once.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+
 	// deletionGuard holds deletions until a user confirms them, when too many at once have no other cause
 	// than a response of the hook. It is enabled by default.
 	// +optional

@@ -10,6 +10,10 @@ const (
 	// finalizers from its objects.
 	FinalizerReleaseParents = "setpoint.dev/release-parents"
 
+	// LabelControllerUID: on a ControllerRevision with a version of the logic of a controller, the UID of that
+	// controller.
+	LabelControllerUID = "setpoint.dev/controller-uid"
+
 	// LabelDevRun: the run of `setpoint dev --context` that has created an object. Other Setpoints ignore
 	// controller objects with it.
 	LabelDevRun = "setpoint.dev/dev-run"

@@ -45,6 +45,15 @@ type ControllerStatus struct {
 	// +listType=set
 	Finalizes []string `json:"finalizes,omitempty"`
 
+	// logicVersion is the one that the responses of the hooks have. It counts once all responses have had it for 10
+	// seconds.
+	// +optional
+	LogicVersion string `json:"logicVersion,omitempty"`
+
+	// rollout is where the rollout of changed hooks is. It is absent without spec.rollout.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// lastError is the latest failure, kept after it has been overcome.
 	// +optional
 	LastError *LastError `json:"lastError,omitempty"`
@@ -108,6 +117,14 @@ const (
 	// appears when that first happens.
 	ConditionCRDCurrent = "CRDCurrent"
 
+	// ConditionLogicVersionStable is False while logicVersion in responses cannot be followed: different replicas of a
+	// hook have different ones for long, or each response has another. The condition appears when that first happens.
+	ConditionLogicVersionStable = "LogicVersionStable"
+
+	// ConditionProgressing says where the rollout of changed hooks is. It is absent without spec.rollout. It is
+	// False while the rollout does not go on: paused, blocked or rolled back.
+	ConditionProgressing = "Progressing"
+
 	// ConditionReady is True when the caches are filled and neither the hook nor a missing permission fails all
 	// objects.
 	ConditionReady = "Ready"
@@ -160,6 +177,10 @@ const (
 	// in ten.
 	ReasonForbidden = "Forbidden"
 
+	// ReasonRevisionNotFound: the ControllerRevision with the version before, which reconciles the parents that
+	// have not moved yet, does not exist. Without spec.rollout all parents move at once.
+	ReasonRevisionNotFound = "RevisionNotFound"
+
 	// ReasonInvalidSpec: the spec is invalid in a way that its schema cannot express.
 	ReasonInvalidSpec = "InvalidSpec"
 
@@ -192,6 +213,40 @@ const (
 
 	// ReasonNothingHeld goes with status False.
 	ReasonNothingHeld = "NothingHeld"
+)
+
+// Reasons of ConditionProgressing, and of the events about its changes.
+const (
+	// ReasonRolloutShadow goes with status True: the versions are compared, and no parent has moved.
+	ReasonRolloutShadow = "RolloutShadow"
+
+	// ReasonRolloutStepping goes with status True: parents move to the new version, or are observed.
+	ReasonRolloutStepping = "RolloutStepping"
+
+	// ReasonRolloutComplete goes with status True: all parents are reconciled by the version in the spec.
+	ReasonRolloutComplete = "RolloutComplete"
+
+	// ReasonRolloutPaused goes with status False: spec.rollout.paused is true.
+	ReasonRolloutPaused = "RolloutPaused"
+
+	// ReasonRolloutBlocked goes with status False: the rollout cannot go on. The message says why.
+	ReasonRolloutBlocked = "RolloutBlocked"
+
+	// ReasonRolledBack goes with status False: all parents are reconciled by the version before. The message
+	// says why.
+	ReasonRolledBack = "RolledBack"
+)
+
+// Reasons of ConditionLogicVersionStable, and of the event about a change.
+const (
+	// ReasonLogicVersionStable goes with status True.
+	ReasonLogicVersionStable = "LogicVersionStable"
+
+	// ReasonLogicVersionChanging goes with status False: the message says how.
+	ReasonLogicVersionChanging = "LogicVersionChanging"
+
+	// ReasonLogicVersionChanged is that of the event: objects with another logicVersion are reconciled again.
+	ReasonLogicVersionChanged = "LogicVersionChanged"
 )
 
 // Reasons of ConditionStatusStored.
