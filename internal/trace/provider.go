@@ -1,0 +1,219 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+const (
+	// stopTimeout is how long the spans that are left may take to be sent at the end.
+	stopTimeout = 5 * time.Second
+	// maxResponse limits what is read of a response of the collector.
+	maxResponse = 64 << 10
+	// maxError limits the characters of a logged error, which quotes such a response.
+	maxError = 300
+)
+
+// OutcomeSkipped is the outcome of a run without changes to process.
+const OutcomeSkipped = "skipped"
+
+// Reasons why spans are dropped.
+const (
+	// DroppedQueueFull: they come faster than the collector takes them.
+	DroppedQueueFull = "QueueFull"
+	// DroppedNotExported: the collector cannot be reached, or refuses them.
+	DroppedNotExported = "NotExported"
+)
+
+// Process describes the process whose spans are sent.
+type Process struct {
+	// Service is the name unless the environment has one.
+	Service, Version string
+	Log              *slog.Logger
+	// Dropped counts spans that are not sent.
+	Dropped func(reason string, spans int)
+}
+
+// Start returns a Tracer that sends spans to a collector in the background, and what sends those that are left. It
+// does not connect. A collector that hangs costs spans, no time.
+func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) {
+	if c == nil {
+		return nil, func() {}, nil
+	}
+	if c.Provider != nil {
+		return New(c.Provider, p.Version, c.Annotate), func() {}, nil
+	}
+	of, err := describe(ctx, p)
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: $%s: %w", envResource, err)
+	}
+	sender, err := otlptracehttp.New(ctx, c.exporterOptions()...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: %w", err)
+	}
+	counted := &exporter{SpanExporter: sender, process: p, endpoint: redact(c.Endpoint)}
+	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue), sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
+	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSampler(c.sampler),
+		sdk.WithSpanProcessor(&boundedProcessor{SpanProcessor: batches, exporter: counted, limit: int64(c.queue)}))
+	p.Log.Info("sends traces", "endpoint", counted.endpoint)
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		_ = provider.Shutdown(ctx) // The exporter has counted and logged what is lost.
+		counted.stopped()
+	}
+	return New(provider, p.Version, c.Annotate), stop, nil
+}
+
+// describe returns the attributes of the process. Those in the environment win.
+func describe(ctx context.Context, p Process) (*resource.Resource, error) {
+	host, _ := os.Hostname() // In a pod, its name. Without one the attribute is empty.
+	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", p.Service), attribute.String("service.version", p.Version),
+		attribute.String("service.instance.id", host)), resource.WithFromEnv())
+}
+
+func (c *Config) exporterOptions() []otlptracehttp.Option {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	options := []otlptracehttp.Option{
+		otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithHeaders(c.headers), otlptracehttp.WithTimeout(c.timeout),
+		otlptracehttp.WithHTTPClient(&http.Client{Transport: limitResponses{transport}, Timeout: c.timeout}),
+		// Longer retries would only fill the queue.
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: 15 * time.Second}),
+	}
+	if c.gzip {
+		options = append(options, otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
+	}
+	return options
+}
+
+// limitResponses cuts off responses: the exporter reads them whole.
+type limitResponses struct{ http.RoundTripper }
+
+func (l limitResponses) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxResponse), response.Body}
+	}
+	return response, err
+}
+
+func redact(endpoint string) string {
+	parsed, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	return parsed.Redacted()
+}
+
+// boundedProcessor drops spans before the queue of its processor is full, which would drop them silently. It leaves out
+// reconciles that found nothing to do, which no span is below or links.
+type boundedProcessor struct {
+	sdk.SpanProcessor
+
+	exporter *exporter
+	limit    int64
+}
+
+// OnEnd implements sdk.SpanProcessor.
+func (b *boundedProcessor) OnEnd(s sdk.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() || isNoop(s) {
+		return
+	}
+	if b.exporter.pending.Add(1) > b.limit {
+		b.exporter.pending.Add(-1)
+		b.exporter.overflow()
+		return
+	}
+	b.SpanProcessor.OnEnd(s)
+}
+
+// isNoop reports whether a span is the whole trace of a reconcile without a call or a write.
+func isNoop(s sdk.ReadOnlySpan) bool {
+	return !s.Parent().IsValid() && s.ChildSpanCount() == 0 &&
+		slices.Contains(s.Attributes(), attribute.String(AttrOutcome, OutcomeSkipped))
+}
+
+// exporter counts and logs what is not sent, once until it works again.
+type exporter struct {
+	sdk.SpanExporter
+
+	process  Process
+	endpoint string
+	// pending are the spans that have ended and are neither sent nor dropped.
+	pending atomic.Int64
+	// failing means that the latest export failed, and overflowed that the queue was full once.
+	failing, overflowed atomic.Bool
+}
+
+// ExportSpans implements sdk.SpanExporter. It returns no error: the library would print each one.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	e.pending.Add(-int64(len(spans)))
+	if err != nil {
+		e.fail(len(spans), err)
+		return nil
+	}
+	if e.failing.Swap(false) {
+		e.process.Log.Info("traces are sent", "endpoint", e.endpoint)
+	}
+	return nil
+}
+
+func (e *exporter) fail(spans int, err error) {
+	e.process.Dropped(DroppedNotExported, spans)
+	if !e.failing.Swap(true) {
+		e.process.Log.Warn("traces are not sent", "endpoint", e.endpoint, "error", shortLine(err.Error()))
+	}
+}
+
+// shortLine returns the beginning of a text on one line, with control characters escaped.
+func shortLine(text string) string {
+	var line []rune
+	for _, r := range strings.ToValidUTF8(text, "?") {
+		if len(line) >= maxError {
+			return string(line[:maxError]) + "…"
+		}
+		if unicode.IsPrint(r) {
+			line = append(line, r)
+		} else {
+			line = append(line, []rune(strings.Trim(strconv.QuoteRune(r), "'"))...)
+		}
+	}
+	return string(line)
+}
+
+// overflow drops a span. The log says so once: an overload would write a line for each batch.
+func (e *exporter) overflow() {
+	e.process.Dropped(DroppedQueueFull, 1)
+	if !e.overflowed.Swap(true) {
+		e.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+envQueue, "endpoint", e.endpoint)
+	}
+}
+
+// stopped counts what is lost at the end.
+func (e *exporter) stopped() {
+	if left := e.pending.Swap(0); left > 0 {
+		e.fail(int(left), errors.New("the collector did not take the last spans in time"))
+	}
+}

@@ -1,0 +1,178 @@
+package trace
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// maxDepth is how many reconciles may be below each other in one trace. Controllers that write each other's objects
+	// in turn would otherwise never end one.
+	maxDepth = 16
+	// maxRuns is how many objects keep the span of their latest failed attempt, and the latest annotation.
+	maxRuns = 4096
+)
+
+// Run is one reconcile.
+type Run struct {
+	Controller, APIVersion string
+	Object                 Object
+	UID                    string
+	// Annotation is the value of the Annotation of the object.
+	Annotation string
+	// Causes are listed, and More are not.
+	Causes []Cause
+	More   int
+	// Attempt counts the failures in a row before.
+	Attempt int
+	Waited  time.Duration
+	// Secrets means that errors may quote Secrets.
+	Secrets bool
+}
+
+// Cause is one cause of a Run.
+type Cause struct {
+	Text string
+	// Object is the changed object. Version is its resource version, 0 if the cause is no change of an object.
+	Object  Object
+	Version uint64
+}
+
+// runKey identifies the runs of an object by a controller.
+type runKey struct{ controller, uid string }
+
+func (r *Run) key() runKey { return runKey{r.Controller, r.UID} }
+
+// Reconcile is the span of a Run.
+type Reconcile struct {
+	Span
+
+	tracer *Tracer
+	run    runKey
+}
+
+// StartRun starts the span of a run. It links the spans of its causes, as far as this process wrote them.
+//
+// If another object's reconcile wrote the object, the run continues that trace: so one trace shows parents, their
+// children and the children of these. What goes up, such as the status of a child, begins a new one, so that traces end.
+func (t *Tracer) StartRun(ctx context.Context, run *Run) (context.Context, Reconcile) {
+	links, above := t.linksOf(run)
+	options := []oteltrace.SpanStartOption{
+		oteltrace.WithSpanKind(oteltrace.SpanKindConsumer), oteltrace.WithLinks(links...), oteltrace.WithAttributes(run.attributes()...),
+	}
+	a := &active{tracer: t, uid: run.UID, secrets: run.Secrets}
+	from := ctx
+	if above.span.IsValid() {
+		from, a.depth = oteltrace.ContextWithSpanContext(ctx, above.span), above.depth+1
+	} else {
+		options = append(options, oteltrace.WithNewRoot())
+	}
+	a.span = t.start(from, "reconcile "+run.Object.Kind, options...)
+	return a.with(ctx), Reconcile{a.of(), t, run.key()}
+}
+
+// linksOf returns links to the causes, and the write that the run continues; zero for none.
+func (t *Tracer) linksOf(run *Run) (links []oteltrace.Link, above write) {
+	for _, cause := range run.Causes {
+		if cause.Version == 0 {
+			continue
+		}
+		one, found := t.writes.find(cause.Object, cause.Version)
+		if !found {
+			continue
+		}
+		links = append(links, link(one.span, cause.Text))
+		down := cause.Object == run.Object && one.by != run.UID && one.depth < maxDepth
+		if down && run.Attempt == 0 && !above.span.IsValid() {
+			above = one
+		}
+	}
+	if last, failed := t.failureOf(run); failed {
+		links = append(links, link(last, "retry"))
+	}
+	if other := t.newAnnotation(run); other.IsValid() && !linked(links, other) {
+		links = append(links, link(other, "annotation "+Annotation))
+	}
+	return links, above
+}
+
+func linked(links []oteltrace.Link, to oteltrace.SpanContext) bool {
+	return slices.ContainsFunc(links, func(l oteltrace.Link) bool { return l.SpanContext.TraceID() == to.TraceID() })
+}
+
+func (t *Tracer) failureOf(run *Run) (oteltrace.SpanContext, bool) {
+	if run.Attempt == 0 {
+		return oteltrace.SpanContext{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failures.get(run.key())
+}
+
+// newAnnotation returns what the annotation says, if no run of the object has seen it. It stays on the object, and later
+// changes have other causes.
+func (t *Tracer) newAnnotation(run *Run) oteltrace.SpanContext {
+	if run.Annotation == "" {
+		return oteltrace.SpanContext{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last, _ := t.annotations.get(run.key()); last == run.Annotation {
+		return oteltrace.SpanContext{}
+	}
+	t.annotations.set(run.key(), run.Annotation)
+	return parseTraceparent(run.Annotation)
+}
+
+func link(to oteltrace.SpanContext, cause string) oteltrace.Link {
+	return oteltrace.Link{SpanContext: to, Attributes: []attribute.KeyValue{attribute.String(AttrCause, cause)}}
+}
+
+func (r *Run) attributes() []attribute.KeyValue {
+	texts := make([]string, 0, len(r.Causes))
+	for _, cause := range r.Causes {
+		texts = append(texts, cause.Text)
+	}
+	all := []attribute.KeyValue{
+		attribute.String(AttrController, r.Controller),
+		attribute.String(AttrAPIVersion, r.APIVersion), attribute.String(AttrKind, r.Object.Kind),
+		attribute.String(AttrName, r.Object.Name), attribute.String(AttrUID, r.UID),
+		attribute.StringSlice(AttrCauses, texts), attribute.Int(AttrAttempt, r.Attempt),
+		attribute.Float64(AttrWaited, r.Waited.Seconds()),
+	}
+	if r.Object.Namespace != "" {
+		all = append(all, attribute.String(AttrNamespace, r.Object.Namespace))
+	}
+	if r.More > 0 {
+		all = append(all, attribute.Int(AttrMoreCauses, r.More))
+	}
+	return all
+}
+
+// EndRun ends the span. An error that may quote Secrets is recorded without its text.
+func (r Reconcile) EndRun(outcome string, failed bool, err error, secrets bool) {
+	if r.span == nil {
+		return
+	}
+	r.Set(AttrOutcome, outcome)
+	span := r.WithoutErrors(secrets)
+	switch {
+	case !failed && err != nil && !span.secrets:
+		r.Set(AttrMessage, err.Error())
+	case failed && err == nil:
+		r.span.SetStatus(codes.Error, "")
+	case failed:
+		span.Fail(err)
+	}
+	if failed {
+		r.tracer.mu.Lock()
+		r.tracer.failures.set(r.run, r.span.SpanContext())
+		r.tracer.mu.Unlock()
+	}
+	r.span.End()
+}

@@ -1,0 +1,179 @@
+// Package trace records spans of what controllers do, for OpenTelemetry: reconciles with their causes, calls of
+// hooks, requests to the API server, reviews. It sends them to a collector by OTLP, or gives them to the
+// TracerProvider of a Go program.
+//
+// A nil Tracer and the zero Span are off: they do nothing and allocate nothing. Only reconciles and reviews begin
+// with a Tracer. What happens in them finds it in the context. This is the only package that knows the libraries of
+// OpenTelemetry.
+package trace
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+// scope names the instrumentation in spans.
+const scope = "github.com/setpoint-dev/setpoint"
+
+// Tracer starts the traces of a process. A nil Tracer starts none.
+type Tracer struct {
+	tracer   oteltrace.Tracer
+	annotate bool
+	writes   *writes
+
+	mu sync.Mutex
+	// failures are the spans of the latest failed runs, and annotations the values that were linked.
+	failures    *recent[runKey, oteltrace.SpanContext]
+	annotations *recent[runKey, string]
+}
+
+// New returns a Tracer. With annotate, new children get the Annotation.
+func New(provider oteltrace.TracerProvider, version string, annotate bool) *Tracer {
+	return &Tracer{
+		tracer:      provider.Tracer(scope, oteltrace.WithInstrumentationVersion(version)),
+		annotate:    annotate,
+		writes:      newWrites(),
+		failures:    newRecent[runKey, oteltrace.SpanContext](maxRuns),
+		annotations: newRecent[runKey, string](maxRuns),
+	}
+}
+
+// active is the innermost span in a context, and the reconcile that it belongs to.
+type active struct {
+	tracer *Tracer
+	span   oteltrace.Span
+	// uid is that of the reconciled object; empty in a review.
+	uid string
+	// depth counts the reconciles above this one in its trace.
+	depth int
+	// secrets leaves out the texts of errors.
+	secrets bool
+}
+
+type activeKey struct{}
+
+func activeIn(ctx context.Context) *active {
+	a, _ := ctx.Value(activeKey{}).(*active)
+	return a
+}
+
+// with returns a context with a span, also for the code of users.
+func (a *active) with(ctx context.Context) context.Context {
+	return oteltrace.ContextWithSpan(context.WithValue(ctx, activeKey{}, a), a.span)
+}
+
+// On reports whether a context belongs to a trace, even if the trace is not sampled.
+func On(ctx context.Context) bool { return activeIn(ctx) != nil }
+
+// Kind is the kind of a span.
+type Kind = oteltrace.SpanKind
+
+// The kinds of spans within a run.
+const (
+	Internal = oteltrace.SpanKindInternal
+	Client   = oteltrace.SpanKindClient
+)
+
+// Start starts a span within that of the context. Its name are the words, and has to be one of few. It is off if the
+// context has none, or if the trace is not sampled.
+func Start(ctx context.Context, kind Kind, words ...string) (context.Context, Span) {
+	parent := activeIn(ctx)
+	if parent == nil || !parent.span.IsRecording() {
+		return ctx, Span{}
+	}
+	child := *parent
+	child.span = parent.tracer.start(ctx, strings.Join(words, " "), oteltrace.WithSpanKind(kind))
+	return child.with(ctx), child.of()
+}
+
+// start starts a span, which the caller ends.
+func (t *Tracer) start(ctx context.Context, name string, options ...oteltrace.SpanStartOption) oteltrace.Span {
+	_, span := t.tracer.Start(ctx, name, options...) //nolint:spancheck // As the comment says.
+	return span                                      //nolint:spancheck // As the comment says.
+}
+
+// Current returns the innermost span of a context.
+func Current(ctx context.Context) Span {
+	if a := activeIn(ctx); a != nil {
+		return a.of()
+	}
+	return Span{}
+}
+
+func (a *active) of() Span { return Span{a.span, a.secrets} }
+
+// Span is one span. The zero Span is off.
+type Span struct {
+	span oteltrace.Span
+	// secrets leaves out the texts of errors.
+	secrets bool
+}
+
+// HiddenError stands for an error that may quote a Secret.
+const HiddenError = "the error may quote a Secret; the log has it"
+
+// On reports whether attributes are recorded.
+func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
+
+// Set sets an attribute, unless it is empty.
+func (s Span) Set(key, value string) {
+	if s.On() && value != "" {
+		s.span.SetAttributes(attribute.String(key, value))
+	}
+}
+
+// SetInt sets an attribute.
+func (s Span) SetInt(key string, value int) {
+	if s.On() {
+		s.span.SetAttributes(attribute.Int(key, value))
+	}
+}
+
+// Fail records an error, if there is one.
+func (s Span) Fail(err error) {
+	if err == nil || !s.On() {
+		return
+	}
+	text := HiddenError
+	if !s.secrets {
+		text = err.Error()
+	}
+	s.span.SetStatus(codes.Error, text)
+}
+
+// WithoutErrors leaves out the texts of errors, which may quote Secrets, if so.
+func (s Span) WithoutErrors(secrets bool) Span {
+	s.secrets = s.secrets || secrets
+	return s
+}
+
+// End ends the span with its error, if there is one.
+func (s Span) End(err error) {
+	if s.span == nil {
+		return
+	}
+	s.Fail(err)
+	s.span.End()
+}
+
+// ID returns the ID of the trace; empty if it is not recorded.
+func (s Span) ID() string {
+	if !s.On() {
+		return ""
+	}
+	return s.span.SpanContext().TraceID().String()
+}
+
+// LogAttrs are the attributes of the span's log lines; none if it is not recorded.
+func (s Span) LogAttrs() []any {
+	if !s.On() {
+		return nil
+	}
+	at := s.span.SpanContext()
+	return []any{"trace_id", at.TraceID().String(), "span_id", at.SpanID().String()}
+}
