@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"unique"
+	"unsafe"
 )
 
 // seed makes digests differ between processes; they are never stored.
@@ -17,13 +18,13 @@ type typeName struct{ apiVersion, kind string }
 // build returns the parsed object with its own copy of the bytes, and its digests.
 func (p *parser) build(apiVersion, kind string) *Object {
 	o := &Object{version: p.resourceVersion, generation: p.generation, deleted: p.deleting}
-	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)})
+	o.typeName = unique.Make(typeName{orExpected(p.apiVersion, apiVersion), orExpected(p.kind, kind)}) // It copies new texts.
 	var room [256]byte
 	o.names, o.nameFrom = string(append(append(room[:0], p.namespace...), p.name...)), uint32(len(p.namespace))
 	c := p.copyData(apiVersion, kind)
 	if p.controlled {
 		o.owner = ownerRanges{
-			typeName: unique.Make(typeName{string(p.owner.apiVersion), string(p.owner.kind)}),
+			typeName: unique.Make(typeName{textOf(p.owner.apiVersion), textOf(p.owner.kind)}),
 			name:     c.rangeOf(p.owner.name),
 			uid:      c.rangeOf(p.owner.uid),
 		}
@@ -38,13 +39,16 @@ func (p *parser) build(apiVersion, kind string) *Object {
 	return o
 }
 
-// orExpected returns what was read, or the expected text if that is missing or equal.
+// orExpected returns a view of what was read, or the expected text if that is missing.
 func orExpected(read []byte, expected string) string {
-	if read == nil || string(read) == expected {
+	if read == nil {
 		return expected
 	}
-	return string(read)
+	return textOf(read)
 }
+
+// textOf returns a view of bytes. It must not outlive them.
+func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) } //nolint:gosec // As the comment says.
 
 // digest omits the resource version, which changes without any change that a hook sees.
 func digest(raw []byte, version span) uint64 {

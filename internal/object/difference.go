@@ -75,7 +75,8 @@ func diffLists(path string, a, b []any, same EqualFunc) string {
 	return ""
 }
 
-// EqualScalars treats 1 and 1.0 as equal: some hooks have only one type of number.
+// EqualScalars treats 1 and 1.0 as equal: some hooks have only one type of number. Two integers are compared
+// exactly: float64 has not all of them above 2^53.
 func EqualScalars(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:
@@ -83,6 +84,11 @@ func EqualScalars(a, b any) bool {
 	}
 	if a == b {
 		return true
+	}
+	_, isInteger := a.(int64)
+	_, isIntegerToo := b.(int64)
+	if isInteger && isIntegerToo {
+		return false
 	}
 	left, isNumber := Number(a)
 	right, isNumberToo := Number(b)

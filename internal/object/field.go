@@ -13,8 +13,9 @@ import (
 // Field("spec", "selector"); nil if it is missing or null. Read-only.
 func (o *Object) Field(path ...string) []byte {
 	dec := newDecoder(o.raw)
+	defer dec.release()
 	for _, name := range path {
-		if _, ok := seek(dec, name); !ok {
+		if _, ok := seek(&dec.Decoder, name); !ok {
 			return nil
 		}
 	}
@@ -101,7 +102,8 @@ type member struct {
 // find returns a member of a valid JSON object.
 func find(data []byte, name string) (member, bool) {
 	dec := newDecoder(data)
-	from, ok := seek(dec, name)
+	defer dec.release()
+	from, ok := seek(&dec.Decoder, name)
 	if !ok {
 		return member{}, false
 	}

@@ -6,15 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// newDecoder returns a decoder whose values are views of data. It does not detect duplicate
-// names.
-func newDecoder(data []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+// decoder decodes bytes. Its values are views of them. It does not detect duplicate names.
+type decoder struct {
+	jsontext.Decoder
+	data bytes.Buffer
+}
+
+// decoders are used again: a new one for each object would double the allocations of Parse.
+var decoders = sync.Pool{New: func() any { return new(decoder) }} //nolint:gochecknoglobals // Free lists are shared.
+
+// newDecoder returns a decoder of data. The caller releases it.
+func newDecoder(data []byte) *decoder {
+	d := decoders.Get().(*decoder) //nolint:forcetypeassert // The pool has nothing else.
+	d.data = *bytes.NewBuffer(data)
+	d.Reset(&d.data, jsontext.AllowDuplicateNames(true))
+	return d
+}
+
+// release makes the decoder free. It keeps no reference to the data; values that it returned stay valid.
+func (d *decoder) release() {
+	d.data = bytes.Buffer{}
+	d.Reset(&d.data)
+	decoders.Put(d)
 }
 
 // Members calls each for every member of a JSON object, in order, with the quoted name and the
@@ -93,7 +112,9 @@ func readElements(dec *jsontext.Decoder, each func(value []byte) error) error {
 
 // container reads an object or a list, after which nothing may follow.
 func container(data []byte, kind jsontext.Kind, each func(*jsontext.Decoder) error) error {
-	dec := newDecoder(data)
+	from := newDecoder(data)
+	defer from.release()
+	dec := &from.Decoder
 	switch err := open(dec, kind); {
 	case errors.Is(err, io.EOF):
 		return errors.New("empty")

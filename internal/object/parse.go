@@ -28,7 +28,9 @@ func ParseWithManagedFields(data []byte, apiVersion, kind string) (*Object, erro
 
 func parse(data []byte, apiVersion, kind string, whole bool) (*Object, error) {
 	data = bytes.TrimSpace(data)
-	p := parser{data: data, dec: newDecoder(data), keepManaged: whole}
+	dec := newDecoder(data)
+	defer dec.release()
+	p := parser{data: data, dec: &dec.Decoder, keepManaged: whole}
 	if err := p.document(); err != nil {
 		return nil, withFieldPath(p.dec, err)
 	}

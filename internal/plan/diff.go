@@ -33,10 +33,14 @@ func Overlay(under, over *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return object.Encode(overlayFields(have, want))
+}
+
+func overlayFields(have, want map[string]any) map[string]any {
 	overlaid := merger{keys: object.ChildKeys}.objects(have, nil, want)
 	mergeOwners(overlaid, have, nil, want)
 	mergeFinalizers(overlaid, have)
-	return object.Encode(overlaid)
+	return overlaid
 }
 
 // mergeFinalizers keeps the finalizers of others.

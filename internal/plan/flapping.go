@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -21,16 +22,20 @@ const (
 
 // Flapping finds children of one parent that are written repeatedly although their desired state is
 // unchanged, because another client or the server changes them. Its zero value is ready.
-type Flapping struct{ children map[id]*flappingChild }
+type Flapping struct {
+	// children are those with recent writes, sorted by id.
+	children []writtenChild
+}
 
-// flappingChild is a child with recent writes.
-type flappingChild struct {
-	FlappingChild
-
-	desired uint64
+// writtenChild is a child with recent writes. It has digests only: most children are never flapping.
+type writtenChild struct {
+	// id is that of the name and not of the UID, since a child that is recreated has another one.
+	id, desired, reason uint64
 	// writes are the times of the latest writes, oldest first.
 	writes  []time.Time
 	backoff time.Duration
+	// flapping describes a child whose writes have been throttled; else it is nil.
+	flapping *FlappingChild
 }
 
 // FlappingChild describes a flapping child.
@@ -53,17 +58,31 @@ func (f *Flapping) RecordWrite(a Action, now time.Time) (throttled bool) {
 	if !isCorrection(a) {
 		return false
 	}
-	name := idOf(a.Before)
-	one := f.children[name]
-	if one == nil || one.desired != a.Desired || one.Reason != a.Reason || one.expired(now) {
-		one = &flappingChild{FlappingChild: FlappingChild{Ref: a.Ref, Reason: a.Reason}, desired: a.Desired}
-		if f.children == nil {
-			f.children = map[id]*flappingChild{}
-		}
-		f.children[name] = one
+	fresh := writtenChild{id: idOf(a.Before).digest(), desired: a.Desired, reason: object.DigestOf([]byte(a.Reason))}
+	at, found := f.search(fresh.id)
+	if !found {
+		f.children = slices.Insert(f.children, at, fresh)
+	} else if one := f.children[at]; one.desired != fresh.desired || one.reason != fresh.reason || one.expired(now) {
+		f.children[at] = fresh
 	}
-	return one.recordWrite(now)
+	return f.children[at].recordWrite(a, now)
 }
+
+func (f *Flapping) search(id uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(f.children, id, func(one writtenChild, id uint64) int { return cmp.Compare(one.id, id) })
+}
+
+// find returns the child of an action if it has recent writes; else nil.
+func (f *Flapping) find(a Action) *writtenChild {
+	if at, found := f.search(idOf(a.Before).digest()); found {
+		return &f.children[at]
+	}
+	return nil
+}
+
+var idSeed = maphash.MakeSeed()
+
+func (i id) digest() uint64 { return maphash.Comparable(idSeed, i) }
 
 // isCorrection reports whether a write corrects a child, as opposed to one that creates, claims or
 // removes it.
@@ -71,14 +90,14 @@ func isCorrection(a Action) bool {
 	return a.Before != nil && a.Verb != Adopt && a.Verb != Release && a.Reason != noLongerDesired
 }
 
-// SetManager sets the field manager that changes the child of an action.
+// SetManager sets the field manager that changes the flapping child of an action.
 func (f *Flapping) SetManager(a Action, manager string) {
-	if one := f.children[idOf(a.Before)]; one != nil {
-		one.Manager = manager
+	if one := f.find(a); one != nil && one.flapping != nil {
+		one.flapping.Manager = manager
 	}
 }
 
-func (o *flappingChild) recordWrite(now time.Time) (throttled bool) {
+func (o *writtenChild) recordWrite(a Action, now time.Time) (throttled bool) {
 	o.writes = append(o.writes, now)
 	if len(o.writes) > flappingWrites {
 		o.writes = o.writes[1:]
@@ -87,16 +106,19 @@ func (o *flappingChild) recordWrite(now time.Time) (throttled bool) {
 		return false
 	}
 	o.backoff = min(max(2*o.backoff, minFlappingBackoff), maxFlappingBackoff)
-	o.Until = now.Add(o.backoff)
+	if o.flapping == nil {
+		o.flapping = &FlappingChild{Ref: a.Ref, Reason: a.Reason}
+	}
+	o.flapping.Until = now.Add(o.backoff)
 	return true
 }
 
 // expired reports whether the last write is too old to count.
-func (o *flappingChild) expired(now time.Time) bool {
+func (o *writtenChild) expired(now time.Time) bool {
 	return !now.Before(o.expiresAt())
 }
 
-func (o *flappingChild) expiresAt() time.Time {
+func (o *writtenChild) expiresAt() time.Time {
 	return o.writes[len(o.writes)-1].Add(flappingWindow + 2*o.backoff)
 }
 
@@ -124,12 +146,12 @@ func (f *Flapping) Throttle(p Plan, now time.Time) (throttled Plan, until time.T
 }
 
 // throttledBy returns the child that delays an action, or nil.
-func (f *Flapping) throttledBy(a Action, now time.Time) *flappingChild {
+func (f *Flapping) throttledBy(a Action, now time.Time) *FlappingChild {
 	if !isCorrection(a) {
 		return nil
 	}
-	if one := f.children[idOf(a.Before)]; one != nil && one.desired == a.Desired && now.Before(one.Until) {
-		return one
+	if one := f.find(a); one != nil && one.desired == a.Desired && one.flapping != nil && now.Before(one.flapping.Until) {
+		return one.flapping
 	}
 	return nil
 }
@@ -143,14 +165,15 @@ func earlier(a, b time.Time) time.Time {
 
 // Children returns the flapping children, sorted by name, and drops those that have expired.
 func (f *Flapping) Children(now time.Time) []FlappingChild {
+	f.children = slices.DeleteFunc(f.children, func(one writtenChild) bool { return one.expired(now) })
+	if len(f.children) == 0 {
+		f.children = nil
+	}
 	var all []FlappingChild
-	for name, one := range f.children {
-		switch {
-		case one.expired(now):
-			delete(f.children, name)
-		case one.backoff > 0:
-			one.ExpiresAt = one.expiresAt()
-			all = append(all, one.FlappingChild)
+	for _, one := range f.children {
+		if one.flapping != nil {
+			one.flapping.ExpiresAt = one.expiresAt()
+			all = append(all, *one.flapping)
 		}
 	}
 	slices.SortFunc(all, func(a, b FlappingChild) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })

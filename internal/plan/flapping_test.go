@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -67,4 +70,42 @@ func TestRareWritesAreNotFlapping(t *testing.T) {
 			t.Fatal("counts as flapping")
 		}
 	}
+}
+
+// A child that is recreated has another UID each time.
+func TestRecreatedChildrenAreFlapping(t *testing.T) {
+	var f Flapping
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range flappingWrites {
+		now = now.Add(time.Second)
+		for _, name := range []string{"b", "a"} {
+			child := parse(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":"u-%s-%d"}}`, name, name, i))
+			recreate := Action{Verb: Delete, DryRunVerb: Apply, Ref: child.Ref(), Before: child, Desired: 1, Reason: "data." + name + " differs"}
+			if got, want := f.RecordWrite(recreate, now), i == flappingWrites-1; got != want {
+				t.Errorf("write %d of %s: throttled %v, want %v", i, name, got, want)
+			}
+			f.SetManager(recreate, "kubectl-"+name)
+		}
+	}
+	all := f.Children(now)
+	if len(all) != 2 || all[0].Ref.Name != "a" || all[0].Reason != "data.a differs" || all[1].Manager != "kubectl-b" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestFlappingIsSmall limits the memory of a child that was written once.
+func TestFlappingIsSmall(t *testing.T) {
+	const parents, limit = 2000, 200
+	child := parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u"}}`)
+	update := Action{Verb: Update, Ref: child.Ref(), Before: child, Desired: 1, Reason: "data.a differs"}
+	all := make([]Flapping, parents)
+	held := heaptest.Held(func() {
+		for i := range all {
+			all[i].RecordWrite(update, time.Unix(int64(i), 0))
+		}
+	})
+	if held/parents > limit {
+		t.Errorf("%d bytes per child, want at most %d", held/parents, limit)
+	}
+	runtime.KeepAlive(all)
 }

@@ -139,6 +139,9 @@ type Action struct {
 	Manager string
 	// TakeOver comes before an Apply; may be nil.
 	TakeOver *TakeOver
+	// Update is the whole object for an update that has the result of the Apply and costs less; nil if there
+	// is none.
+	Update *object.Object
 }
 
 // Plan is a list of writes in stages. The actions of a stage may run concurrently; stages run one

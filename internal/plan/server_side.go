@@ -17,8 +17,8 @@ import (
 // appliedRecord is the value of AppliedAnnotation: how and by which manager the fields of a child
 // came to be owned, and a hash of the desired field set. It has no values, and no hash of any.
 type appliedRecord struct {
-	// verb is Create until the created fields are taken over, then Apply; "" if the annotation is
-	// missing or corrupt.
+	// verb is Create while fields may be owned as those of a POST or an update, and Apply once they are
+	// taken over; "" if the annotation is missing or corrupt.
 	verb     Verb
 	fieldSet string
 	manager  string
@@ -91,9 +91,22 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 		if action.TakeOver != nil {
 			action.TakeOver.OnlyLeftovers = true
 		}
+		if err := f.planUpdate(&action, &c); err != nil {
+			return action, err
+		}
 	}
 	action.After, err = f.applied(action.Before, c.desired, c.newRecord)
 	return action, err
+}
+
+// planUpdate plans an update in the place of the apply, if it has the same result. What it changes is owned
+// as the fields of a POST are, and so is the record, even if the update fails and the apply follows.
+func (f *Planner) planUpdate(action *Action, c *comparison) (err error) {
+	created := f.appliedRecordFor(Create, c.desired)
+	if action.Update, err = c.update(action.Resource, created); action.Update != nil {
+		c.newRecord = created
+	}
+	return err
 }
 
 // recreateServerSide plans the deletion of a child that differs, unless a dry run shows that an

@@ -1,0 +1,251 @@
+// Package difference compares two responses of a hook to one request, and says what the difference leads to.
+//
+// It calls nothing: package testcase compares recorded responses with those of the present logic, and package
+// compose those of two versions of the logic.
+package difference
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Consequence is what a difference between two responses leads to.
+type Consequence string
+
+// The consequences, the most severe first.
+const (
+	// Unstable responses differ from call to call.
+	Unstable      Consequence = "Unstable"
+	WouldDelete   Consequence = "WouldDelete"
+	WouldDeny     Consequence = "WouldDeny"
+	WouldCreate   Consequence = "WouldCreate"
+	WouldUpdate   Consequence = "WouldUpdate"
+	StatusOnly    Consequence = "StatusOnly"
+	Failed        Consequence = "Failed"
+	NotComparable Consequence = "NotComparable"
+)
+
+// Consequences returns all, the most severe first.
+func Consequences() []Consequence {
+	return []Consequence{Unstable, WouldDelete, WouldDeny, WouldCreate, WouldUpdate, StatusOnly, Failed, NotComparable}
+}
+
+// Effect is one consequence of a difference.
+type Effect struct {
+	Consequence Consequence `json:"consequence"`
+	// Text says what, such as "Pod shop/a: spec.image is \"b\", was \"a\"".
+	Text string `json:"text"`
+}
+
+// Severity orders consequences.
+func (c Consequence) Severity() int { return slices.Index(Consequences(), c) }
+
+// Comparison compares two responses of a hook to one request.
+type Comparison struct {
+	Before, After Response
+	// BeforeName names the call of Before in messages, such as "the recorded call".
+	BeforeName string
+	// ChildrenField is the field with all desired children; empty for a hook whose responses have none.
+	ChildrenField string
+	// Namespace is that of the object that the request is about.
+	Namespace string
+	// Plan returns the observed children, and what Setpoint would write of them because of After.
+	Plan func() ([]*object.Object, plan.Plan, error)
+}
+
+// Effects returns what is different, the most severe first.
+func (c *Comparison) Effects() []Effect {
+	e := &effects{Comparison: c}
+	switch was, is := c.Before[FieldError], c.After[FieldError]; {
+	case was != nil && is == nil:
+		e.add(NotComparable, "%s failed: %v", c.BeforeName, was)
+	case was == nil && is != nil:
+		e.add(Failed, "%v", is)
+	case was != nil && fmt.Sprint(was) != fmt.Sprint(is):
+		e.add(StatusOnly, "the error is %q, was %q", is, was)
+	case was == nil:
+		e.compare()
+	}
+	slices.SortStableFunc(e.list, func(a, b Effect) int { return cmp.Compare(a.Consequence.Severity(), b.Consequence.Severity()) })
+	return e.list
+}
+
+// effects collects the effects of a Comparison.
+type effects struct {
+	*Comparison
+
+	list []Effect
+}
+
+func (e *effects) add(what Consequence, format string, args ...any) {
+	e.list = append(e.list, Effect{what, fmt.Sprintf(format, args...)})
+}
+
+// compare compares two responses that are no errors.
+func (e *effects) compare() {
+	was, is := byName(e.Before), byName(e.After)
+	for _, field := range slices.Sorted(maps.Keys(Union(was, is))) {
+		switch changes := changesOf(only(field, was), only(field, is)); {
+		case len(changes) == 0 || field == FieldLogicVersion:
+		case field == e.ChildrenField:
+			e.compareChildren()
+		case slices.Contains(NamedFields, field):
+			e.compareWrites(field, was[field], is[field])
+		default:
+			for _, change := range changes {
+				e.list = append(e.list, Effect{e.consequenceOf(field), describeChange(change)})
+			}
+		}
+	}
+}
+
+// consequenceOf returns what the change of a field leads to that holds no objects.
+func (e *effects) consequenceOf(field string) Consequence {
+	switch field {
+	case "finalized":
+		if e.After[field] == true {
+			return WouldDelete
+		}
+		return WouldUpdate
+	case "allowed":
+		return WouldDeny
+	case "patch", "object", "jsonPatch", "labels", "annotations", "relatedResources", FieldCalled:
+		return WouldUpdate
+	}
+	return StatusOnly
+}
+
+// compareWrites compares the objects that a handler applies or deletes.
+func (e *effects) compareWrites(field string, before, after any) {
+	added := map[string]Consequence{"apply": WouldCreate, "delete": WouldDelete}[field]
+	was, _ := before.(map[string]any)
+	is, _ := after.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(Union(was, is))) {
+		from, before := was[name].(map[string]any)
+		to, now := is[name].(map[string]any)
+		switch changes := object.KeyedChanges(from, to); {
+		case !before:
+			e.add(added, "%s %s", field, name)
+		case !now:
+			e.add(WouldUpdate, "%s is not in %s any more", name, field)
+		case len(changes) > 0:
+			e.add(WouldUpdate, "%s %s: %s", field, name, describeChange(changes[0]))
+		}
+	}
+}
+
+// describeChange returns such as "status.ready is 1, was 2".
+func describeChange(c object.FieldChange) string {
+	switch {
+	case c.From == nil:
+		return fmt.Sprintf("%s is %s, was absent", c.Path, shorten(c.To))
+	case c.To == nil:
+		return fmt.Sprintf("%s is absent, was %s", c.Path, shorten(c.From))
+	}
+	return fmt.Sprintf("%s is %s, was %s", c.Path, shorten(c.To), shorten(c.From))
+}
+
+// maxShown is the longest value in a description.
+const maxShown = 80
+
+func shorten(value []byte) string {
+	if len(value) <= maxShown {
+		return string(value)
+	}
+	return strings.ToValidUTF8(string(value[:maxShown]), "") + "…"
+}
+
+// compareChildren compares the children of both responses, and what Setpoint would do.
+func (e *effects) compareChildren() {
+	planned, err := e.plans()
+	if err != nil {
+		e.add(Failed, "Setpoint would reject the response: %v", err)
+		return
+	}
+	was, is := Named(e.Before, e.ChildrenField), Named(e.After, e.ChildrenField)
+	for _, name := range slices.Sorted(maps.Keys(Union(was, is))) {
+		before, desired := was[name]
+		after, desiredNow := is[name]
+		switch {
+		case !desiredNow && planned.observed[name]:
+			e.add(WouldDelete, "delete %s", name)
+		case !desiredNow:
+			e.add(WouldDelete, "%s is not desired any more", name)
+		case !desired && planned.observed[name]:
+			e.add(WouldUpdate, "%s stays, was deleted", name)
+		case !desired:
+			e.add(WouldCreate, "create %s", name)
+		default:
+			e.compareChild(name, planned, before, after)
+		}
+	}
+}
+
+// maxShownChanges is how many changes of one child are described: both halves of a renamed field.
+const maxShownChanges = 2
+
+// compareChild compares a child that both responses have.
+func (e *effects) compareChild(name string, planned plans, before, after any) {
+	from, _ := before.(map[string]any)
+	to, _ := after.(map[string]any)
+	changes := object.KeyedChanges(from, to)
+	if len(changes) == 0 {
+		return
+	}
+	var shown []string
+	for _, change := range changes[:min(len(changes), maxShownChanges)] {
+		shown = append(shown, describeChange(change))
+	}
+	text := name + ": " + strings.Join(shown, "; ")
+	if more := len(changes) - len(shown); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	switch {
+	case planned.deleted[name]:
+		e.add(WouldDelete, "delete and create again %s", text)
+	case planned.observed[name] && !planned.written[name]:
+		e.add(StatusOnly, "%s (nothing is written now)", text)
+	default:
+		e.add(WouldUpdate, "update %s", text)
+	}
+}
+
+// plans are what Setpoint would write because of the response, by the names of children.
+type plans struct{ observed, deleted, written map[string]bool }
+
+// plans returns what Plan does by the names of children.
+func (e *effects) plans() (plans, error) {
+	p := plans{observed: map[string]bool{}, deleted: map[string]bool{}, written: map[string]bool{}}
+	observed, todo, err := e.Plan()
+	if err != nil {
+		return p, err
+	}
+	nameOf := func(o *object.Object) string {
+		decoded, _ := object.Decode(o.JSON()) // It was parsed.
+		DropNamespace(decoded, e.Namespace)
+		return ObjectName(decoded)
+	}
+	for _, o := range observed {
+		p.observed[nameOf(o)] = true
+	}
+	for _, stage := range todo.Stages {
+		for _, action := range stage {
+			o := action.Before
+			if o == nil {
+				o = action.After
+			}
+			if name := nameOf(o); action.Verb == plan.Delete {
+				p.deleted[name] = true
+			} else {
+				p.written[name] = true
+			}
+		}
+	}
+	return p, nil
+}
