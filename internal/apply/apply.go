@@ -91,7 +91,7 @@ func (w *Writer) Get(ctx context.Context, resource object.Resource, namespace, n
 
 // Create creates an object and returns it as stored.
 func (w *Writer) Create(ctx context.Context, resource object.Resource, o *object.Object) (*object.Object, error) {
-	return w.send(ctx, resource, "create", w.createRequest(resource, o, ""))
+	return w.create(ctx, resource, o, "")
 }
 
 // Update replaces an object if it still has the resource version of o.
@@ -204,10 +204,12 @@ func (w *Writer) doRequest(ctx context.Context, resource object.Resource, verb s
 		request = request.SetHeader(authentication.ImpersonateUserHeader, w.user)
 	}
 	started := time.Now()
+	ctx, span := w.startSpan(ctx, resource, verb, request)
 	body, err := request.Do(ctx).Raw()
 	if err != nil {
 		err = statusErrorOf(body, err)
 	}
+	endSpan(span, body, err)
 	w.options.Observe(resource, verb, outcome(err), time.Since(started))
 	return body, err
 }

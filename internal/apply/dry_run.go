@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,54 +130,20 @@ func remainingItems(have, want []any, mine fieldSet, theirs []fieldSet) []any {
 }
 
 func (o fieldSet) findItem(item any) (name string, below fieldSet, known bool) {
-	for name, below := range o {
-		if namesItem(name, item) {
-			return name, below, true
+	for _, e := range o.elements() {
+		if e.matches(item) {
+			return e.text, e.below, true
 		}
 	}
 	return "", nil, false
 }
 
 func itemIn(list []any, name string) (item any, found bool) {
-	for _, item := range list {
-		if namesItem(name, item) {
-			return item, true
-		}
+	at := slices.IndexFunc(list, newPathElement(name, nil).matches)
+	if at < 0 {
+		return nil, false
 	}
-	return nil, false
-}
-
-// namesItem reports whether a path element in managed fields refers to an item.
-func namesItem(name string, item any) bool {
-	kind, text, _ := strings.Cut(name, ":")
-	var value any
-	if json.Unmarshal([]byte(text), &value) != nil {
-		return false
-	}
-	switch kind {
-	case "v":
-		return fmt.Sprint(value) == fmt.Sprint(item)
-	case "k":
-		keys, _ := value.(map[string]any)
-		members, isObject := item.(map[string]any)
-		for key, value := range keys {
-			if !matchesKey(key, value, members) {
-				return false
-			}
-		}
-		return isObject
-	}
-	return false
-}
-
-// matchesKey treats a port without a protocol as TCP, as the API does. Other parts of a key may be
-// absent.
-func matchesKey(key string, value any, members map[string]any) bool {
-	has, given := members[key]
-	if !given && key == "protocol" {
-		has, given = "TCP", true
-	}
-	return !given || fmt.Sprint(has) == fmt.Sprint(value)
+	return list[at], true
 }
 
 // childrenOf returns the fields of others below a name.

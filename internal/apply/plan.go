@@ -20,6 +20,10 @@ type Result struct {
 	Action plan.Action
 	// Stored is the object as stored; nil if it is gone or the action failed.
 	Stored *object.Object
+	// Updated is the object after an update that an apply had to follow; nil if there was none.
+	Updated *object.Object
+	// CoOwned means that the apply followed because another manager owns a desired field.
+	CoOwned bool
 	// Err says why the action failed.
 	Err error
 }
@@ -97,9 +101,9 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 	result := Result{Action: a}
 	switch a.Verb {
 	case plan.Create:
-		result.Stored, result.Err = w.send(ctx, a.Resource, "create", w.createRequest(a.Resource, a.After, a.Manager))
+		result.Stored, result.Err = w.create(ctx, a.Resource, a.After, a.Manager)
 	case plan.Apply:
-		result.Stored, result.Err = w.serverSideApply(ctx, a)
+		result = w.updateOrApply(ctx, a)
 	case plan.Delete:
 		result.Stored, result.Err = w.recreate(ctx, a)
 	case plan.Update, plan.Adopt, plan.Release:

@@ -35,6 +35,8 @@ type testController struct {
 
 	planner  *plan.Planner
 	upToDate map[string][2]uint64
+	// onlyApply drops updates that would replace applies.
+	onlyApply bool
 }
 
 func newTestController(t *testing.T, lastApplied string, outline bool) *testController {
@@ -105,6 +107,13 @@ func (k *testController) reconcile(response []json.RawMessage) {
 func (k *testController) apply(p plan.Plan) (landed bool) {
 	k.t.Helper()
 	landed = true
+	for _, stage := range p.Stages {
+		for i := range stage {
+			if k.onlyApply {
+				stage[i].Update = nil
+			}
+		}
+	}
 	simulated := k.dryRun(p)
 	for i, result := range k.writer.ApplyPlan(k.t.Context(), p) {
 		action := result.Action

@@ -15,7 +15,7 @@ import (
 
 // CreateFor is Create with a field manager; the writer's own if empty.
 func (w *Writer) CreateFor(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
-	return w.send(ctx, resource, "create", w.createRequest(resource, o, w.managerOr(manager)))
+	return w.create(ctx, resource, o, w.managerOr(manager))
 }
 
 // Ownership says who owns an existing object.

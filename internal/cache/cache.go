@@ -177,8 +177,7 @@ func canonical(selector string) string {
 // start starts a watch. The caller holds the lock.
 func (c *Cache) start(w *watch) {
 	if c.manual != nil {
-		w.manual = c.manual
-		c.manual.fill(w)
+		c.manual.start(w)
 		return
 	}
 	if c.closed {

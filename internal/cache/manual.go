@@ -28,8 +28,10 @@ type Write struct {
 }
 
 // Manual is a Cache without connections, to run a controller step by step: it starts with given
-// contents, and events come by Deliver. Watches of one kind see the same events. Versions may count the
-// writes of one name, not of the cluster.
+// contents, and events come by Deliver. Versions may count the writes of one name, not of the cluster.
+//
+// Watches of one kind see the same: to those that a write was not observed by, it is an event that
+// comes at once.
 //
 // Handlers run in the goroutine that calls List, Observe or Deliver. One goroutine may use it at a
 // time.
@@ -50,9 +52,12 @@ func NewManual(contents Contents) *Manual {
 	return m
 }
 
-// fill fills a new watch.
-func (m *Manual) fill(w *watch) {
+// start fills a new watch.
+func (m *Manual) start(w *watch) {
 	m.opened = append(m.opened, w)
+	w.manual, w.stop = m, func() {
+		m.opened = slices.DeleteFunc(m.opened, func(other *watch) bool { return other == w })
+	}
 	seen, gone := m.contents.Seen(w.selection.Resource)
 	list := make([]*object.Object, 0, len(seen))
 	for _, o := range seen {
@@ -68,6 +73,11 @@ func (m *Manual) fill(w *watch) {
 		}
 		return nil
 	})
+	for _, write := range m.writes {
+		if w.isOf(write.Selection.Resource) {
+			w.arrive(write.Object, write.Deleted)
+		}
+	}
 }
 
 // addView adds a view. What exists comes with List; views that are opened later do not get it.
@@ -115,6 +125,7 @@ func (m *Manual) Observe(writes []Write) {
 	for _, write := range writes {
 		i := slices.IndexFunc(m.opened, func(w *watch) bool { return w.selection == write.Selection })
 		if i < 0 || write.View >= len(m.opened[i].views) {
+			m.note(write)
 			continue
 		}
 		v := m.opened[i].views[write.View]
@@ -134,22 +145,43 @@ func (m *Manual) Writes() []Write { return m.writes }
 // of their versions.
 func (m *Manual) Deliver(resource object.Resource, o *object.Object, deleted bool) {
 	for _, w := range m.opened {
-		if w.selection.Resource.Kind != resource.Kind || w.selection.Resource.APIVersion() != resource.APIVersion() || w.viewCount == 0 {
-			continue
+		if w.isOf(resource) {
+			w.arrive(o, deleted)
 		}
-		w.apply(func(c *watchCache) []notification {
-			if deleted || !w.wants(o) {
-				return c.serverDeleted(o)
-			}
-			return c.serverUpdated(w.inForm(o))
-		})
 	}
+}
+
+// isOf reports whether the watch has objects of a kind.
+func (w *watch) isOf(resource object.Resource) bool {
+	of := w.selection.Resource
+	return of.Kind == resource.Kind && of.APIVersion() == resource.APIVersion()
+}
+
+// arrive passes an event to the watch.
+func (w *watch) arrive(o *object.Object, deleted bool) {
+	w.apply(func(c *watchCache) []notification {
+		if deleted || !w.wants(o) {
+			return c.serverDeleted(o)
+		}
+		return c.serverUpdated(w.inForm(o))
+	})
 }
 
 // noteWrite notes a write that a view of a manual cache observes.
 func (v *View) noteWrite(o *object.Object, deleted bool) {
 	if m := v.watch.manual; m != nil {
-		m.writes = append(m.writes, Write{Selection: v.watch.selection, View: slices.Index(v.watch.views, v), Object: o, Deleted: deleted})
+		m.note(Write{Selection: v.watch.selection, View: slices.Index(v.watch.views, v), Object: o, Deleted: deleted})
+	}
+}
+
+// note notes a write and passes it to the watches whose views do not observe it. What a run reads of
+// them then is what later events are compared with.
+func (m *Manual) note(write Write) {
+	m.writes = append(m.writes, write)
+	for _, w := range m.opened {
+		if w.selection != write.Selection && w.isOf(write.Selection.Resource) {
+			w.arrive(write.Object, write.Deleted)
+		}
 	}
 }
 

@@ -110,3 +110,39 @@ func TestManualWrites(t *testing.T) {
 		t.Errorf("version %d after the same writes", got)
 	}
 }
+
+// TestManualWritesReachAllWatches shows that a write is an event to the watches that do not observe it.
+func TestManualWritesReachAllWatches(t *testing.T) {
+	m := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}})
+	view, events := openManual(m, Selection{})
+	narrow, narrowEvents := openManual(m, Selection{Name: "a"})
+	labeled, labeledEvents := openManual(m, Selection{Labels: "app=x"})
+	m.List()
+	*events, *narrowEvents, *labeledEvents = nil, nil, nil
+	view.ObserveWrite(manualPod(t, "a", 3, "y"))
+	wantEvents(t, events)
+	wantEvents(t, narrowEvents, "a from 2 to 3")
+	wantEvents(t, labeledEvents, "a from 2")
+	m.Deliver(manualPods, manualPod(t, "a", 3, "y"), false)
+	wantEvents(t, narrowEvents)
+	labeled.Close()
+	later, _ := openManual(m, Selection{Labels: "app=y"})
+	if o := later.Get("n", "a"); o == nil || o.Version() != 3 {
+		t.Errorf("a watch that is opened after the write has %v", o)
+	}
+	view.ObserveDelete(manualPod(t, "a", 3, "y"))
+	wantEvents(t, narrowEvents, "a from 3")
+	wantEvents(t, labeledEvents)
+	m.Deliver(manualPods, manualPod(t, "a", 4, "y"), true)
+	wantEvents(t, narrowEvents)
+	if narrow.Len() != 0 || later.Len() != 0 {
+		t.Error("a deleted object stays")
+	}
+	again := NewManual(seen{objects: []*object.Object{manualPod(t, "a", 2, "x")}})
+	copied, _ := openManual(again, Selection{Name: "a"})
+	again.List()
+	again.Observe(m.Writes()[:1])
+	if o := copied.Get("n", "a"); o.Version() != 3 || len(again.Writes()) != 1 {
+		t.Errorf("a cache without the watch of the writer has %v, and notes %d writes", o, len(again.Writes()))
+	}
+}

@@ -174,7 +174,12 @@ func (c *watchCache) writeReturned(o *object.Object, by *View, selected bool) []
 	}
 	c.trackWrite(o, old, by)
 	c.put(old, o)
-	return []notification{{Event: Event{Old: old, New: o}, except: by}}
+	notifications := []notification{{Event: Event{Old: old, New: o}, except: by}}
+	if old != nil && old.UID() != o.UID() {
+		// Another client has deleted the former object. Its event is older than the write, and will be ignored.
+		notifications = append(notifications, notification{Event: Event{Old: old}, only: by})
+	}
+	return notifications
 }
 
 // leftSelection handles a write after which the object is no longer selected.

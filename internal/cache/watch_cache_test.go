@@ -440,3 +440,25 @@ func TestServerFilteredCache(t *testing.T) {
 		t.Error("it came back, and is not here")
 	}
 }
+
+// A write of a new object may overtake the event that the former one of its name was deleted. The writer is notified of
+// the deletion, because the object may have belonged to another owner.
+func TestWriteOvertakesDeletion(t *testing.T) {
+	at := func(uid string, version uint64) *object.Object {
+		return testObject{key: key{"ns", "a"}, uid: uid, version: version}.parse(t)
+	}
+	c, v := newWatchCache(), &View{}
+	c.serverUpdated(at("u1", 1))
+	var deleted []notification
+	for _, n := range c.writeReturned(at("u2", 3), v, true) {
+		if n.isFor(v) {
+			deleted = append(deleted, n)
+		}
+	}
+	if len(deleted) != 1 || deleted[0].New != nil || deleted[0].Old.UID() != "u1" {
+		t.Errorf("the writer is notified of %v", deleted)
+	}
+	if again := c.serverDeleted(at("u1", 2)); len(again) > 0 {
+		t.Errorf("notified again of %v", again)
+	}
+}

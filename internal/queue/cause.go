@@ -10,7 +10,9 @@ const (
 	Unspecified        CauseKind = iota
 	ParentChanged                // the parent's generation, labels or annotations changed, or it is being deleted
 	ReconcileRequested           // a user requested this reconcile; Detail: who
+	LogicChanged                 // the parent has moved to another version of the hooks; Detail: which
 	HookChanged                  // the hook has a new version or was restarted
+	LogicCompared                // the hooks are compared with another version; Detail: which
 	StatusChanged                // only the parent's status changed
 	ChildChanged                 // Detail: kind, Object: which
 	RelatedChanged               // Detail: kind, Object: which
@@ -47,7 +49,9 @@ var traitsOf = [causeKinds]traits{
 	Unspecified:        {"unspecified", "", Background, joinRetry},
 	ParentChanged:      {"parent", "changed", Edits, resetBackoff},
 	ReconcileRequested: {"manual reconcile", "", Edits, resetBackoff},
+	LogicChanged:       {"logic changed to", "", Events, resetBackoff},
 	HookChanged:        {"hook", "changed", Events, resetBackoff},
+	LogicCompared:      {"hooks compared with", "", Background, joinRetry},
 	StatusChanged:      {"parent status", "changed", Events, joinRetry},
 	ChildChanged:       {"child", "changed", Events, advanceRetry},
 	RelatedChanged:     {"related", "changed", Events, advanceRetry},
@@ -78,6 +82,15 @@ type Cause struct {
 	Kind   CauseKind
 	Detail string // the kind of the object, a field, a number
 	Object Key    // the object that changed, if it is not the parent
+	// Version is the resource version of the object that changed, for traces; zero if there are none. Causes that
+	// differ in it only are one.
+	Version uint64
+}
+
+// same reports whether two causes differ in the version at most.
+func (c Cause) same(other Cause) bool {
+	c.Version = other.Version
+	return c == other
 }
 
 // String returns text such as "child ConfigMap a/b changed".

@@ -87,8 +87,10 @@ func (c *Causes) add(cause Cause) {
 		cause.Kind = Unspecified
 	}
 	c.kinds |= 1 << cause.Kind
+	known := slices.IndexFunc(c.list, cause.same)
 	switch {
-	case slices.Contains(c.list, cause):
+	case known >= 0:
+		c.list[known].Version = cause.Version
 	case len(c.list) < maxListed:
 		c.list = append(c.list, cause)
 	default:
