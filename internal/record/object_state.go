@@ -25,8 +25,12 @@ type ObjectState struct {
 	// annotation value that confirms them.
 	HeldDeletions  int
 	AllowDeletions string
+	// LogicVersion is that of the latest response.
+	LogicVersion string
+	// Shadow is how the response of a new version of the hooks differs while versions are compared.
+	Shadow []string
 	// Locations lists the other locations that Error and Unrest may reveal: refused
-	// writes, whose errors quote objects, and flapping children.
+	// writes, whose errors quote objects, flapping children, and those that Shadow quotes.
 	Locations []Location
 	// Standby means that another program reconciles the object and knows its state.
 	Standby bool

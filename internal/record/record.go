@@ -118,9 +118,9 @@ func (a *Record) EventSent(event hook.Event) {
 	}
 }
 
-// Failed records the error of the run. The first error wins.
+// Failed records the error of the run, in a summary too. The first error wins.
 func (a *Record) Failed(err error) {
-	if !a.Detailed() || err == nil {
+	if a == nil || err == nil {
 		return
 	}
 	a.mu.Lock()
@@ -128,6 +128,17 @@ func (a *Record) Failed(err error) {
 	if a.run.Err == nil {
 		a.run.Err = err
 	}
+}
+
+// Error returns the error of the run so far, and whether it may quote a Secret.
+func (a *Record) Error() (err error, secret bool) { //nolint:revive // The error is the value.
+	if a == nil {
+		return nil, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.run.Err, a.run.Resource.GroupKind().IsSecret() ||
+		slices.ContainsFunc(a.refused, func(at Location) bool { return at.Resource.GroupKind().IsSecret() })
 }
 
 // addRefused records the location of a refused write, in a summary too: the stored error

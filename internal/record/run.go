@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -49,6 +50,8 @@ type Run struct {
 	Trigger string
 	// Attempt is the number of consecutive failures before this run.
 	Attempt int
+	// TraceID is empty without a trace.
+	TraceID string
 	// StartTime, the time spent in the queue, and the duration of the run.
 	StartTime               time.Time
 	QueueDuration, Duration time.Duration
@@ -87,6 +90,8 @@ type Call struct {
 	// Reason is that of a handler request.
 	Name   string
 	Reason hook.Reason
+	// Version names the version of the hooks; empty if the controller has no rollouts.
+	Version string
 	// Revision is the parent revision in the request; zero if the controller stores
 	// none.
 	Revision Revision
@@ -96,6 +101,8 @@ type Call struct {
 	Request  Request
 	Response Response
 	Err      error
+	// Output is what the hook printed; nil if it cannot print.
+	Output *call.Output
 }
 
 // Revision identifies a ControllerRevision of the parent.

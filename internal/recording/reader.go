@@ -1,0 +1,115 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Reader reads a recording. It is not safe for concurrent use.
+type Reader struct {
+	// Segment is that of the latest call.
+	Segment Segment
+	// Totals are the sums so far.
+	Totals Totals
+
+	blocks blockReader
+	text   []byte
+	values map[string]json.RawMessage
+	// bytes is the size of the values, and maxBytes the most of a segment.
+	bytes, maxBytes int
+	begun           bool
+	cut             bool
+}
+
+// NewReader returns a Reader. The first Next checks the version.
+func NewReader(in io.Reader) *Reader {
+	return &Reader{blocks: blockReader{in: in}, maxBytes: maxSegmentBytes + maxBlock}
+}
+
+// IsCut reports whether the file ended in the middle of a block, as after a crash. What was read is whole.
+func (r *Reader) IsCut() bool { return r.cut }
+
+// Next returns the next call; io.EOF at the end, also at that of a file that was cut.
+func (r *Reader) Next() (*Call, error) {
+	for {
+		line, err := r.line()
+		if err != nil {
+			return nil, err
+		}
+		call, err := r.read(line)
+		if call != nil || err != nil {
+			return call, err
+		}
+	}
+}
+
+// line returns the next line.
+func (r *Reader) line() ([]byte, error) {
+	for len(r.text) == 0 {
+		var err error
+		if !r.begun {
+			if err = r.blocks.begin(); err == nil {
+				r.begun = true
+			}
+		}
+		if err == nil {
+			r.text, err = r.blocks.text()
+		}
+		if errors.Is(err, errCut) {
+			r.cut, err = true, io.EOF
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	line, rest, _ := bytes.Cut(r.text, []byte("\n"))
+	r.text = rest
+	return line, nil
+}
+
+// read reads a line. It returns nil for one that is no call.
+func (r *Reader) read(line []byte) (*Call, error) {
+	if bytes.HasPrefix(line, []byte(valuePrefix)) {
+		return nil, r.readValue(line)
+	}
+	var one struct {
+		Segment *Segment `json:"segment"`
+		Totals  *Totals  `json:"totals"`
+		Call    *Call    `json:"call"`
+	}
+	if err := json.Unmarshal(line, &one); err != nil {
+		return nil, r.blocks.damaged(err)
+	}
+	switch {
+	case one.Segment != nil:
+		r.values, r.bytes, r.Segment = map[string]json.RawMessage{}, 0, *one.Segment
+	case one.Totals != nil:
+		r.Totals = r.Totals.Plus(*one.Totals)
+	case one.Call != nil:
+		one.Call.values = r.values
+		if one.Call.Process == "" {
+			one.Call.Process = r.Segment.Process
+		}
+	}
+	return one.Call, nil
+}
+
+// readValue adds a value of the segment.
+func (r *Reader) readValue(line []byte) error {
+	head := len(valuePrefix) + digestLength + len(valueMiddle)
+	if len(line) < head+len(valueSuffix) || r.values == nil {
+		return r.blocks.damaged(errors.New("a value without a digest or a segment"))
+	}
+	digest, value := string(line[len(valuePrefix):len(valuePrefix)+digestLength]), line[head:len(line)-len(valueSuffix)]
+	if digestOf(value) != digest {
+		return r.blocks.damaged(fmt.Errorf("the value %q has another content", digest))
+	}
+	if r.bytes += len(value); r.bytes > r.maxBytes {
+		return r.blocks.damaged(fmt.Errorf("a segment with values of more than %d bytes", r.maxBytes))
+	}
+	r.values[digest] = value
+	return nil
+}

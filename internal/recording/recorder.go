@@ -1,0 +1,202 @@
+package recording
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Filter selects runs; the zero value selects all.
+type Filter struct {
+	// Controller is a name as in logs, or its part behind the slash. Kind is that of the object.
+	Controller string      `json:"controller,omitempty"`
+	Kind       object.Kind `json:"kind,omitzero"`
+	Namespace  string      `json:"namespace,omitempty"`
+	Name       string      `json:"name,omitempty"`
+}
+
+func (f *Filter) selects(run *record.Run) bool {
+	return (f.Controller == "" || f.Controller == run.Controller || strings.HasSuffix(run.Controller, "/"+f.Controller)) &&
+		(f.Kind.Kind == "" || f.Kind.Kind == run.Resource.Kind && f.Kind.Group == run.Resource.Group) &&
+		(f.Namespace == "" || f.Namespace == run.Key.Namespace) &&
+		(f.Name == "" || f.Name == run.Key.Name)
+}
+
+// The bounds of what waits to be written: runs, and the bytes of their requests and responses.
+const (
+	maxQueuedRuns  = 4096
+	maxQueuedBytes = 32 << 20
+)
+
+// Recorder writes the calls of runs. Runs that come while too many wait are dropped and counted.
+type Recorder struct {
+	filter Filter
+	masker *Masker
+	queue  chan queuedRun
+	queued atomic.Int64
+	// dropped counts calls since the latest flush.
+	dropped atomic.Uint64
+}
+
+type queuedRun struct {
+	record.Run
+
+	bytes int64
+}
+
+// NewRecorder returns a Recorder; Record makes it write.
+func NewRecorder(filter Filter) *Recorder {
+	return &Recorder{filter: filter, masker: NewMasker(), queue: make(chan queuedRun, maxQueuedRuns)}
+}
+
+// Ran adds a run. It never waits.
+func (r *Recorder) Ran(run *record.Run) {
+	if !r.filter.selects(run) {
+		return
+	}
+	calls, size := 0, int64(0)
+	for i := range run.Steps {
+		if call := run.Steps[i].Call; call != nil {
+			calls++
+			size += int64(call.Request.Size() + call.Response.Size())
+		}
+	}
+	if calls == 0 {
+		return
+	}
+	if r.queued.Add(size) <= maxQueuedBytes || len(r.queue) == 0 {
+		select {
+		case r.queue <- queuedRun{*run, size}:
+			return
+		default:
+		}
+	}
+	r.queued.Add(-size)
+	r.dropped.Add(uint64(calls))
+}
+
+// Sink is a File or a Stream.
+type Sink interface {
+	// Writer returns where to write next.
+	Writer() (*Writer, error)
+	// FlushInterval is how long a call may stay in memory.
+	FlushInterval() time.Duration
+}
+
+// Record writes until the context ends, or writing fails.
+func (r *Recorder) Record(ctx context.Context, sink Sink) error {
+	ticker := time.NewTicker(sink.FlushInterval())
+	defer ticker.Stop()
+	for {
+		select {
+		case run := <-r.queue:
+			r.queued.Add(-run.bytes)
+			if err := r.write(sink, &run.Run); err != nil {
+				return err
+			}
+		case <-ticker.C:
+			if err := r.flush(sink); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return r.drain(sink)
+		}
+	}
+}
+
+// drain writes what waits.
+func (r *Recorder) drain(sink Sink) error {
+	for {
+		select {
+		case run := <-r.queue:
+			if err := r.write(sink, &run.Run); err != nil {
+				return err
+			}
+		default:
+			return r.flush(sink)
+		}
+	}
+}
+
+func (r *Recorder) flush(sink Sink) error {
+	w, err := sink.Writer()
+	if err != nil {
+		return err
+	}
+	if dropped := r.dropped.Swap(0); dropped > 0 {
+		w.AddTotals(Totals{Dropped: dropped})
+	}
+	return w.Flush()
+}
+
+// write writes the calls of a run.
+func (r *Recorder) write(sink Sink, run *record.Run) error {
+	causes := run.CauseTexts()
+	for i := range run.Steps {
+		step := &run.Steps[i]
+		if step.Call == nil {
+			continue
+		}
+		w, err := sink.Writer()
+		if err != nil {
+			return err
+		}
+		masked := r.masker.Mask(step.Call, run.Resource)
+		call := &Call{
+			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(), HasSecrets: masked.HasSecrets,
+			Object: run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
+			Error: masked.Text(failure.Text(step.Call.Err)),
+		}
+		if err := w.Add(call, masked.Response, masked.Request.JSONWith); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Recorders are those of a process. Without any, a run costs one read of a pointer.
+type Recorders struct {
+	mu  sync.Mutex
+	all atomic.Pointer[[]*Recorder]
+}
+
+// Ran passes a run to the recorders.
+func (rs *Recorders) Ran(run *record.Run) {
+	if all := rs.all.Load(); all != nil {
+		for _, r := range *all {
+			r.Ran(run)
+		}
+	}
+}
+
+// Add adds a recorder until remove is called.
+func (rs *Recorders) Add(r *Recorder) (remove func()) {
+	rs.set(func(all []*Recorder) []*Recorder { return append(all, r) })
+	return func() {
+		rs.set(func(all []*Recorder) []*Recorder {
+			return slices.DeleteFunc(all, func(other *Recorder) bool { return other == r })
+		})
+	}
+}
+
+// set replaces the list, which readers may hold.
+func (rs *Recorders) set(change func([]*Recorder) []*Recorder) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	var all []*Recorder
+	if old := rs.all.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	if all = change(all); len(all) == 0 {
+		rs.all.Store(nil)
+		return
+	}
+	rs.all.Store(&all)
+}

@@ -1,0 +1,226 @@
+package recording
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+	"time"
+)
+
+// Segment begins a part of a file that can be read without the parts before it: what one process recorded.
+type Segment struct {
+	Process string    `json:"process"`
+	Version string    `json:"setpoint"`
+	Began   time.Time `json:"began"`
+}
+
+// Totals count what a recording lacks.
+type Totals struct {
+	// Dropped calls came faster than they could be written, Oversized ones are too large.
+	Dropped   uint64 `json:"dropped,omitempty"`
+	Oversized uint64 `json:"oversized,omitempty"`
+}
+
+// Plus returns the sum.
+func (t Totals) Plus(more Totals) Totals {
+	return Totals{t.Dropped + more.Dropped, t.Oversized + more.Oversized}
+}
+
+// Minus returns the difference.
+func (t Totals) Minus(less Totals) Totals {
+	return Totals{t.Dropped - less.Dropped, t.Oversized - less.Oversized}
+}
+
+// The limits of a segment bound the memory of writers and readers.
+const (
+	maxSegmentValues = 1 << 16
+	maxSegmentBytes  = 64 << 20
+)
+
+// Writer writes calls. Each value is written once per segment. It is not safe for concurrent use.
+type Writer struct {
+	segment Segment
+	// maxLine is the most text of a call with its values.
+	maxLine int
+	blocks  blockWriter
+	text    bytes.Buffer
+	// digests are those of the values of the segment, by a faster hash.
+	digests map[[2]uint64]string
+	bytes   int
+	written int64
+	begun   bool
+	err     error
+}
+
+// NewWriter returns a Writer that appends to a file, or begins one if it is empty.
+func NewWriter(out io.Writer, segment Segment, empty bool) *Writer {
+	w := &Writer{segment: segment, maxLine: maxLine, blocks: blockWriter{out: out}}
+	if empty {
+		_, w.err = io.WriteString(out, preface)
+		w.written = int64(len(preface))
+	}
+	return w
+}
+
+// Written is the number of bytes written.
+func (w *Writer) Written() int64 { return w.written }
+
+// Add adds a call with a request, whose objects are written once, and a response; nil for none. A call that is too
+// large for a block is counted only.
+func (w *Writer) Add(call *Call, response json.RawMessage, request func(object func(json.RawMessage) json.RawMessage) json.RawMessage) error {
+	w.beginSegment()
+	size, start := 0, w.text.Len()
+	digestOf := func(raw json.RawMessage) string {
+		size += len(raw)
+		if size > w.maxLine {
+			return ""
+		}
+		return w.value(raw)
+	}
+	call.Template = request(func(raw json.RawMessage) json.RawMessage {
+		if raw == nil {
+			return nil
+		}
+		return quoted(digestOf(oneLine(raw)))
+	})
+	if response != nil {
+		call.ResponseDigest = digestOf(oneLine(response))
+	}
+	line, err := callLine(call)
+	if err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	if size > w.maxLine || w.text.Len()-start+len(line) > w.maxLine {
+		w.text.Truncate(start) // Its values are forgotten with the segment.
+		w.begun = false
+		w.AddTotals(Totals{Oversized: 1})
+		return w.err
+	}
+	w.line(line)
+	if w.text.Len() >= blockSize {
+		return w.Flush()
+	}
+	return w.err
+}
+
+// callLine returns the line of a call. Its template is JSON, and not encoded again.
+func callLine(call *Call) ([]byte, error) {
+	rest := *call
+	rest.Template = nil
+	line, err := json.Marshal(&rest)
+	if err != nil {
+		return nil, err
+	}
+	line = append(line[:len(line)-1], `,"request":`...)
+	return slices.Concat([]byte(`{"call":`), line, oneLine(call.Template), []byte("}}")), nil
+}
+
+// Copy adds a call of another recording.
+func (w *Writer) Copy(call *Call) error {
+	response, err := call.Response()
+	if err != nil {
+		return err
+	}
+	if _, err := call.Request(); err != nil {
+		return err
+	}
+	copied := *call
+	return w.Add(&copied, response, func(edit func(json.RawMessage) json.RawMessage) json.RawMessage {
+		fields, _ := call.requestWith(edit) // It was read before.
+		text, _ := json.Marshal(fields)     // They are JSON.
+		return text
+	})
+}
+
+// beginSegment begins a segment if there is none, or the limits of this one are reached.
+func (w *Writer) beginSegment() {
+	if w.begun && len(w.digests) < maxSegmentValues && w.bytes < maxSegmentBytes {
+		return
+	}
+	w.begun, w.digests, w.bytes = true, map[[2]uint64]string{}, 0
+	w.object("segment", w.segment)
+}
+
+// AddTotals says how much more is missing.
+func (w *Writer) AddTotals(t Totals) { w.object("totals", t) }
+
+// object adds a line with one field, whose value always has a JSON form.
+func (w *Writer) object(name string, value any) {
+	if line, err := json.Marshal(map[string]any{name: value}); err == nil {
+		w.line(line)
+	}
+}
+
+func (w *Writer) line(line []byte) {
+	w.text.Write(line)
+	w.text.WriteByte('\n')
+}
+
+// The line of a value, around its digest and its JSON.
+const (
+	valuePrefix = `{"value":"`
+	valueMiddle = `","json":`
+	valueSuffix = `}`
+)
+
+// seeds are of two hashes, so that different values have different pairs.
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+// value returns the digest of a value, and writes the value if it is new.
+func (w *Writer) value(raw json.RawMessage) string {
+	key := [2]uint64{maphash.Bytes(seeds[0], raw), maphash.Bytes(seeds[1], raw)}
+	if digest, known := w.digests[key]; known {
+		return digest
+	}
+	digest := digestOf(raw)
+	w.digests[key] = digest
+	w.bytes += len(raw)
+	w.text.WriteString(valuePrefix)
+	w.text.WriteString(digest)
+	w.text.WriteString(valueMiddle)
+	w.text.Write(raw)
+	w.text.WriteString(valueSuffix + "\n")
+	return digest
+}
+
+// oneLine returns JSON in one line, as it comes from the API server and from hooks.
+func oneLine(raw json.RawMessage) json.RawMessage {
+	var compact bytes.Buffer
+	if bytes.IndexByte(raw, '\n') < 0 || json.Compact(&compact, raw) != nil {
+		return raw
+	}
+	return compact.Bytes()
+}
+
+// digestLength is the length of a digest as text.
+const digestLength = 22
+
+func digestOf(value []byte) string {
+	sum := sha256.Sum256(value)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// quoted returns a digest or token as JSON.
+func quoted(text string) json.RawMessage {
+	return append(append(append(make(json.RawMessage, 0, len(text)+2), '"'), text...), '"')
+}
+
+// Flush writes what was added.
+func (w *Writer) Flush() error {
+	if w.err != nil || w.text.Len() == 0 {
+		return w.err
+	}
+	var n int
+	n, w.err = w.blocks.write(w.text.Bytes())
+	w.written += int64(n)
+	w.text.Reset()
+	if w.text.Cap() > 8*blockSize {
+		w.text = bytes.Buffer{} // One large call must not keep its memory.
+	}
+	return w.err
+}
