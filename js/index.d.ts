@@ -12,6 +12,8 @@ export type * from "./wire.d.ts";
 export interface Context {
   /** Aborted when Setpoint no longer waits for the response, and after it. */
   signal: AbortSignal;
+  /** The trace of the call, for propagation.extract of OpenTelemetry; {} without traces. */
+  traceContext: { traceparent?: string; tracestate?: string };
 }
 
 type Hook<Request, Response> = (request: Request, context: Context) => Response | Promise<Response>;

@@ -78,11 +78,15 @@ async function respond(request, routes, maxBodyBytes, signal) {
   } catch (error) {
     return failure(400, `the request is not valid: ${error.message}`);
   }
-  const result = await routes[path](parsed, { signal });
+  const result = await routes[path](parsed, { signal, traceContext: traceContextOf(request.headers) });
   if ("unexpected" in result) {
     console.error(`${path} ${subjectOf(parsed)}:`, result.unexpected);
   }
   return result;
+}
+
+function traceContextOf({ traceparent, tracestate }) {
+  return { ...(traceparent && { traceparent }), ...(tracestate && { tracestate }) };
 }
 
 /** Reads the body; undefined if it is too large. The rest of it is read too, or the client would miss the response. */

@@ -188,6 +188,8 @@ export interface SyncResponse {
   events?: ResponseEvent[];
   /** While finalizing: nothing is left to do. */
   finalized?: boolean;
+  /** The version of the code, the same for all objects. They are reconciled again when it changes. */
+  logicVersion?: string;
   /** One sentence about the state of the parent. */
   message?: string;
   /** Call again after that time. */
@@ -242,6 +244,8 @@ export interface DecoratorSyncResponse {
   finalized?: boolean;
   /** Labels to set on the object; null removes one. */
   labels?: { [key: string]: string | null };
+  /** The version of the code, the same for all objects. They are reconciled again when it changes. */
+  logicVersion?: string;
   /** One sentence about the state of the object. */
   message?: string;
   /** Call again after that time. */

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Config configures a Hook. Only Transport is required.
@@ -109,10 +110,13 @@ func (h *Hook) Do(ctx context.Context, req Request, decode func(body []byte) err
 	req.Limits = h.limits
 	result := Result{HookType: req.HookType, BytesOut: len(req.Body)}
 	start := time.Now()
+	ctx, span := trace.Start(ctx, trace.Client, "hook", string(req.HookType))
 	err := h.exchange(ctx, &req, &result, decode)
 	if err != nil {
 		err = h.transport.Wrap(req.HookType, err)
 	}
+	span.SetInt(trace.AttrStatus, result.Code)
+	span.End(err)
 	h.Report(result, start, err)
 	return err
 }

@@ -93,6 +93,15 @@ test("a client that goes away aborts the call, and the next one works", async (t
   assert.equal((await send(server.port, "/other", { body: "{}" })).status, 200);
 });
 
+test("a hook has the trace of its call", async (t) => {
+  const server = await serve(handlers({ publish: (_, { traceContext }) => ({ status: traceContext }) }), local);
+  t.after(() => server.close());
+  const traceContext = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=b" };
+  for (const headers of [traceContext, {}]) {
+    assert.deepEqual(JSON.parse((await send(server.port, "/publish", { body: "{}", headers })).text), { status: headers });
+  }
+});
+
 test("close waits for running calls, and not for idle connections", async () => {
   const [started, end] = [resolvers(), resolvers()];
   const agent = new Agent({ keepAlive: true });

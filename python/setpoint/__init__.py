@@ -25,10 +25,11 @@ try:
     from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
     from setpoint._decorators import daemon, every, index, mutate, validate
     from setpoint._serve import loading, server  # noqa: F401
+    from setpoint._tracing import trace_context
 finally:
     sys.path[:0] = _folder
 
 __all__ = [
     "Call", "DaemonCall", "Deny", "Permanent", "Retry", "Review",
-    "daemon", "every", "index", "mutate", "on", "validate",
+    "daemon", "every", "index", "mutate", "on", "trace_context", "validate",
 ]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 import textwrap
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from setpoint._serve.message import Request
@@ -43,10 +44,10 @@ class Script:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> tuple[int, Any]:
         """Make a request and return the status and the decoded body."""
         data = b"" if body is None else json.dumps(body).encode()
-        response = self._loop.run_until_complete(self._handle(Request(method, path, {}, data)))
+        response = self._loop.run_until_complete(self._handle(Request(method, path, headers, data)))
         text = response.body.decode()
         return response.status, json.loads(text) if response.content_type == "application/json" else text
 

@@ -66,7 +66,7 @@ func (c *child) closePipes() {
 // do makes a call. The limit of time, and the end of ctx, kill the process.
 func (c *child) do(ctx context.Context, limits Call, exchange func(*Conn) error) error {
 	c.calls++
-	c.stderr.begin(limits.Object)
+	c.stderr.begin(&limits)
 	c.conn.budget = limits.MaxBytes
 	timer := time.AfterFunc(limits.Timeout, func() { c.kill(&TimeoutError{limits.Timeout}) })
 	stop := context.AfterFunc(ctx, func() { c.kill(context.Cause(ctx)) })

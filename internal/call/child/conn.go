@@ -74,6 +74,9 @@ func (c *Conn) writeNow(text []byte) (n int, err error) {
 		n, _ = syscall.Write(int(fd), text)
 		return true
 	})
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = os.ErrClosed // A raw connection has an error of its own for it.
+	}
 	return max(0, n), err
 }
 

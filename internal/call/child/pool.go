@@ -106,6 +106,8 @@ func (p *Pool) Close() {
 type Call struct {
 	// Object is what the call is about, for log lines.
 	Object []byte
+	// Print gets the lines that are logged until the next call of the child begins; nil for none.
+	Print func(line string)
 	// Timeout is how long the exchange may take, and how long it may wait for a child before; at least
 	// 10 s, since children have to start.
 	Timeout time.Duration

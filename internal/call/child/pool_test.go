@@ -196,8 +196,11 @@ func TestBackoff(t *testing.T) {
 	defer cancel()
 	var last error
 	for ctx.Err() == nil {
-		if _, err := do(ctx, p, "hello"); isA[*child.ExitError](err) {
+		_, err := do(ctx, p, "hello")
+		if isA[*child.ExitError](err) {
 			last = err
+		} else {
+			t.Log(err)
 		}
 	}
 	if fmt.Sprint(last) != "exited with code 1: no such module" {

@@ -29,8 +29,8 @@ type stderr struct {
 	log    func(object []byte, line string)
 	budget *lineBudget
 	quiet  bool
-	// object is that of the last call. Its lines may arrive after the response.
-	object atomic.Pointer[[]byte]
+	// call is the last call. Its lines may arrive after the response.
+	call atomic.Pointer[Call]
 	// since and bytes are of the current bytesInterval, slowed means that the log says so. Only Write uses them.
 	since  time.Time
 	bytes  int
@@ -42,12 +42,13 @@ type stderr struct {
 	tail    []string
 }
 
-// begin begins the lines of a call.
-func (s *stderr) begin(object []byte) {
+// begin begins the lines of a call. Those of the start are part of the first one.
+func (s *stderr) begin(limits *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.object.Store(&object)
-	s.head, s.tail = nil, nil
+	if s.call.Swap(limits) != nil {
+		s.head, s.tail = nil, nil
+	}
 }
 
 // Write implements io.Writer. One goroutine calls it. It waits if there was too much.
@@ -106,8 +107,11 @@ func (s *stderr) endLine() {
 
 func (s *stderr) write(line string) {
 	var object []byte
-	if now := s.object.Load(); now != nil {
-		object = *now
+	if now := s.call.Load(); now != nil {
+		object = now.Object
+		if now.Print != nil {
+			now.Print(line)
+		}
 	}
 	s.budget.log(s.log, object, line)
 }

@@ -40,7 +40,9 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	body := withTime(req.Body, now)
 	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body), Timeout: f.timeout})
 	var output script.Output
-	err := f.pool.Do(ctx, *f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes), func(conn *child.Conn) (err error) {
+	limits := f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes)
+	limits.Print = call.OutputOf(ctx).Add
+	err := f.pool.Do(ctx, *limits, func(conn *child.Conn) (err error) {
 		output, err = roundTrip(conn, header, body)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,8 +235,15 @@ func TestLogLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(t.Context(), request()); err != nil {
-		t.Fatal(err)
+	h := call.New(call.Config{Transport: p.Function("sync", time.Minute)})
+	ctx, printed := call.WithOutput(t.Context())
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		if _, err := h.Call(ctx, request()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines, _ := printed.Lines(); !slices.Equal(lines, []string{"from the code"}) {
+		t.Errorf("the call printed %q", lines)
 	}
 	if text := out.String(); !strings.Contains(text, `controller=test line="from the code" object="A shop/a"`) {
 		t.Error(text)

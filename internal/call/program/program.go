@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/child"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Opener opens the programs of exec hooks.
@@ -115,9 +116,9 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 	p.restartChanged()
 	var line []byte
 	var own error
-	limits := child.Call{Object: req.Object, Timeout: p.timeout, MaxBytes: req.Limits.MaxResponseBytes}
+	limits := child.Call{Object: req.Object, Print: call.OutputOf(ctx).Add, Timeout: p.timeout, MaxBytes: req.Limits.MaxResponseBytes}
 	err := p.pool.Do(ctx, limits, func(conn *child.Conn) (err error) {
-		if line, err = conn.RoundTrip(req.Body); err != nil {
+		if line, err = conn.RoundTrip(trace.Line(ctx, req.Body)); err != nil {
 			return err
 		}
 		own, err = check(line, req.Limits)

@@ -39,12 +39,22 @@ func TestDetachedProcesses(t *testing.T) {
 				t.Error("no error")
 			}
 			transport.Close()
-			if environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", detached)); len(environment) > 0 {
+			if !awaitExit(detached) {
 				_ = syscall.Kill(detached, syscall.SIGKILL)
 				t.Error("it still runs")
 			}
 		})
 	}
+}
+
+// awaitExit waits for a process that may have got its signal, and not exited yet.
+func awaitExit(pid int) bool {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+		if environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); len(environment) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func awaitPID(ctx context.Context, file string) int {

@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,6 +146,26 @@ func TestErrors(t *testing.T) {
 				t.Error(own.Fault().Kind)
 			}
 		})
+	}
+}
+
+// Each call gets the lines that the program printed in it.
+func TestOutput(t *testing.T) {
+	dir := t.TempDir()
+	writeProgram(t, filepath.Join(dir, "hook"), fmt.Sprintf(loop, `n=$((n+1)); echo "call $n" >&2; echo '{"children":[]}'`))
+	h := call.New(call.Config{Transport: open(t, dir, time.Minute, "./hook")})
+	for _, want := range []string{"call 1", "call 2"} {
+		ctx, printed := call.WithOutput(t.Context())
+		if _, err := h.Call(ctx, &hook.Request{Parent: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+		// A line may arrive after the response.
+		for lines, _ := printed.Lines(); len(lines) == 0 && t.Context().Err() == nil; lines, _ = printed.Lines() {
+			runtime.Gosched()
+		}
+		if lines, _ := printed.Lines(); !slices.Equal(lines, []string{want}) {
+			t.Errorf("the call printed %q, not %q", lines, want)
+		}
 	}
 }
 

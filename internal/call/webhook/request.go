@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/call/roundtrip"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Exchange implements call.Transport.
@@ -16,13 +17,14 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 
+	trace.Current(ctx).Set(trace.AttrURL, w.redactedURL)
 	current, err := w.client.current(limited)
 	if err != nil {
 		return call.Response{}, w.credentialsError(ctx, err)
 	}
 	key := w.cache.keyOf(req)
 	last := w.cache.get(key)
-	resp, err := current.roundTrip(limited, w.newRequest(req.Body, last.withIfNoneMatch(current.header)), req.HookType)
+	resp, err := current.roundTrip(limited, w.newRequest(req.Body, trace.Header(ctx, last.withIfNoneMatch(current.header))), req.HookType)
 	if interim, is := errors.AsType[*roundtrip.InterimError](err); is {
 		result.Code = interim.Code
 		return call.Response{}, &StatusError{Code: interim.Code}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from setpoint import _tracing
 from setpoint._serve.application import Application, Route
 from setpoint._serve.http import Handle
 from setpoint._serve.message import Request, Response, respond, respond_error
@@ -18,6 +19,7 @@ def router(application: Application) -> Handle:
             exact[method, path] = route
 
     async def handle(request: Request) -> Response:
+        _tracing.enter(request.headers)
         path = request.path.partition("?")[0]
         if (request.method, path) == ("GET", "/declaration"):
             return respond(application.declaration())
