@@ -134,6 +134,9 @@ type Environment struct {
 	// CredentialsRenewed is called when a controller has new credentials, so that failed calls can
 	// be retried; may be nil.
 	CredentialsRenewed func(controller string)
+	// FormerLogic returns the name and the stored data of the version that reconciles the parents of a controller
+	// which have not moved to another one; "" if all have. A nil function means that they have.
+	FormerLogic func(ctx context.Context, o *object.Object, version string) (name string, data json.RawMessage, err error)
 	// checksCode means that hooks are not called: only their code is compiled.
 	checksCode bool
 	// ObserveCall receives each webhook call of a controller with its host and port; may be nil.
@@ -184,6 +187,8 @@ type Compiled struct {
 	Account identity.Account
 	// Suspended means that the programs must not run.
 	Suspended bool
+	// Rollout says how parents move to changed hooks; nil if they all do at once.
+	Rollout *Rollout
 	// StatusWarning says that a kind of parents has no status subresource; usually empty.
 	StatusWarning string
 	// Notes are warnings about an accepted spec.
@@ -196,6 +201,9 @@ type Compiled struct {
 	Absent []string
 	// Release closes the connections of the programs.
 	Release func()
+	// Index fills the indexes that functions in Go read by watches of a cache, until end is called; nil if there are
+	// none. Compile does so by the Store, if there is one.
+	Index func(from *cache.Cache) (end func(), err error)
 }
 
 // Code is the code of the inline hooks of a controller.
@@ -206,6 +214,23 @@ type Code struct {
 	Digest string
 	// Outdated is why code of a ConfigMap cannot be used, so that the one before is; nil if it can.
 	Outdated *Refusal
+}
+
+// Former returns the name of the version that reconciles the parents which have not moved; "" if all have.
+func (c *Compiled) Former() string {
+	for i := range c.Programs {
+		if former := c.Programs[i].Former; former != nil {
+			return former.Version
+		}
+	}
+	return ""
+}
+
+// Close closes the connections of the programs, if there are any.
+func (c *Compiled) Close() {
+	if c != nil && c.Release != nil {
+		c.Release()
+	}
 }
 
 // Name returns the name of the programs; "" if there are none.
@@ -238,7 +263,7 @@ func (c *Compiled) Add(part *Compiled) {
 
 // Finalizes reports whether the programs add a finalizer.
 func (c *Compiled) Finalizes() bool {
-	return slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Finalize != nil }) ||
+	return slices.ContainsFunc(c.Programs, func(p compose.Program) bool { return p.Finalizes() }) ||
 		slices.ContainsFunc(c.Handlers, func(p handle.Program) bool { return blocksDeletion(&p) })
 }
 
@@ -246,7 +271,7 @@ func (c *Compiled) Finalizes() bool {
 func (c *Compiled) Finalizers() map[ResourceName]string {
 	all := map[ResourceName]string{}
 	for i := range c.Programs {
-		if p := &c.Programs[i]; p.Finalize != nil {
+		if p := &c.Programs[i]; p.Finalizes() {
 			all[ResourceName{p.Parent.APIVersion(), p.Parent.Plural}] = p.Finalizer
 		}
 	}
@@ -297,13 +322,27 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		return nil, err
 	}
 	c := &connection{name: draft.Name, account: draft.Account, form: k.form(), childless: len(d.children) == 0, env: env}
-	if err := c.connect(ctx, &d.hooks, programs); err != nil {
+	logic, err := c.connect(ctx, &d.hooks)
+	if err != nil {
 		return nil, err
+	}
+	all := d.hooks.all()
+	rollout, former, err := k.rollout(ctx, o, d, c)
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	if former != nil {
+		all = append(all, former.hooks.all()...)
+	}
+	for i := range programs {
+		setLogic(&programs[i], logic, &d.hooks, rollout, former)
 	}
 	compiled := &Compiled{
 		Programs:      perNamespace(programs),
-		HookAddresses: d.hooks.all().addresses(),
-		Credentials:   d.hooks.all().credentials(),
+		HookAddresses: all.addresses(),
+		Credentials:   all.credentials(),
+		Rollout:       rollout,
 		Code:          c.codeOf(d.hooks.all()),
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),

@@ -28,30 +28,29 @@ type connection struct {
 	closers []func()
 }
 
-// connect sets the hooks of the programs.
-func (c *connection) connect(ctx context.Context, h *hooks, programs []compose.Program) error {
+// connect returns what calls the hooks.
+func (c *connection) connect(ctx context.Context, h *hooks) (compose.Logic, error) {
 	configs := h.all()
 	opened, err := c.openAll(ctx, configs)
 	if err != nil {
-		return err
+		return compose.Logic{}, err
 	}
 	made := map[*hookConfig]*call.Hook{}
 	for i, config := range configs {
 		made[config] = opened[i]
 	}
-	for i := range programs {
-		p := &programs[i]
-		if h.sync != nil {
-			p.Sync = made[h.sync]
-		}
-		if h.finalize != nil {
-			p.Finalize = made[h.finalize]
-		}
-		if h.customize != nil {
-			p.Customize, p.Scope.Version = made[h.customize], h.customize.wire.Version
-		}
+	var l compose.Logic
+	// A nil *call.Hook must not become a hook that is set.
+	if h.sync != nil {
+		l.Sync = made[h.sync]
 	}
-	return nil
+	if h.finalize != nil {
+		l.Finalize = made[h.finalize]
+	}
+	if h.customize != nil {
+		l.Customize = made[h.customize]
+	}
+	return l, nil
 }
 
 // openAll returns what calls each hook.

@@ -25,7 +25,9 @@ type declared struct {
 	identity  api.Identity
 	// conditions means that parents get Setpoint's conditions.
 	conditions bool
-	notes      []string
+	// rollout is nil if changed hooks apply to all parents at once.
+	rollout *api.Rollout
+	notes   []string
 }
 
 // resourceRef is a resource in a spec, and the path of the field.

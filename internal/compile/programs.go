@@ -20,6 +20,8 @@ import (
 // programs are the compiled code of the inline hooks of a controller.
 type programs struct {
 	of map[*code]call.Program
+	// configMaps are the files of the code that is in ConfigMaps.
+	configMaps map[object.Ref]map[string]string
 	// digest identifies the code.
 	digest string
 	// outdated is why older code of a ConfigMap is in use; nil if it is not.
@@ -75,7 +77,7 @@ func (c *connection) checkInline(configs hookConfigs) error {
 // compileFrom compiles code with the ConfigMaps that read returns. With an error it returns the code
 // that failed.
 func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read readConfigMap) (compiled *programs, failed *code, err error) {
-	compiled = &programs{of: map[*code]call.Program{}}
+	compiled = &programs{of: map[*code]call.Program{}, configMaps: map[object.Ref]map[string]string{}}
 	defer func() {
 		if err != nil {
 			compiled.close()
@@ -93,6 +95,9 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 			return compiled, one, err
 		}
 		compiled.of[one] = program
+		if one.inConfigMap() {
+			compiled.configMaps[one.configMap] = script.Sources
+		}
 		sum.Write(encode(script))
 	}
 	for _, one := range configs.inline() {

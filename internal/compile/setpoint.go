@@ -57,6 +57,7 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 		hooks:      hooks,
 		suspended:  spec.Suspend,
 		identity:   spec.Identity,
+		rollout:    spec.Rollout,
 		conditions: !k.isDecorator() && !spec.ParentResource.OmitConditions,
 		program: compose.Program{
 			GenerateSelector: spec.GenerateSelector,
