@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Base is the part of a controller that does not depend on its loop.
@@ -66,6 +67,9 @@ type Options struct {
 	// Unrecorded means that no history is kept: the Observer gets no steps of runs.
 	Unrecorded bool
 	Log        *slog.Logger
+	// Tracer is nil without traces. Secrets means that the texts of errors may quote Secrets.
+	Tracer  *trace.Tracer
+	Secrets bool
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Run is one reconcile of one object.
@@ -24,8 +26,11 @@ type Run struct {
 	Phase  Phase
 	// Stored is the object as it is stored, as far as known.
 	Stored *object.Object
+	// Log has the trace, if there is one.
+	Log *slog.Logger
 
-	base *Base
+	base  *Base
+	trace trace.Reconcile
 	// memory is nil for work outside of the object's worker.
 	memory *Memory
 }
@@ -34,30 +39,34 @@ type Run struct {
 // object is.
 func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
 	memory, fresh = b.Memories.Get(item.Key, o.UID())
-	return &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, base: b, memory: memory.common()}, memory, fresh
+	return &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, Log: b.Log, base: b, memory: memory.common()}, memory, fresh
 }
 
 // NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.
-func (b *Base) NewDetachedRun(o *object.Object, trigger string) *Run {
-	return &Run{Item: queue.Item{Key: KeyOf(o)}, Stored: o, base: b, Record: b.newRecord(record.Run{Key: KeyOf(o), UID: o.UID(), Trigger: trigger})}
+func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger string) (context.Context, *Run) {
+	run := &Run{Item: queue.Item{Key: KeyOf(o)}, Stored: o, Log: b.Log, base: b}
+	ctx = run.startTrace(ctx, trigger, 0)
+	run.Record = b.newRecord(record.Run{Key: run.Item.Key, UID: o.UID(), Trigger: trigger, TraceID: run.trace.ID()})
+	return ctx, run
 }
 
 // Reconcile reconciles the object of an item, unless it is gone or ignored.
-func (b *Base) Reconcile(item queue.Item, do func(*Run, Remembered, bool) (record.Outcome, queue.Outcome)) queue.Outcome {
+func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.Context, *Run, Remembered, bool) (record.Outcome, queue.Outcome)) queue.Outcome {
 	o := b.Get(item.Key)
 	if o == nil || b.loop.PhaseOf(o) == PhaseIgnored {
 		b.drop(item.Key)
 		return queue.NoRequeue()
 	}
 	run, memory, fresh := b.NewRun(item, o)
+	ctx = run.startTrace(ctx, "", memory.common().Attempts)
 	run.Record = b.newRecord(record.Run{
 		Key: item.Key, UID: o.UID(), Causes: item.Causes, Attempt: memory.common().Attempts,
-		StartTime: b.options.Now(), QueueDuration: b.waited(item),
+		StartTime: b.options.Now(), QueueDuration: b.waited(item), TraceID: run.trace.ID(),
 	})
 	if paused := run.Phase == PhasePaused; b.Memories.SetPaused(memory, paused) {
 		run.reportPause(paused)
 	}
-	outcome, requeue := do(run, memory, fresh)
+	outcome, requeue := do(ctx, run, memory, fresh)
 	if b.loop.PhaseOf(run.Stored) == PhaseIgnored {
 		b.drop(item.Key)
 	}
@@ -82,6 +91,7 @@ func (b *Base) newRecord(run record.Run) *record.Record {
 // finishRecord passes the record to the observer. A delay in the outcome comes before anything
 // else that is queued.
 func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
+	r.endTrace(outcome)
 	ran := r.Record.Finish(outcome)
 	if r.Record.Detailed() && !ran.IsNoop() {
 		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
@@ -105,6 +115,7 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 	case r.Record.Steps() == 0:
 		outcome = record.Skipped
 	}
+	r.endTrace(outcome)
 	r.base.options.Observer.Ran(r.Record.Finish(outcome))
 }
 
@@ -141,7 +152,7 @@ type Failure struct {
 // ReportFailure logs a failure and sends an event, unless the latest one said the same.
 func (r *Run) ReportFailure(f Failure) {
 	b, message := r.base, failure.OneLine(f.Err)
-	log := b.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
+	log := r.Log.With("object", r.Stored.Ref().String(), "attempt", r.memory.Attempts+1, "error", message)
 	last := &r.memory.reported
 	if last.message == message && (f.Once || b.Since(last.at) < EventInterval) {
 		log.Debug("reconcile failed again")
@@ -184,7 +195,7 @@ func Sleep(ctx context.Context, delay time.Duration) bool {
 func (r *Run) Recover(step func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.base.Log.Error("run panicked", "object", r.Item.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			r.Log.Error("run panicked", "object", r.Item.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()

@@ -140,7 +140,7 @@ func (b *Base) CauseOf(e cache.Event, isEdit func(cache.Event) bool) queue.Cause
 
 // QueueObject queues the object of an event. The next run of a deleted one drops its memory.
 func (b *Base) QueueObject(e cache.Event, kind queue.CauseKind) {
-	cause := queue.Cause{Kind: kind}
+	cause := queue.Cause{Kind: kind, Version: b.tracedVersion(e.New)}
 	if kind == queue.ReconcileRequested {
 		cause = RequestCause(e.New)
 	}
@@ -154,13 +154,18 @@ func (b *Base) QueueObject(e cache.Event, kind queue.CauseKind) {
 // QueueOwner queues the object that controls another one.
 func (b *Base) QueueOwner(owned *object.Object) {
 	if owner := b.OwnerOf(owned); owner != nil {
-		b.Queue.Add(KeyOf(owner), ChildCause(owned))
+		b.Queue.Add(KeyOf(owner), b.ChildCause(owned))
 	}
 }
 
 // ChildCause is the cause of a reconcile that another object brings about.
-func ChildCause(child *object.Object) queue.Cause {
-	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child)}
+func (b *Base) ChildCause(child *object.Object) queue.Cause {
+	return queue.Cause{Kind: queue.ChildChanged, Detail: child.Kind(), Object: KeyOf(child), Version: b.tracedVersion(child)}
+}
+
+// RelatedCause is the cause of a reconcile that a related object brings about.
+func (b *Base) RelatedCause(o *object.Object) queue.Cause {
+	return queue.Cause{Kind: queue.RelatedChanged, Detail: o.Kind(), Object: KeyOf(o), Version: b.tracedVersion(o)}
 }
 
 // RequestCause is the cause of a reconcile that a user requested on an object.

@@ -31,6 +31,7 @@ func (r *run) apply(ctx context.Context, todo plan.Plan) error {
 			return controller.ErrConflict
 		}
 		r.memory.hasWritten = true
+		r.memory.skipUpdates(todo)
 		if err := r.observeResults(ctx, r.applyPlan(ctx, todo)); err != nil {
 			return err
 		}
@@ -109,6 +110,11 @@ func joinErrors(errs []error) error {
 
 func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	action, err := result.Action, result.Err
+	if result.Updated != nil {
+		// Its event is that of an own write too.
+		r.viewOf(action.Resource, result.Updated).ObserveWrite(result.Updated)
+		r.memory.noteOwners(result)
+	}
 	switch {
 	case err == nil && result.Stored == nil:
 		r.viewOf(action.Resource, action.Before).ObserveDelete(action.Before)

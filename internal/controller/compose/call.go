@@ -24,7 +24,7 @@ func (r *run) inputChanged() bool {
 }
 
 // forceCallCauses are the causes that require a call even if the input is unchanged.
-var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged}
+var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged, queue.LogicChanged, queue.LogicCompared}
 
 // mustCall reports whether a cause requires a call, or whether the last run failed and so did not
 // apply its response.
@@ -42,6 +42,7 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
 	maphash.WriteComparable(&h, r.Phase)
+	maphash.WriteComparable(&h, r.logic.Version)
 	maphash.WriteComparable(&h, r.relatedObjects.Digest)
 	if r.program.SyncOnStatusChange {
 		maphash.WriteComparable(&h, parent.Digest())
@@ -63,21 +64,24 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 func (r *run) callHook(ctx context.Context) error {
 	r.calls++
 	r.memory.syncedInput = 0
-	h := r.program.Sync
+	h := r.logic.Sync
 	if r.Phase == controller.PhaseFinalizing {
-		h = r.program.Finalize
+		h = r.logic.Finalize
 	}
 	if err := r.loadRevisions(); err != nil {
 		return err
 	}
 	wait := r.callFormer(ctx, h)
 	parent := r.visibleParent()
-	response, err := r.call(ctx, h, r.request(parent), r.latestRevision())
+	request := r.request(parent)
+	response, err := r.call(ctx, h, request, r.latestRevision())
 	wait()
+	r.compareLater(ctx, request, response, err)
 	if err != nil {
 		return hookFailure(r.hookName(), err)
 	}
 	r.response = response
+	r.noteVersion(r.Stored)
 	if err := r.checkDeterminism(ctx, h, parent); err != nil {
 		return err
 	}

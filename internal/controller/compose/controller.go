@@ -3,12 +3,15 @@ package compose
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
@@ -35,6 +38,10 @@ type Controller struct {
 	children []childKind
 	// revisions is nil if no child rule is rolling.
 	revisions *cache.View
+	// shadowRelated has the related objects of the new version while it is compared; nil without a customize hook.
+	shadowRelated *related.Registry
+	shadowCalls   sync.WaitGroup
+	masker        *recording.Masker
 }
 
 // childKind is a kind of child and its watches.
@@ -59,20 +66,32 @@ func New(program Program, tools Tools) *Controller {
 		program:     program,
 		tools:       tools,
 		orphanIndex: newOrphanIndex(),
+		masker:      recording.NewMasker(),
 	}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Now: tools.Now,
+		Log: tools.Log, Tracer: tools.Tracer, Secrets: program.handlesSecrets(), Now: tools.Now,
 	})
 	if c.deletionGuard = tools.DeletionGuard; c.deletionGuard == nil {
 		c.deletionGuard = NewDeletionGuard(program.DeletionLimit, tools.Now)
 	}
 	c.deletionGuard.addController(c)
-	if program.Customize != nil {
-		c.related = related.New(related.Options{
+	if c.tools.Versions == nil {
+		c.tools.Versions = NewVersions(nil)
+	}
+	if program.Customizes() {
+		options := related.Options{
 			Store: tools.Store, Scope: program.Scope, Managed: program.FullObjects, Resolve: tools.Resolve, Enqueue: c.relatedChanged,
-		})
+		}
+		c.related = related.New(options)
+		if program.Former != nil {
+			options.Enqueue = func(queue.Key, *object.Object) {}
+			c.shadowRelated = related.New(options)
+		}
+	}
+	if c.tools.LogicVersions == nil {
+		c.tools.LogicVersions = NewLogicVersions("", "")
 	}
 	c.watch()
 	c.SetWatching()
@@ -81,7 +100,7 @@ func New(program Program, tools Tools) *Controller {
 
 // Run reconciles parents until the context ends. It returns when the last worker has.
 func (c *Controller) Run(ctx context.Context) {
-	c.Base.Run(ctx, c.reconcile, func() {}, func() {})
+	c.Base.Run(ctx, c.reconcile, func() {}, c.shadowCalls.Wait)
 }
 
 // RunItem reconciles one parent in the caller's goroutine, without workers. It must not run at the same
@@ -101,6 +120,9 @@ func (c *Controller) Close() {
 	c.Base.Close()
 	if c.related != nil {
 		c.related.Close()
+	}
+	if c.shadowRelated != nil {
+		c.shadowRelated.Close()
 	}
 }
 

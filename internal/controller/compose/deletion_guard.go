@@ -243,6 +243,16 @@ func (d *DeletionGuard) Allow(value string) {
 	}
 }
 
+// WouldHold reports whether it would hold a number of further deletions.
+func (d *DeletionGuard) WouldHold(deletions int) bool {
+	if d.limit == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: len(d.recent), Children: d.childCount()})
+}
+
 // drop removes the pending deletions of a parent.
 func (d *DeletionGuard) drop(of guardedParent) {
 	if d.limit == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -151,7 +150,7 @@ func (r *run) waitForRelated(ctx context.Context) error {
 		if err := r.relate(ctx); !errors.Is(err, errRelatedPending) {
 			return err
 		}
-		if !controller.Sleep(ctx, 20*time.Millisecond) {
+		if !controller.Sleep(ctx, relatedPollInterval) {
 			return fmt.Errorf("wait for related objects: %w", context.Cause(ctx))
 		}
 	}

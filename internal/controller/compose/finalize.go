@@ -22,7 +22,7 @@ func (r *run) setFinalizer(ctx context.Context) error {
 }
 
 func (r *run) lacksFinalizer() bool {
-	return r.program.Finalize != nil && r.Phase == controller.PhaseManaged && !r.program.hasFinalizer(r.Stored)
+	return r.logic.Finalize != nil && r.Phase == controller.PhaseManaged && !r.program.hasFinalizer(r.Stored)
 }
 
 func (r *run) withFinalizer() (*object.Object, error) {

@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -15,6 +16,15 @@ import (
 
 // finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
+	before := r.memory.failures
+	outcome, requeue := r.end(ctx, err)
+	r.noteMoved(outcome, err, before.version != r.logic.Version && before.persist())
+	r.memory.failures.add(r.logic.Version, outcome, err)
+	r.noteNotCompared(outcome, err)
+	return outcome, requeue
+}
+
+func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
 	r.Memories.EndRun(r.Item.Key, r.memory, r.conflict(err), r.tools.Now())
 	r.Record.Failed(err)
 	delay, delayed := hook.RetryDelay(err)
@@ -121,7 +131,7 @@ func (p *Program) warningEvent(reason, message string) hook.Event {
 
 // pruneUpToDate drops children that no longer exist.
 func (r *run) pruneUpToDate() {
-	if len(r.memory.upToDate) <= r.countChildren() {
+	if max(len(r.memory.upToDate), len(r.memory.coOwned)) <= r.countChildren() {
 		return
 	}
 	present := make(map[uint64]bool, r.countChildren())
@@ -129,6 +139,7 @@ func (r *run) pruneUpToDate() {
 		present[childDigest(child)] = true
 	}
 	r.memory.upToDate.prune(present)
+	maps.DeleteFunc(r.memory.coOwned, func(child uint64, _ bool) bool { return !present[child] })
 }
 
 func (r *run) countChildren() int {

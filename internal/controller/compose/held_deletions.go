@@ -49,6 +49,9 @@ func (r *run) unexplainedDeletions(todo plan.Plan) []plan.Action {
 // run. An unknown former spec counts as unchanged.
 func (r *run) noteSpecChange() bool {
 	m, spec, now := r.memory, specDigest(r.Stored), r.tools.Now()
+	if m.failures.version != r.logic.Version {
+		m.editedAt, m.editPending = time.Time{}, false // The edit explains what the version before wanted.
+	}
 	if m.specDigest != spec {
 		if m.specDigest != 0 || r.editedSinceStatus() {
 			m.editedAt, m.editPending = now, true

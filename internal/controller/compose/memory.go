@@ -23,11 +23,16 @@ type memory struct {
 	finalized bool
 	// upToDate children need no comparison until they or their desired state change.
 	upToDate upToDateChildren
+	// coOwned are the children with a desired field that another manager owns, by the digest of their UID;
+	// nil for none.
+	coOwned map[uint64]bool
 	// customizedParent is the digest of the parent in the last customize request; 0 for none.
 	customizedParent uint64
 	// sentEvents are digests of the events in the latest response.
 	sentEvents []uint64
 	flapping   plan.Flapping
+	// failures are those of the version of the hooks that was called last.
+	failures versionFailures
 	// determinism finds hooks whose responses to the same request differ. hasWritten means that
 	// something was written since the latest call.
 	determinism plan.DeterminismCheck

@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"slices"
+
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -11,9 +13,26 @@ import (
 func (c *Controller) Describe(parent *object.Object, state *record.ObjectState) {
 	held, value := c.deletionGuard.heldChildren(guardedParent{c, controller.KeyOf(parent)})
 	state.HeldDeletions, state.AllowDeletions = len(held), value
+	state.LogicVersion = c.tools.LogicVersions.versionOf(c.shadowed(parent))
+	state.Shadow = c.tools.Versions.shadow.describe(c.shadowed(parent))
+	if len(state.Shadow) > 0 {
+		state.Locations = c.addChildLocations(slices.Clone(state.Locations), parent)
+	}
 	if state.LastRun.IsZero() {
 		state.Children = c.countOwned(parent)
 	}
+}
+
+// addChildLocations adds where children of a parent may be.
+func (c *Controller) addChildLocations(to []record.Location, parent *object.Object) []record.Location {
+	for _, kind := range c.children {
+		at := record.Location{Resource: kind.rule.Resource}
+		if kind.rule.Resource.Namespaced {
+			at.Namespace = parent.Namespace()
+		}
+		to = record.AddLocations(to, at)
+	}
+	return to
 }
 
 // countOwned counts the children of a parent that are not being deleted. Objects that only name the parent as

@@ -14,9 +14,10 @@ import (
 
 // orphanIndex finds the parents whose selectors match an orphan without testing every selector. A
 // selector is indexed by one of the labels it requires. Those that require none are tested one by
-// one.
+// one. Generated selectors are indexed by UID.
 type orphanIndex struct {
 	mu        sync.RWMutex
+	generated uidIndex
 	byKey     map[queue.Key]indexedSelector
 	byLabel   map[object.Label][]queue.Key
 	unindexed []queue.Key
@@ -29,31 +30,43 @@ type indexedSelector struct {
 }
 
 func newOrphanIndex() *orphanIndex {
-	return &orphanIndex{byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
+	return &orphanIndex{generated: newUIDIndex(), byKey: map[queue.Key]indexedSelector{}, byLabel: map[object.Label][]queue.Key{}}
 }
 
 // set indexes the selector of a parent. Parents that are being deleted or have an invalid selector
 // adopt nothing; their run reports the error.
 func (s *orphanIndex) set(parent *object.Object, generated bool) {
-	key := controller.KeyOf(parent)
-	selector, err := selectorOf(parent, generated)
-	adopts := err == nil && !parent.Deleting()
+	if parent.Deleting() {
+		s.drop(controller.KeyOf(parent))
+		return
+	}
+	if generated {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.generated.set(controller.KeyOf(parent), parent)
+		return
+	}
+	s.setSelector(controller.KeyOf(parent), parent)
+}
+
+func (s *orphanIndex) setSelector(key queue.Key, parent *object.Object) {
+	selector, err := selectorOf(parent, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, isKnown := s.byKey[key]
-	if isKnown && adopts && known.selector.String() == selector.String() {
+	if isKnown && err == nil && known.selector.String() == selector.String() {
 		return
 	}
 	s.remove(key)
-	if !adopts {
-		return
+	if err == nil {
+		s.add(key, indexedSelector{selector: selector, pairs: requiredLabels(selector)})
 	}
-	s.add(key, indexedSelector{selector: selector, pairs: requiredLabels(selector)})
 }
 
 func (s *orphanIndex) drop(parent queue.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.generated.drop(parent)
 	s.remove(parent)
 }
 
@@ -61,12 +74,13 @@ func (s *orphanIndex) drop(parent queue.Key) {
 func (s *orphanIndex) matching(orphan *object.Object, sameNamespace bool) []queue.Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	reaches := func(key queue.Key) bool { return !sameNamespace || key.Namespace == orphan.Namespace() }
 	var found []queue.Key
+	if key, there := s.generated.find(orphan); there && reaches(key) {
+		found = append(found, key)
+	}
 	try := func(key queue.Key) {
-		if sameNamespace && key.Namespace != orphan.Namespace() {
-			return
-		}
-		if s.byKey[key].selector.Matches(orphan.Labels()) {
+		if reaches(key) && s.byKey[key].selector.Matches(orphan.Labels()) {
 			found = append(found, key)
 		}
 	}

@@ -3,11 +3,13 @@ package compose
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -125,16 +127,62 @@ func sorted(keys []queue.Key) []string {
 
 func TestOrphanIndexOfGeneratedSelectors(t *testing.T) {
 	s := newOrphanIndex()
-	s.set(parse(t, `{"kind":"Shop","metadata":{"name":"p","uid":"u-1"}}`), true)
-	for label, want := range map[string]int{"u-1": 1, "u-2": 0} {
-		orphan := parse(t, `{"kind":"Pod","metadata":{"name":"o","labels":{"controller-uid":"`+label+`"}}}`)
-		if got := s.matching(orphan, false); len(got) != want {
-			t.Errorf("%s is sought by %v", label, got)
+	set := func(name, uid, more string) {
+		s.set(parse(t, fmt.Sprintf(`{"kind":"Shop","metadata":{"name":%q,"namespace":"town","uid":%q%s}}`, name, uid, more)), true)
+	}
+	matches := func(uid, want string) {
+		t.Helper()
+		orphan := parse(t, `{"kind":"Pod","metadata":{"name":"o","namespace":"town","labels":{"a":"b","controller-uid":"`+uid+`"}}}`)
+		if got := strings.Join(sorted(s.matching(orphan, true)), " "); got != want {
+			t.Errorf("%s matches %q, want %q", uid, got, want)
 		}
 	}
-	if len(s.unindexed) != 0 {
-		t.Error("a generated selector is tried on every orphan")
+	set("p", "u-1", "")
+	set("q", "u-2", "")
+	matches("u-1", "town/p")
+	matches("u-3", "")
+	set("p", "u-3", "")
+	matches("u-1", "")
+	matches("u-3", "town/p")
+	matches("u-2", "town/q")
+
+	elsewhere := parse(t, `{"kind":"Pod","metadata":{"name":"o","namespace":"city","labels":{"controller-uid":"u-2"}}}`)
+	if same, all := s.matching(elsewhere, true), s.matching(elsewhere, false); len(same) != 0 || len(all) != 1 {
+		t.Errorf("an orphan in another namespace is sought by %v; with parents of all namespaces by %v", same, all)
 	}
+	unlabeled := parse(t, `{"kind":"Pod","metadata":{"name":"o","namespace":"town","labels":{"a":"u-2"}}}`)
+	if got := s.matching(unlabeled, true); len(got) != 0 {
+		t.Errorf("an orphan without the label is sought by %v", got)
+	}
+
+	set("q", "u-2", `,"deletionTimestamp":"2026-01-01T00:00:00Z"`)
+	matches("u-2", "")
+	s.drop(queue.Key{Namespace: "town", Name: "p"})
+	matches("u-3", "")
+	if len(s.generated.byUID)+len(s.generated.uidOf)+len(s.byKey) != 0 {
+		t.Errorf("with no parent left, there is %v", s.generated)
+	}
+}
+
+// TestOrphanIndexIsSmall limits the memory of a parent with a generated selector.
+func TestOrphanIndexIsSmall(t *testing.T) {
+	const parents, limit = 10_000, 200
+	all := make([]*object.Object, parents)
+	for i := range all {
+		all[i] = parse(t, fmt.Sprintf(`{"kind":"Shop","metadata":{"name":"p-%d","uid":"0b5c8e0e-5f1c-4d8e-9d53-%012d"}}`, i, i))
+	}
+	var s *orphanIndex
+	held := heaptest.Held(func() {
+		s = newOrphanIndex()
+		for _, parent := range all {
+			s.set(parent, true)
+		}
+	})
+	if held/parents > limit {
+		t.Errorf("%d bytes per parent, want at most %d", held/parents, limit)
+	}
+	runtime.KeepAlive(all)
+	runtime.KeepAlive(s)
 }
 
 func TestSelectorOf(t *testing.T) {

@@ -12,20 +12,26 @@ import (
 
 // PhaseOf returns the phase of a parent.
 func (c *Controller) PhaseOf(parent *object.Object) controller.Phase {
-	return c.program.phaseOf(parent)
+	return c.program.phaseOf(parent, c.logicOf(parent).Finalize != nil)
 }
 
-func (p *Program) phaseOf(parent *object.Object) controller.Phase {
+// PhaseOf returns the phase of the parent for the version that the run calls, also if it moves meanwhile.
+func (r *run) PhaseOf(parent *object.Object) controller.Phase {
+	return r.program.phaseOf(parent, r.logic.Finalize != nil)
+}
+
+// phaseOf returns the phase of a parent, whose version finalizes or not.
+func (p *Program) phaseOf(parent *object.Object, finalizes bool) controller.Phase {
 	selected, held := p.selects(parent), p.hasFinalizer(parent)
 	phase := controller.PhaseOf(parent, selected, held)
 	switch {
 	case phase == controller.PhaseIgnored || phase == controller.PhasePaused:
 		return phase
-	case p.Finalize == nil && held:
+	case !finalizes && held:
 		return controller.PhaseReleasing
 	case held && (parent.Deleting() || !selected):
 		return controller.PhaseFinalizing
-	case parent.Deleting() && p.Finalize != nil:
+	case parent.Deleting() && finalizes:
 		// It is finalized, or was deleted before it had the finalizer.
 		return controller.PhaseIgnored
 	}

@@ -58,7 +58,7 @@ func TestPhaseOf(t *testing.T) {
 				{"without", Program{Finalizer: "ours", Selections: selections}, c.without},
 				{"for all parents", Program{Finalizer: "ours", Finalize: called}, c.all},
 			} {
-				if got := p.program.phaseOf(parent); got != p.want {
+				if got := p.program.phaseOf(parent, p.program.Finalize != nil); got != p.want {
 					t.Errorf("%s: got %d, want %d", p.what, got, p.want)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/related"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Program is a compiled controller of one kind of parent. A controller with several parent kinds
@@ -56,6 +58,10 @@ type Program struct {
 	// that do not need it.
 	Finalize  hook.Hook
 	Finalizer string
+	// Version names Sync, Finalize and Customize; empty if the controller has no rollouts.
+	Version string
+	// Former is the version for the parents that have not moved yet; nil if all have.
+	Former *Logic
 	// FailureReason is the event reason of failed runs; empty for the reason of the error.
 	FailureReason string
 	// IgnoreNamespaces is as in plan.Planner.
@@ -141,11 +147,17 @@ type Tools struct {
 	// Access reviews what Accounts may read; not used without an Account.
 	Access   *identity.Reviewer
 	Observer controller.Observer
+	// Versions is shared by the programs of one controller, if they have a Former.
+	Versions *Versions
+	// LogicVersions is shared by the programs of one controller; nil for its own.
+	LogicVersions *LogicVersions
 	// DeletionGuard is shared by the programs of one controller; nil for its own.
 	DeletionGuard *DeletionGuard
 	// Unrecorded skips the steps in records: the Observer gets only the outcome and the times.
 	Unrecorded bool
 	Log        *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
@@ -181,3 +193,10 @@ const (
 	// ReasonRelatedMissing: Setpoint cannot read related objects that the customize hook selects.
 	ReasonRelatedMissing = "RelatedMissing"
 )
+
+// handlesSecrets reports whether responses, and errors that quote them, may have values of Secrets. Those that a
+// customize hook will select are not known.
+func (p *Program) handlesSecrets() bool {
+	return p.Customize != nil || p.Parent.GroupKind().IsSecret() ||
+		slices.ContainsFunc(p.Children, func(r plan.Rule) bool { return r.Resource.GroupKind().IsSecret() })
+}

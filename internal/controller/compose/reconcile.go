@@ -27,6 +27,8 @@ type run struct {
 	*controller.Run
 
 	memory *memory
+	// logic is the version that is called for the parent.
+	logic Logic
 	// parent is the stored parent with the latest response applied.
 	parent *object.Object
 	// visible caches visibleParent for a stored parent.
@@ -37,7 +39,7 @@ type run struct {
 	// storedRevisions are the stored revisions of the parent. rollout is nil if no child rule is
 	// rolling.
 	storedRevisions []*object.Object
-	rollout         *rollout
+	rollout         *childRollout
 	// relatedObjects are the related objects of the request.
 	relatedObjects related.Snapshot
 	inputDigest    uint64
@@ -61,11 +63,14 @@ type run struct {
 
 // reconcile runs one parent.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	return c.Reconcile(item, func(of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome, queue.Outcome) {
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome, queue.Outcome) {
 		r := c.newRun(of, remembered)
-		if r.Phase == controller.PhasePaused {
+		switch r.Phase = r.PhaseOf(r.Stored); r.Phase {
+		case controller.PhasePaused:
 			c.deletionGuard.drop(r.guardedParent())
 			return record.Skipped, queue.NoRequeue()
+		case controller.PhaseIgnored:
+			return record.Skipped, queue.NoRequeue() // It moved to a version that ignores it.
 		}
 		return r.finish(ctx, r.attempt(ctx))
 	})
@@ -107,7 +112,7 @@ func (r *run) reconcileParent(ctx context.Context) error {
 }
 
 // hasNoHook reports whether no hook is called in the current phase.
-func (r *run) hasNoHook() bool { return r.Phase == controller.PhaseManaged && r.program.Sync == nil }
+func (r *run) hasNoHook() bool { return r.Phase == controller.PhaseManaged && r.logic.Sync == nil }
 
 // syncLoop calls the hook and applies the response until the input no longer changes.
 func (r *run) syncLoop(ctx context.Context) error {

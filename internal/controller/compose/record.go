@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -13,18 +14,27 @@ import (
 // call calls a hook for one revision of the parent and records the call.
 func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
+	ctx, output := r.withOutput(ctx)
 	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return h.Call(ctx, request) })
 	if !r.Record.Detailed() {
 		return response, err
 	}
-	call := record.Call{Name: r.hookName(), Revision: at, Request: record.Request{ControllerType: r.form(), Sync: request}, Err: err}
+	recorded := record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: record.Request{ControllerType: r.program.form(), Sync: request}, Err: err, Output: output}
 	if err == nil {
 		// The run changes the response; the record keeps the original.
 		said := *response
-		call.Response.Sync = &said
+		recorded.Response.Sync = &said
 	}
-	r.Record.Called(began, call)
+	r.Record.Called(began, recorded)
 	return response, err
+}
+
+// withOutput returns a context for a call of a hook, and what it prints, if that is recorded.
+func (r *run) withOutput(ctx context.Context) (context.Context, *call.Output) {
+	if !r.Record.Detailed() {
+		return ctx, nil
+	}
+	return call.WithOutput(ctx)
 }
 
 // withRecover calls a hook, which may be a Go function.
@@ -34,13 +44,6 @@ func withRecover[T any](r *run, name string, do func() (T, error)) (response T, 
 		return err
 	})
 	return response, err
-}
-
-func (r *run) form() hook.ControllerType {
-	if r.program.isDecorator() {
-		return hook.Decorator
-	}
-	return hook.Composite
 }
 
 func (r *run) applyPlan(ctx context.Context, todo plan.Plan) []apply.Result {

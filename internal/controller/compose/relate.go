@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -15,6 +17,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
+// relatedPollInterval is how often the lists of related objects are looked at outside of runs.
+const relatedPollInterval = 20 * time.Millisecond
+
 // errRelatedPending ends a run that waits for new watches of related objects. They enqueue the
 // parent.
 var errRelatedPending = errors.New("related objects are being listed")
@@ -22,10 +27,10 @@ var errRelatedPending = errors.New("related objects are being listed")
 // relate finds the related objects. It calls the customize hook again if the visible parent has
 // changed.
 func (r *run) relate(ctx context.Context) error {
-	if r.program.Customize == nil {
+	if r.related == nil {
 		return nil
 	}
-	if r.memory.customizedParent != r.visibleParent().Digest() {
+	if r.memory.customizedParent != r.customizeDigest() {
 		if err := r.customize(ctx); err != nil {
 			return err
 		}
@@ -66,14 +71,35 @@ func (r *run) relatedListed() error {
 	return nil
 }
 
+// customizeDigest identifies what the customize hook is called with, and its version.
+func (r *run) customizeDigest() uint64 {
+	digest := r.visibleParent().Digest()
+	if r.program.Former == nil {
+		return digest
+	}
+	return max(maphash.Comparable(inputSeed, struct {
+		version string
+		parent  uint64
+	}{r.logic.Version, digest}), 1)
+}
+
 func (r *run) customize(ctx context.Context) error {
 	r.memory.customizedParent = 0
+	if r.logic.Customize == nil {
+		// Only the other version selects related objects.
+		if err := r.setRelated(ctx, nil); err != nil {
+			return err
+		}
+		r.memory.customizedParent = r.customizeDigest()
+		return nil
+	}
 	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.Record.Now()
+	ctx, output := r.withOutput(ctx)
 	response, err := withRecover(r, "customize", func() (*hook.CustomizeResponse, error) {
-		return r.program.Customize.Customize(ctx, request)
+		return r.logic.Customize.Customize(ctx, request)
 	})
 	r.Record.Called(began, record.Call{
-		Name: "customize", Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err,
+		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err, Output: output,
 	})
 	if err != nil {
 		return hookFailure("customize", err)
@@ -88,7 +114,7 @@ func (r *run) customize(ctx context.Context) error {
 	if err != nil {
 		return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 	}
-	r.memory.customizedParent = r.visibleParent().Digest()
+	r.memory.customizedParent = r.customizeDigest()
 	return nil
 }
 
@@ -111,7 +137,7 @@ func (r *run) setRelated(ctx context.Context, rules []hook.RelatedRule) error {
 func (c *Controller) relatedChanged(parent queue.Key, changed *object.Object) {
 	cause := queue.Cause{Kind: queue.RelatedChanged}
 	if changed != nil {
-		cause.Detail, cause.Object = changed.Kind(), controller.KeyOf(changed)
+		cause = c.RelatedCause(changed)
 	}
 	c.Queue.Add(parent, cause)
 }

@@ -21,8 +21,8 @@ import (
 // latest revision.
 const conditionUpdated = "Updated"
 
-// rollout is the state of the parent's revisions in a run.
-type rollout struct {
+// childRollout is the state of the parent's revisions in a run.
+type childRollout struct {
 	history plan.History
 	// responses are those for the former revisions, in the order of the history; nil if there was
 	// no call or it failed with err.
@@ -57,7 +57,7 @@ func (r *run) loadRevisions() error {
 	if err != nil {
 		return failure.WithReason(ReasonRolloutFailed, err)
 	}
-	r.rollout = &rollout{history: history, responses: make([]*hook.Response, len(history.Former))}
+	r.rollout = &childRollout{history: history, responses: make([]*hook.Response, len(history.Former))}
 	return nil
 }
 

@@ -266,7 +266,7 @@ func TestProgressIsACondition(t *testing.T) {
 func TestFinalizingMovesNoChild(t *testing.T) {
 	h := &webHook{}
 	r := rollingRun(t, h.call)
-	r.program.Finalize, r.Phase = hook.Func(h.call), controller.PhaseFinalizing
+	r.logic.Finalize, r.Phase = hook.Func(h.call), controller.PhaseFinalizing
 	if p := r.plannedRollout(t); !p.Empty() || !r.rollout.writes.Empty() {
 		t.Errorf("got %s%s", r.rollout.writes, p)
 	}

@@ -62,7 +62,7 @@ func (p *Program) RevisionNamespace() string {
 // serverSelector returns a label selector for the API server. It is empty if parents that stop
 // matching have to be finalized.
 func (p *Program) serverSelector() string {
-	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalize != nil {
+	if len(p.Selections) != 1 || p.Selections[0].Labels == nil || p.Finalizes() {
 		return ""
 	}
 	return p.Selections[0].Labels.String()
@@ -153,13 +153,13 @@ func (c *Controller) ownerOf(child *object.Object) *object.Object {
 // enqueueAdopters enqueues the parents whose selectors match an orphan.
 func (c *Controller) enqueueAdopters(orphan *object.Object) {
 	for _, key := range c.orphanIndex.matching(orphan, c.program.Parent.Namespaced) {
-		c.Queue.Add(key, controller.ChildCause(orphan))
+		c.Queue.Add(key, c.ChildCause(orphan))
 	}
 }
 
 // enqueueNameWaiters enqueues the parents that wait for the name of a deleted object.
 func (c *Controller) enqueueNameWaiters(gone *object.Object) {
 	for key := range c.nameWaiters.Take(childNameOf(gone)) {
-		c.Queue.Add(key, controller.ChildCause(gone))
+		c.Queue.Add(key, c.ChildCause(gone))
 	}
 }

@@ -155,7 +155,7 @@ func (r *run) matchFailed(h *handlerMemory, state string, err error) {
 		a.matchAttempt.since = now
 	}
 	a.matchAttempt.count++
-	a.matchAttempt.next = now.Add(h.delay(err, a.matchAttempt.count))
+	a.matchAttempt.next = now.Add(h.delay(err, a.matchAttempt.count, r.tools.Queue.Random))
 	reason := handlerFailureReason(err)
 	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if hook.IsTerminal(err) {

@@ -5,10 +5,12 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	hookcall "github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // callHandlers is the step that calls the handlers in order. It writes each response before
@@ -134,6 +136,12 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 		ctx = limited
 	}
 	started := c.tools.Now()
+	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.title())
+	span.Set(trace.AttrReason, string(n.Reason))
+	var output *hookcall.Output
+	if rec.Detailed() {
+		ctx, output = hookcall.WithOutput(ctx)
+	}
 	response, err := c.handleAndRecover(ctx, n, h)
 	if err == nil {
 		err = h.checkResponse(n, response)
@@ -145,8 +153,9 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 	if err == nil {
 		failed = response.Err
 	}
+	span.End(failed)
 	if rec.Detailed() {
-		rec.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed})
+		rec.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed, Output: output})
 	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {

@@ -3,6 +3,7 @@ package handle
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,11 +46,14 @@ func New(program Program, tools Tools) *Controller {
 	if tools.Now == nil {
 		tools.Now = time.Now
 	}
+	if tools.Queue.Random == nil {
+		tools.Queue.Random = rand.Float64
+	}
 	c := &Controller{program: program, tools: tools, eventBuffer: newEventBuffer()}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Now: tools.Now,
+		Log: tools.Log, Tracer: tools.Tracer, Secrets: program.handlesSecrets(), Now: tools.Now,
 	})
 	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
 	c.joinBackend()

@@ -122,7 +122,7 @@ func (r *run) daemonFailed(h *handlerMemory, err error) {
 		h.attempt.since = now
 	}
 	h.attempt.count++
-	h.attempt.next = now.Add(h.delay(err, h.attempt.count))
+	h.attempt.next = now.Add(h.delay(err, h.attempt.count, r.tools.Queue.Random))
 	err = fmt.Errorf("daemon %s: %w", h.title(), err)
 	if hook.IsTerminal(err) || h.exhausted(h.attempt) {
 		h.finished, h.attempt = true, attempt{}

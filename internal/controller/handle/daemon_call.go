@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -89,7 +90,7 @@ func (d *calledDaemon) wait(ctx context.Context, delay time.Duration, after hook
 		d.immediate = 0
 	}
 	if d.immediate > 1 {
-		delay = d.handler.delay(nil, d.immediate-1)
+		delay = d.handler.delay(nil, d.immediate-1, rand.Float64)
 	}
 	var elapsed <-chan time.Time
 	if delay > 0 {
@@ -137,7 +138,7 @@ func (d *calledDaemon) call(ctx context.Context, what hook.DaemonCall) (*hook.Ha
 	if err != nil {
 		now = d.lastSeen()
 	}
-	run := d.controller.NewDetachedRun(now, "daemon "+d.handler.title()+": "+string(what)+d.trigger)
+	ctx, run := d.controller.NewDetachedRun(ctx, now, "daemon "+d.handler.title()+": "+string(what)+d.trigger)
 	d.trigger, d.wrote = "", false
 	response, err := d.invoke(ctx, run, what)
 	if err == nil && writesSomething(response) {
@@ -197,7 +198,7 @@ func (d *calledDaemon) writeResponse(ctx context.Context, run *controller.Run, r
 		if ctx.Err() != nil || errors.Is(err, ErrConflict) || errors.Is(err, errObjectGone) || hook.IsTerminal(err) || isRejection(err) {
 			return err
 		}
-		retry.failed(time.Now())
+		retry.failed(time.Now(), rand.Float64)
 		d.controller.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error", failure.OneLine(err))
 		if !controller.Sleep(ctx, time.Until(retry.next)) {
 			return fmt.Errorf("write of daemon %s: %w", d.handler.title(), err)

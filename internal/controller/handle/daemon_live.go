@@ -89,8 +89,8 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if err := c.program.checkResponse(c.newRequest(l.handler, now), a); err != nil {
 		return nil, err
 	}
-	run := c.NewDetachedRun(now, "daemon "+l.handler.title()+" wrote")
-	err = l.write(l.ctx, run, &pendingResponse{response: a})
+	ctx, run := c.NewDetachedRun(l.ctx, now, "daemon "+l.handler.title()+" wrote")
+	err = l.write(ctx, run, &pendingResponse{response: a})
 	run.FinishDetached(l.ctx, err)
 	l.addRefused(run.Record.Refused())
 	if err != nil {

@@ -151,8 +151,8 @@ func (r *run) delete(ctx context.Context, t target) error {
 	stored, err := r.writer().Delete(ctx, t.resource, t.object)
 	r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: t.resource, Before: t.object, After: stored, Err: err})
 	switch {
-	case apply.Conflict(err):
-		// A new object has the name; it was not selected.
+	case r.isReplaced(ctx, t, err):
+		return nil
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", t.object.Ref(), err)
 	case stored != nil:
@@ -171,9 +171,21 @@ func (r *run) evict(ctx context.Context, t target) error {
 	switch {
 	case apply.TooManyRequests(err):
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), errEvictionRefused)
-	case err != nil && !apply.Conflict(err):
+	case r.isReplaced(ctx, t, err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("evict %s: %w", t.object.Ref(), err)
 	}
 	r.Log.Info("evicted", "evicted", t.object.Ref().String(), "object", r.Stored.Ref().String())
 	return nil
+}
+
+// isReplaced reports whether a deletion has failed because a new object has the name, which was not selected. A
+// conflict alone does not say so: admission webhooks and proxies return it for other reasons.
+func (r *run) isReplaced(ctx context.Context, t target, err error) bool {
+	if !apply.Conflict(err) {
+		return false
+	}
+	now, err := r.writer().Get(ctx, t.resource, t.object.Namespace(), t.object.Name())
+	return apply.NotFound(err) || err == nil && now.UID() != t.object.UID()
 }

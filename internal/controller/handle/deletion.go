@@ -77,7 +77,8 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 		n.Event = hook.EventDeleted
 	}
 	n.Owned = c.program.ownedGroups(c.ownedBy(o))
-	r := &run{Controller: c, Run: c.NewDetachedRun(o, "it is gone"), detached: true}
+	ctx, of := c.NewDetachedRun(ctx, o, "it is gone")
+	r := &run{Controller: c, Run: of, detached: true}
 	var response *hook.HandlerResponse
 	holds, err := h.holds(reason, nil, o)
 	if err == nil && !holds {

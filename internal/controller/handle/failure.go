@@ -3,7 +3,6 @@ package handle
 import (
 	"cmp"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -59,17 +58,17 @@ const (
 // not retry together. It never shortens a delay.
 const jitter = 0.25
 
-// backoff returns the delay after one or more failures in a row.
-func backoff(failures int, first, longest time.Duration) time.Duration {
+// backoff returns the delay after one or more failures in a row. Random returns random numbers in [0,1).
+func backoff(failures int, first, longest time.Duration, random func() float64) time.Duration {
 	delay := longest
 	if doublings := failures - 1; doublings < 32 && first<<doublings < longest {
 		delay = first << doublings
 	}
-	return delay + time.Duration(jitter*rand.Float64()*float64(delay))
+	return delay + time.Duration(jitter*random()*float64(delay))
 }
 
 // delay returns how long a handler waits after a failure.
-func (h *Handler) delay(err error, failures int) time.Duration {
+func (h *Handler) delay(err error, failures int, random func() float64) time.Duration {
 	if requested, _ := hook.RetryDelay(err); requested > 0 {
 		return requested
 	}
@@ -77,7 +76,7 @@ func (h *Handler) delay(err error, failures int) time.Duration {
 	if hook.IsUnreachable(err) && longest == longestDelay {
 		longest = unreachableDelay
 	}
-	return backoff(failures, first, max(first, longest))
+	return backoff(failures, first, max(first, longest), random)
 }
 
 // exhausted reports whether a handler with a retry limit has reached it.

@@ -14,6 +14,7 @@ type entry struct {
 	Digest string `json:"seen,omitempty"`
 	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
+	edition
 	// HasRevision means that a ControllerRevision has the state of Digest.
 	HasRevision bool `json:"kept,omitempty"`
 	// OwnedDigest is the digest of the owned objects, for a Drift handler.

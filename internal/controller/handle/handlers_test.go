@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -126,13 +127,19 @@ func TestRetryLimitsSurviveRestart(t *testing.T) {
 	st.expectCalls(t, "h update eur spec.n:1->2")
 }
 
-// A reverted change needs no retry, and its error is cleared.
+// A call that failed may have done a part of the work, so the handler is called for the state before as well. That
+// clears its error.
 func TestRevertedEditClearsFailure(t *testing.T) {
 	s, e := newServer(t), newFakeHandler()
 	st := e.start(t, s, program(Handler{Name: "h", On: []hook.Reason{hook.ReasonUpdate}, Retries: 5, Backoff: time.Minute, Do: e}))
 	s.create(rates, "eur", `{"spec":{"n":1},"status":{"conditions":[]}}`)
 	eventually(t, "recorded", func() bool { return stateIn(s.get(rates, "eur"))["h"].Digest != "" })
-	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) { return nil, errors.New("no such number") })
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		if strings.Contains(string(n.Object), `"n":2`) {
+			return nil, errors.New("no such number")
+		}
+		return &hook.HandlerResponse{}, nil
+	})
 	s.edit(rates, "eur", `{"spec":{"n":2}}`)
 	eventually(t, "complaint", func() bool { return strings.Contains(conditionsOf(s.get(rates, "eur")), "no such number") })
 	s.edit(rates, "eur", `{"spec":{"n":1}}`)
@@ -140,6 +147,7 @@ func TestRevertedEditClearsFailure(t *testing.T) {
 		o := s.get(rates, "eur")
 		return strings.Contains(conditionsOf(o), `"True"`) && stateIn(o)["h"].Attempts == 0 && st.Health().Failing == 0
 	})
+	st.expectCalls(t, "h update eur spec.n:1->2", "h update eur attempt 1")
 }
 
 // A response with undeclared writes is rejected as a whole.
@@ -162,6 +170,29 @@ func TestUndeclaredWrites(t *testing.T) {
 	if s.get(pods, "web") == nil || field(s.get(rates, "eur"), "spec", "done") != nil {
 		t.Error("acted upon")
 	}
+}
+
+// A conflict of a deletion means that the object was replaced only if it was.
+func TestConflictOfDeletion(t *testing.T) {
+	s, e := newServer(t), newFakeHandler()
+	e.respond("h", func(*hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		return &hook.HandlerResponse{Delete: []hook.Deletion{{APIVersion: "v1", Kind: "Pod", Name: "web"}}}, nil
+	})
+	conflicts := 1
+	s.reject = func(method, path string, _ map[string]any) int {
+		if method != http.MethodDelete || conflicts == 0 {
+			return 0
+		}
+		conflicts--
+		return http.StatusConflict
+	}
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Writes = []WritePermission{{Resource: pods, Delete: true}}
+	s.create(pods, "web", `{}`)
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	st := e.start(t, s, p)
+	eventually(t, "deleted", func() bool { return s.get(pods, "web") == nil })
+	st.expectCalls(t, "h create eur")
 }
 
 // Pods are evicted as far as budgets allow; their replacements are not.

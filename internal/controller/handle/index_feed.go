@@ -3,6 +3,7 @@ package handle
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -103,7 +104,7 @@ func (f *indexFeed) run(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			f.failed(err)
-			retry.failed(time.Now())
+			retry.failed(time.Now(), rand.Float64)
 			f.sleep(ctx, retryDelay(err, retry.next))
 		}
 	}

@@ -90,6 +90,8 @@ type progress struct {
 	handled *object.Object
 	// attempt counts the failures of the current call.
 	attempt attempt
+	// editUndone means that an edit was taken back before the first run of this process: see edition.
+	editUndone bool
 	// resumed means that the Resume handler needs no call.
 	resumed bool
 	// lastTick is the time from which the next scheduled call is counted.
@@ -130,12 +132,12 @@ type attempt struct {
 }
 
 // newHandlers returns the handlers of an object, as its record left them.
-func (p *Program) newHandlers(recorded handledState) []*handlerMemory {
+func (p *Program) newHandlers(recorded handledState, o *object.Object) []*handlerMemory {
 	handlers := make([]*handlerMemory, len(p.Handlers))
 	for i := range p.Handlers {
 		m := &handlerMemory{Handler: &p.Handlers[i]}
 		e := recorded[m.Name]
-		m.resumed = e.Digest == ""
+		m.resumed, m.editUndone = e.Digest == "", p.isEditUndone(m.Handler, e.edition, o)
 		if m.Conditional {
 			m.applicability = &applicability{}
 		}

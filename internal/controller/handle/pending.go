@@ -178,7 +178,7 @@ func (r *run) wasReplaced() bool {
 // applies reports whether a reason applies to an object, before the handler's condition. A
 // handler that gave up is called again when its input changes.
 func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
-	e, changed := h.entry(), !h.isHandled()
+	e, changed := h.entry(), h.hasChanged()
 	anew := e.Failed && (changed || h.relatedChanged || r.retriesCalls())
 	switch reason {
 	case hook.ReasonCreate:
@@ -196,6 +196,12 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 		requeued := h.attempt.requeued && h.attempt.reason == hook.ReasonDrift
 		return e.Digest != "" && (e.OwnedDigest != "" && e.OwnedDigest != r.ownedDigest || requeued || e.hasProgress(reason))
 	}
+}
+
+// hasChanged reports whether the watched fields are not as they were handled, or have been different meanwhile and a
+// call may have done a part of the work for that: it failed, or the process ended.
+func (m *handlerMemory) hasChanged() bool {
+	return !m.isHandled() || m.editUndone || m.attempt.reason == hook.ReasonUpdate && m.attempt.count > 0
 }
 
 // isHandled reports whether the watched fields have been handled.

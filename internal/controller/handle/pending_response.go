@@ -55,7 +55,7 @@ func (r *run) recordResponse(o *pendingResponse) {
 		h.afterResponse = now.object
 	}
 	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && h.isHandled() {
-		e.Digest, e.HasRevision = after, false
+		e.Digest, e.HasRevision, e.edition = after, false, r.editionOf(h.Handler, now.object)
 	}
 	switch {
 	case c.reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
@@ -97,8 +97,8 @@ func (r *run) settle(c call, e *entry, handled basis, gaveUp bool) {
 	e.clearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = entry{Digest: handled.digest, Failed: gaveUp, OwnedDigest: e.OwnedDigest}
-		h.handled, h.resumed = handled.object, true
+		*e = entry{Digest: handled.digest, edition: r.editionOf(h.Handler, handled.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest}
+		h.handled, h.resumed, h.editUndone = handled.object, true, false
 	case hook.ReasonDelete:
 		*e = entry{Done: true}
 		if gaveUp && !h.Optional {
@@ -122,7 +122,7 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 		delay = 0
 		if former.requeued && former.hasInput(c) {
 			again.immediateRequeues = former.immediateRequeues + 1
-			delay = h.delay(nil, again.immediateRequeues)
+			delay = h.delay(nil, again.immediateRequeues, r.tools.Queue.Random)
 		}
 	}
 	again.next = now.Add(delay)

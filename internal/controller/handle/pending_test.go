@@ -2,6 +2,7 @@ package handle
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -245,18 +246,18 @@ func TestRetryLimits(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 300 * time.Second, 1000: 300 * time.Second} {
-		if got := backoff(failures, firstDelay, longestDelay); got < want || got > want*5/4 {
+		if got := backoff(failures, firstDelay, longestDelay, rand.Float64); got < want || got > want*5/4 {
 			t.Errorf("after %d failures %s, want about %s", failures, got, want)
 		}
 	}
 	h := Handler{Backoff: time.Minute, MaxBackoff: time.Hour}
-	if got := h.delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9); got < time.Hour {
+	if got := h.delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < time.Hour {
 		t.Errorf("no response, with a longest delay of its own: %s", got)
 	}
-	if got := (&Handler{}).delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9); got < unreachableDelay || got > unreachableDelay*5/4 {
+	if got := (&Handler{}).delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < unreachableDelay || got > unreachableDelay*5/4 {
 		t.Errorf("no response: %s", got)
 	}
-	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9); got != 7*time.Second {
+	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9, rand.Float64); got != 7*time.Second {
 		t.Errorf("requested 7s: %s", got)
 	}
 }

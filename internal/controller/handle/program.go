@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -22,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Program is one controller with handlers, ready to run.
@@ -190,9 +192,11 @@ type Tools struct {
 	// and the outcome of runs.
 	Unrecorded bool
 	Log        *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
-	// Queue has the clock and the random numbers of the queue; those of queue.Options if nil.
+	// Queue has the clock of the queue, and the random numbers of all delays; those of queue.Options if nil.
 	Queue queue.Options
 }
 
@@ -201,4 +205,11 @@ type Observer interface {
 	controller.Observer
 	// Handled receives each call of a handler; err is nil if it succeeded.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
+}
+
+// handlesSecrets reports whether responses, and errors that quote them, may have values of Secrets.
+func (p *Program) handlesSecrets() bool {
+	isSecret := func(r object.Resource) bool { return r.GroupKind().IsSecret() }
+	return isSecret(p.Resource) || slices.ContainsFunc(p.Owns, isSecret) || slices.ContainsFunc(p.Reads, isSecret) ||
+		slices.ContainsFunc(p.Related, func(r Related) bool { return isSecret(r.Resource) })
 }

@@ -62,7 +62,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	}
 	events := c.eventBuffer.take(item.Key)
 	c.handleDeletions(ctx, events)
-	return c.Reconcile(item, func(of *controller.Run, remembered controller.Remembered, fresh bool) (record.Outcome, queue.Outcome) {
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, fresh bool) (record.Outcome, queue.Outcome) {
 		r := c.newRun(of, remembered, fresh)
 		r.observe()
 		r.takeEvents(events)
@@ -125,7 +125,7 @@ func (r *run) recordFirstSeen() {
 		e := h.entry()
 		if e.Digest == "" {
 			// Later writes of this run may change the object before it is observed again.
-			e.Digest, h.handled = h.watched, r.Stored
+			e.Digest, e.edition, h.handled = h.watched, r.editionOf(h.Handler, r.Stored), r.Stored
 		}
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = r.ownedDigest

@@ -5,7 +5,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
-	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -53,13 +52,17 @@ func (c *Controller) relatedChanged(d *Related, view *cache.View, e cache.Event)
 	if listed || e.Old != nil && e.New != nil && e.Old.UID() == e.New.UID() && e.Old.Digest() == e.New.Digest() {
 		return
 	}
+	// An object that both map to is queued once: a worker may take it between the first and a second time.
+	queued := map[queue.Key]bool{}
 	for _, o := range []*object.Object{e.Old, e.New} {
 		if o == nil {
 			continue
 		}
-		cause := queue.Cause{Kind: queue.RelatedChanged, Detail: o.Kind(), Object: controller.KeyOf(o)}
+		cause := c.RelatedCause(o)
 		for _, name := range d.Map(o) {
-			if key := (queue.Key{Namespace: name.Namespace, Name: name.Name}); c.Get(key) != nil {
+			key := queue.Key{Namespace: name.Namespace, Name: name.Name}
+			if c.Get(key) != nil && !queued[key] {
+				queued[key] = true
 				c.Queue.Add(key, cause)
 			}
 		}

@@ -37,7 +37,7 @@ func (r *run) noteStateRemoval() {
 	}
 	losses.since = now
 	if losses.count > 0 {
-		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay))
+		losses.next = now.Add(backoff(losses.count, firstDelay, longestDelay, r.tools.Queue.Random))
 	}
 	losses.count++
 	r.Log.Info("another client removed the handled state; writing it again", "object", r.Stored.Ref().String())

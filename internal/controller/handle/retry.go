@@ -27,11 +27,11 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 	a := &h.attempt
 	counts := a.add(c, now)
 	a.reason, a.digest, a.digestBefore, a.requeued = c.reason, digest, c.digest, false
-	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays), err))
+	a.next = now.Add(h.capAtNextTime(c, now, h.delay(err, a.delays, r.tools.Queue.Random), err))
 	if counts {
 		a.due = a.next
 		if a.delays < a.count {
-			a.due = now.Add(h.delay(err, a.count))
+			a.due = now.Add(h.delay(err, a.count, r.tools.Queue.Random))
 		}
 	}
 	if hook.IsTerminal(err) || h.exhausted(*a) {
@@ -131,7 +131,7 @@ func (r *run) fail(err error) {
 	case err != nil:
 		r.failure = err
 		r.Record.Failed(err)
-		r.memory.writeAttempt.failed(r.tools.Now())
+		r.memory.writeAttempt.failed(r.tools.Now(), r.tools.Queue.Random)
 		r.reportFailure(err)
 	}
 }

@@ -177,7 +177,7 @@ func TestDaemonRunRecords(t *testing.T) {
 		{t.Context(), errors.New("no"), false, record.Failed},
 		{stopped, context.Canceled, false, record.Postponed},
 	} {
-		run := st.NewDetachedRun(st.Objects()[0], "a test")
+		_, run := st.NewDetachedRun(t.Context(), st.Objects()[0], "a test")
 		if c.steps {
 			run.Record.EventSent(hook.Event{})
 		}

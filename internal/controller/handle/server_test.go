@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 var (
@@ -48,6 +49,9 @@ type server struct {
 	changed chan struct{} // closed and replaced by each change
 	// writes are all writes, as "PATCH rates/eur" with the body.
 	writes []string
+	// traceparents are those of the requests that write, in their order.
+	traceparents []string
+	tracer       *trace.Tracer
 	// selectorLists are the lists with label selectors, as "rates?app=web".
 	selectorLists []string
 	// selectorListCode, if not 0, is the status code of such lists.
@@ -95,6 +99,13 @@ func (s *server) clientVia(host string, transport http.RoundTripper) rest.Interf
 	return client
 }
 
+// setReject sets reject while a controller runs.
+func (s *server) setReject(reject func(method, path string, body map[string]any) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reject = reject
+}
+
 // clock returns the time plus clockOffset.
 func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 
@@ -108,7 +119,7 @@ func (s *server) toolsFor(client rest.Interface, o Observer) Tools {
 		s.backends = backend.New(log, func(backend.Result) {})
 		s.backends.SetKnown()
 	}
-	return Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Now: s.clock}
+	return Tools{Store: st, Backends: s.backends, Writer: apply.New(client, apply.Options{}), Observer: o, Log: log, Tracer: s.tracer, Now: s.clock}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -152,6 +163,7 @@ func (s *server) respond(r *http.Request, sent map[string]any) (int, any) {
 	}
 	if r.Method != http.MethodGet {
 		s.writes = append(s.writes, r.Method+" "+shortPath(path)+" "+text(sent))
+		s.traceparents = append(s.traceparents, r.Header.Get("Traceparent"))
 		if s.reject != nil {
 			if code := s.reject(r.Method, path, sent); code != 0 {
 				return statusResponse(code, reasons[code], "refused")

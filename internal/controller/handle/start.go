@@ -18,7 +18,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	}
 	if fresh {
 		r.memory.firstSeen = r.tools.Now()
-		r.memory.handlers = r.program.newHandlers(r.program.handledStateOf(r.Stored))
+		r.memory.handlers = r.program.newHandlers(r.program.handledStateOf(r.Stored), r.Stored)
 	}
 	r.noteRelatedChange()
 	return r

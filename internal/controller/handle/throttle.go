@@ -41,7 +41,7 @@ type throttle struct {
 }
 
 // add records a run because of changes and reports whether the throttle becomes active.
-func (t *throttle) add(now time.Time, cost float64) (starts bool) {
+func (t *throttle) add(now time.Time, cost float64, random func() float64) (starts bool) {
 	if !t.lastRun.IsZero() {
 		t.spent = max(0, t.spent-now.Sub(t.lastRun).Seconds()/refill.Seconds())
 	}
@@ -51,7 +51,7 @@ func (t *throttle) add(now time.Time, cost float64) (starts bool) {
 		return false
 	}
 	t.runs++
-	t.until = now.Add(backoff(t.runs, firstDelay, maxInterval))
+	t.until = now.Add(backoff(t.runs, firstDelay, maxInterval, random))
 	return t.runs == 1
 }
 
@@ -119,7 +119,7 @@ func (r *run) updateThrottle() {
 	if !r.written && !r.applied {
 		cost *= readOnlyCost
 	}
-	if !t.add(now, cost) {
+	if !t.add(now, cost, r.tools.Queue.Random) {
 		return
 	}
 	t.message = r.conflictMessage(r.latestChange)

@@ -62,7 +62,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 	case err == nil:
 		r.responsesWritten(ctx, applied)
 	case o != nil && o.changesObject() && isRejection(err):
-		o.attempt.failed(r.tools.Now())
+		o.attempt.failed(r.tools.Now(), r.tools.Queue.Random)
 		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
 	default:
 		return r.writeError(ctx, err)
@@ -113,9 +113,9 @@ func isRejection(err error) bool {
 }
 
 // failed counts a failed write and sets the time of the retry.
-func (a *attempt) failed(now time.Time) {
+func (a *attempt) failed(now time.Time, random func() float64) {
 	a.count++
-	a.next = now.Add(backoff(a.count, firstDelay, longestDelay))
+	a.next = now.Add(backoff(a.count, firstDelay, longestDelay, random))
 }
 
 // mayWrite reports whether to write the object now: failed writes and a record that is removed

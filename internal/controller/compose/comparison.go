@@ -1,0 +1,183 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/difference"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
+)
+
+// comparison compares both versions of the hooks for one parent. It writes nothing.
+type comparison struct {
+	*Controller
+
+	parent   *object.Object
+	planner  plan.Planner
+	observed []*object.Object
+	// request is that of the version before, which has returned either before or beforeErr.
+	request   hook.Request
+	before    *hook.Response
+	beforeErr error
+}
+
+// run calls the new version. It returns nil if the context ends first.
+func (c *comparison) run(ctx context.Context) *shadowResult {
+	if c.program.Sync == nil {
+		return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: "the new version has no sync hook"}}}
+	}
+	after, err := c.call(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	comparing, unreadable := c.compareWith(after, err)
+	if unreadable != nil {
+		err = unreadable
+		comparing.After = difference.Response{difference.FieldError: failure.OneLine(err)}
+	}
+	all := comparing.Effects()
+	result := &shadowResult{}
+	if i := slices.IndexFunc(all, func(e difference.Effect) bool { return e.Consequence == difference.Failed }); i >= 0 {
+		result.failure, result.terminal = hideTokens(all[i].Text), hook.IsTerminal(err)
+		all = all[i : i+1]
+	}
+	result.effects, result.more = clip(all)
+	if after != nil && c.before != nil {
+		result.deletions = c.deletions(after)
+	}
+	return result
+}
+
+// call calls the new version with the request of the version before, and its own related objects.
+func (c *comparison) call(ctx context.Context) (response *hook.Response, err error) {
+	attrs := []any{"hook", "sync", "object", c.parent.Ref().String()}
+	err = c.CallUserCode("the function", failure.Hook, attrs, func() (err error) {
+		if err = c.relate(ctx); err == nil {
+			response, err = c.program.Sync.Call(ctx, &c.request)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, hookFailure("sync", err)
+	}
+	return response, nil
+}
+
+// relate replaces the related objects by those that the new version selects.
+func (c *comparison) relate(ctx context.Context) error {
+	if c.shadowRelated == nil {
+		return nil
+	}
+	key := controller.KeyOf(c.parent)
+	var rules []hook.RelatedRule
+	if c.program.Customize != nil {
+		selected, err := c.program.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: c.program.Object, Parent: c.program.objectJSON(c.parent)})
+		if err != nil {
+			return fmt.Errorf("customize: %w", err)
+		}
+		rules = selected.Related
+	}
+	if err := c.shadowRelated.Set(ctx, key, rules); err != nil {
+		return fmt.Errorf("related objects: %w", err)
+	}
+	for pending := c.shadowRelated.Pending(key); len(pending) > 0; pending = c.shadowRelated.Pending(key) {
+		for _, watch := range pending {
+			if watch.Err != nil {
+				return fmt.Errorf("related objects: %w", watch.Err)
+			}
+		}
+		if !controller.Sleep(ctx, relatedPollInterval) {
+			return context.Cause(ctx)
+		}
+	}
+	c.request.Related = c.shadowRelated.Snapshot(key).Groups
+	return nil
+}
+
+// compareWith returns the comparison with the response or the error of the new version. Values of Secrets are tokens.
+func (c *comparison) compareWith(after *hook.Response, afterErr error) (difference.Comparison, error) {
+	calls := [2]record.Call{c.recordCall(c.before, c.beforeErr), c.recordCall(after, afterErr)}
+	var sides [2]difference.Response
+	for i := range calls {
+		// A value may be in a Secret of the other response only.
+		other := &calls[1-i]
+		masked := c.masker.Mask(&calls[i], c.program.Parent, other.Response.JSON(other.Request.ControllerType))
+		sides[i] = difference.Response{}
+		if err := calls[i].Err; err != nil {
+			sides[i][difference.FieldError] = masked.Text(failure.OneLine(err))
+			continue
+		}
+		var err error
+		if sides[i], err = difference.Decode(masked.Response, c.program.childrenField(), c.parent.Namespace()); err != nil {
+			return difference.Comparison{}, err
+		}
+	}
+	comparing := difference.Comparison{
+		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: c.program.childrenField(), Namespace: c.parent.Namespace(),
+	}
+	comparing.Plan = func() ([]*object.Object, plan.Plan, error) {
+		todo, err := difference.Plan(&c.planner, c.observed, after.Children)
+		if err != nil {
+			err = hookFailure("sync", malformedError(err))
+		}
+		return c.observed, todo, err
+	}
+	return comparing, nil
+}
+
+func (c *comparison) recordCall(response *hook.Response, err error) record.Call {
+	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &c.request}, Response: record.Response{Sync: response}, Err: err}
+}
+
+// deletions counts the existing children that the new version would delete, and the one before does not.
+func (c *comparison) deletions(after *hook.Response) map[string]int {
+	then, err := difference.Plan(&c.planner, c.observed, c.before.Children)
+	if err != nil {
+		return nil // The version before gets its error.
+	}
+	now, err := difference.Plan(&c.planner, c.observed, after.Children)
+	if err != nil {
+		return nil
+	}
+	already := then.Removals()
+	var counts map[string]int
+	for _, a := range now.Removals() {
+		if slices.ContainsFunc(already, func(other plan.Action) bool { return other.Ref == a.Ref }) {
+			continue
+		}
+		if counts == nil {
+			counts = map[string]int{}
+		}
+		counts[a.Resource.Kind]++
+	}
+	return counts
+}
+
+// hideTokens replaces tokens for values of Secrets, which say nothing to a reader.
+func hideTokens(text string) string {
+	return string(recording.HideTokens(json.RawMessage(text), "(value of a Secret)"))
+}
+
+// form is that of requests and responses.
+func (p *Program) form() hook.ControllerType {
+	if p.isDecorator() {
+		return hook.Decorator
+	}
+	return hook.Composite
+}
+
+// childrenField is the field of children in responses.
+func (p *Program) childrenField() string {
+	if p.isDecorator() {
+		return "attachments"
+	}
+	return "children"
+}
