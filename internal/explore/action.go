@@ -92,6 +92,8 @@ type effect struct {
 	ends bool
 	// own marks writes of the processes; fresh those of runs that know the newest specs.
 	own, fresh bool
+	// by is the object whose run has created one; nil for other steps.
+	by *name
 }
 
 func (e *engine) effectOf(x effect) uint32 {
@@ -99,14 +101,16 @@ func (e *engine) effectOf(x effect) uint32 {
 		return 0
 	}
 	flags := uint32(x.what)
-	for i, set := range []bool{x.deviation, x.resets, x.own, x.fresh, x.ends, x.name != nil} {
+	for i, set := range []bool{x.deviation, x.resets, x.own, x.fresh, x.ends, x.name != nil, x.by != nil} {
 		if set {
 			flags |= 1 << (8 + i)
 		}
 	}
 	k := key(nil).number(flags)
-	if x.name != nil {
-		k = k.number(x.name.id)
+	for _, n := range []*name{x.name, x.by} {
+		if n != nil {
+			k = k.number(n.id)
+		}
 	}
 	return e.effects.add(k, func(id uint32) *effect {
 		x.id = id

@@ -2,10 +2,16 @@ package explore_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -16,11 +22,13 @@ type careless struct {
 	deaf bool
 }
 
-var copied = explore.Item{Controller: "careless", Key: queue.Key{Namespace: "default", Name: "a"}}
+var copied = explore.Item{Controller: "careless", Key: queue.Key{Namespace: "default", Name: "a"}, Object: things.Ref("default", "a").Identity()}
 
 func (careless) Watches(*object.Object) bool              { return true }
 func (careless) Start([]*object.Object) []explore.Item    { return []explore.Item{copied} }
 func (careless) Merge(_, newer explore.Item) explore.Item { return newer }
+
+func (careless) Observe([]*object.Object, []explore.Event, explore.Event) []explore.Item { return nil }
 
 func (c careless) Deliver(_ []*object.Object, _ []explore.Event, event explore.Event) []explore.Item {
 	if c.deaf || event.Object.Kind() != "Thing" {
@@ -35,7 +43,9 @@ func (careless) Step(run explore.Run) explore.Step {
 	for _, o := range run.Cached {
 		switch o.Kind() {
 		case "Thing":
-			from = o
+			if o.Name() == "a" {
+				from = o
+			}
 		case "ConfigMap":
 			to = o
 		}
@@ -65,7 +75,7 @@ func TestCarelessControllers(t *testing.T) {
 		edit    explore.Edit
 		text    string
 	}{
-		explore.Owned:   {careless{}, deletion(), "ConfigMap default/c has no owner, and stays when all else is deleted"},
+		explore.Owned:   {careless{}, deletion(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone"},
 		explore.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
 	} {
 		options := system(t, numbered)
@@ -78,6 +88,19 @@ func TestCarelessControllers(t *testing.T) {
 	}
 }
 
+// TestOwnedAtEachRest shows that what one object left behind is found while another one is still there.
+func TestOwnedAtEachRest(t *testing.T) {
+	options := system(t, numbered)
+	options.Controllers = []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return careless{}, nil }}}
+	other := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`
+	options.Objects = append(options.Objects, apiservertest.Parse(t, other))
+	options.Edits, options.Bounds = []explore.Edit{deletion()}, explore.Bounds{Edits: 1}
+	options.Unchecked = []explore.Property{explore.SameEnd}
+	report := run(t, options)
+	wantViolations(t, report, explore.Owned)
+	wantText(t, report.Text(), "ConfigMap default/c has no owner, and stays though Thing default/a is gone")
+}
+
 // TestAFinalizerThatStays explores a finalize hook that never says that it is done.
 func TestAFinalizerThatStays(t *testing.T) {
 	program := programOf(numbered)
@@ -88,3 +111,66 @@ func TestAFinalizerThatStays(t *testing.T) {
 	wantViolations(t, report, explore.Finalized)
 	wantText(t, report.Text(), "Thing default/a is being deleted for ever; its finalizers: example.com/things")
 }
+
+// scripted is a process of one item, which makes one request and ends.
+type scripted struct {
+	careless
+
+	request func(cached []*object.Object) *explore.Request
+	end     error
+}
+
+func (s scripted) Deliver([]*object.Object, []explore.Event, explore.Event) []explore.Item {
+	return nil
+}
+
+func (s scripted) Step(run explore.Run) explore.Step {
+	if len(run.Exchanges) == 0 {
+		if request := s.request(run.Cached); request != nil {
+			return explore.Step{Request: request}
+		}
+		return explore.Step{End: &explore.End{}}
+	}
+	step := explore.Step{End: &explore.End{Err: s.end}}
+	if stored, err := object.Parse(run.Exchanges[0].Response.Body); err == nil && stored.Kind() == "ConfigMap" {
+		step.Wrote = []explore.Event{{Object: stored, Writer: "scripted"}}
+	}
+	return step
+}
+
+func (s scripted) explore(t *testing.T, bounds explore.Bounds, unchecked ...explore.Property) *explore.Report {
+	t.Helper()
+	options := system(t, numbered)
+	options.Controllers = []explore.Controller{{Name: "scripted", Start: func() (explore.Process, error) { return s, nil }}}
+	options.Bounds, options.Unchecked = bounds, unchecked
+	return run(t, options)
+}
+
+const configMapsPath = "/api/v1/namespaces/default/configmaps"
+
+// TestAnIdleProcessMayCrash explores a process that changes its own write when it starts again. Once the write is made,
+// nothing is in flight.
+func TestAnIdleProcessMayCrash(t *testing.T) {
+	s := scripted{request: func(cached []*object.Object) *explore.Request {
+		if !slices.ContainsFunc(cached, func(o *object.Object) bool { return o.Kind() == "ConfigMap" }) {
+			return &explore.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("c", "first")}
+		}
+		return &explore.Request{Method: http.MethodPut, Target: configMapsPath + "/c", ContentType: "application/json", Body: configMap("c", "second")}
+	}}
+	report := s.explore(t, explore.Bounds{Crashes: 1}, explore.Desired)
+	if !slices.ContainsFunc(report.Violations, func(v explore.Story) bool { return v.Property == explore.SameEnd }) {
+		t.Errorf("a crash after the write was not explored: %s", report.Text())
+	}
+}
+
+// TestARefusedUpdateThatIsHandledIsValid explores a process that handles a refusal, and then fails because of a conflict.
+func TestARefusedUpdateThatIsHandledIsValid(t *testing.T) {
+	refused := func([]*object.Object) *explore.Request {
+		return &explore.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("not a name", "")}
+	}
+	invalid := fmt.Errorf("apply: %w", errors.Join(errConflict, apierrors.NewBadRequest("not a name")))
+	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}))
+	wantViolations(t, scripted{request: refused, end: invalid}.explore(t, explore.Bounds{}), explore.Valid)
+}
+
+var errConflict = errors.New("an object changed meanwhile")

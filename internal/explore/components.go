@@ -1,8 +1,11 @@
 package explore
 
-// components are the strongly connected components of a layer, without edits, crashes and faults: sets of states each
-// of which leads to all others.
+import "slices"
+
+// components are the strongly connected components of states: sets of them each of which leads to all others.
 type components struct {
+	// follows reports whether they are those of the graph with a step.
+	follows func(edge) bool
 	// of is the component of each node; members are the nodes of each component. What a component leads to has
 	// smaller numbers.
 	of      []int
@@ -27,11 +30,11 @@ type tarjan struct {
 	onStack    []bool
 }
 
-// componentsOf returns the components of a layer.
-func (s *search) componentsOf(layer []uint32) components {
+// componentsOf returns the components of nodes that some steps connect.
+func (s *search) componentsOf(nodes []uint32, follows func(edge) bool) components {
 	all := len(s.nodes)
-	t := &tarjan{search: s, components: components{of: make([]int, all)}, order: make([]uint32, all), low: make([]uint32, all), onStack: make([]bool, all)}
-	for _, id := range layer {
+	t := &tarjan{search: s, components: components{follows: follows, of: make([]int, all)}, order: make([]uint32, all), low: make([]uint32, all), onStack: make([]bool, all)}
+	for _, id := range nodes {
 		if t.order[id] == 0 {
 			t.walk(id)
 		}
@@ -55,7 +58,7 @@ func (t *tarjan) walk(from uint32) {
 		}
 		e := edges[at.edge]
 		at.edge++
-		if t.isDeviation(e) {
+		if !t.follows(e) {
 			continue
 		}
 		if t.order[e.to] == 0 {
@@ -95,14 +98,31 @@ func (t *tarjan) leave(id uint32) {
 
 func (s *search) isDeviation(e edge) bool { return e.effect != 0 && s.effects.at(e.effect).deviation }
 
-// isBottom reports whether nothing leads out of a component, and all its states were expanded.
+// isNatural reports whether a step is neither an edit nor a crash nor a fault; keepsPods, that it is no end of a pod either.
+func (s *search) isNatural(e edge) bool { return !s.isDeviation(e) }
+func (s *search) keepsPods(e edge) bool { return !s.isDeviation(e) && !s.effects.at(e.effect).ends }
+
+// bottoms returns the components out of which nothing leads, if all their states were expanded, those first that are
+// reached first.
+func (s *search) bottoms(c *components) [][]uint32 {
+	var all [][]uint32
+	for number, members := range c.members {
+		if s.isBottom(c, number) {
+			slices.SortFunc(members, s.byDepth)
+			all = append(all, members)
+		}
+	}
+	slices.SortFunc(all, func(a, b []uint32) int { return s.byDepth(a[0], b[0]) })
+	return all
+}
+
 func (s *search) isBottom(c *components, number int) bool {
 	for _, id := range c.members[number] {
 		if !s.nodes[id].expanded {
 			return false
 		}
 		for _, e := range s.nodes[id].edges {
-			if !s.isDeviation(e) && c.of[e.to] != number {
+			if c.follows(e) && c.of[e.to] != number {
 				return false
 			}
 		}

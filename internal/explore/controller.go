@@ -12,26 +12,29 @@ import (
 // Setpoint returns a process of Setpoint with controllers. A server knows the resources of the kinds.
 func Setpoint(ctx context.Context, programs loop.Programs, options loop.Options, resourceOf func(object.GroupKind) (object.Resource, bool)) Controller {
 	var names []string
+	var parents []object.Resource
 	for i := range programs.Compose {
-		names = append(names, programs.Compose[i].Name)
+		names, parents = append(names, programs.Compose[i].Name), append(parents, programs.Compose[i].Parent)
 	}
 	for i := range programs.Handle {
-		names = append(names, programs.Handle[i].Name)
+		names, parents = append(names, programs.Handle[i].Name), append(parents, programs.Handle[i].Resource)
 	}
 	return Controller{Name: "setpoint", Start: func() (Process, error) {
 		p, err := loop.New(programs, options)
 		if err != nil {
 			return nil, err
 		}
-		return &setpoint{ctx: ctx, process: p, names: names, resourceOf: resourceOf}, nil
+		return &setpoint{ctx: ctx, process: p, names: names, parents: parents, resourceOf: resourceOf}, nil
 	}}
 }
 
 // setpoint is a process of Setpoint.
 type setpoint struct {
-	ctx        context.Context //nolint:containedctx // A search ends with it, and its steps have no other.
-	process    *loop.Process
+	ctx     context.Context //nolint:containedctx // A search ends with it, and its steps have no other.
+	process *loop.Process
+	// names and parents are those of the programs, and the kinds that they reconcile.
 	names      []string
+	parents    []object.Resource
 	resourceOf func(object.GroupKind) (object.Resource, bool)
 }
 
@@ -61,14 +64,33 @@ func (s *setpoint) Start(cached []*object.Object) []Item {
 
 // Deliver implements Process.
 func (s *setpoint) Deliver(seen []*object.Object, own []Event, event Event) []Item {
+	resource, _ := s.resourceOf(event.Object.GroupKind())
+	_, items := s.process.Deliver(s.ctx, s.viewWith(seen, own), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
+	return s.items(items)
+}
+
+// Observe implements Process.
+func (s *setpoint) Observe(seen []*object.Object, own []Event, wrote Event) []Item {
+	return s.items(s.process.Observe(s.ctx, s.viewWith(seen, own), writeOf(wrote)))
+}
+
+// viewWith returns a view with own writes whose events are still to come.
+func (s *setpoint) viewWith(seen []*object.Object, own []Event) *loop.View {
 	writes := make([]cache.Write, len(own))
 	for i, e := range own {
-		by := e.Writer.(writer)
-		writes[i] = cache.Write{Selection: by.selection, View: by.view, Object: e.Object, Deleted: e.Deleted}
+		writes[i] = writeOf(e)
 	}
-	resource, _ := s.resourceOf(event.Object.GroupKind())
-	_, items := s.process.Deliver(s.view(seen).Observe(writes...), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
-	return s.items(items)
+	return s.view(seen).Observe(writes...)
+}
+
+func writeOf(e Event) cache.Write {
+	by := e.Writer.(writer)
+	return cache.Write{Selection: by.selection, View: by.view, Object: e.Object, Deleted: e.Deleted}
+}
+
+// Reads implements Reader.
+func (s *setpoint) Reads(item Item, o *object.Object) bool {
+	return s.process.MayRead(item.Value.(loop.Item), o)
 }
 
 // Merge implements Process.
@@ -86,7 +108,8 @@ func (s *setpoint) items(raw []loop.Item) []Item {
 
 func (s *setpoint) item(raw loop.Item) Item {
 	bare := loop.Item{Item: queue.Item{Key: raw.Key, Causes: raw.Causes}, Program: raw.Program}
-	return Item{Controller: s.names[raw.Program], Key: raw.Key, Digest: raw.Digest(), Refers: raw.Digest() != bare.Digest(), Value: raw}
+	ref := s.parents[raw.Program].Ref(raw.Key.Namespace, raw.Key.Name).Identity()
+	return Item{Controller: s.names[raw.Program], Key: raw.Key, Object: ref, Digest: raw.Digest(), Refers: raw.Digest() != bare.Digest(), Value: raw}
 }
 
 // Step implements Process.

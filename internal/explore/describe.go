@@ -20,7 +20,7 @@ func (w *worker) describe(from state, t *transition) string {
 	case deliver:
 		return w.describeDelivery(from, a)
 	case reconcile:
-		return fmt.Sprintf("Setpoint reconciles %s%s.", w.describeKey(from, a), staleness(from.stored, w.cached(from.processes.all[a.process])))
+		return fmt.Sprintf("Setpoint reconciles %s%s.", w.reconciled(from, a), staleness(from.stored, w.cached(from.processes.all[a.process])))
 	case send, reject:
 		return w.describeRequest(from, a)
 	case restart:
@@ -28,7 +28,7 @@ func (w *worker) describe(from state, t *transition) string {
 	case edit:
 		return fmt.Sprintf("A user edits %s: %s%s.", a.name.ref, a.text, changeOf(from.stored, t.to.stored, a.name))
 	case interfere:
-		return fmt.Sprintf("Another client %s: %s.", a.text, a.name.ref)
+		return fmt.Sprintf("Another client %s %s.", strings.TrimSuffix(a.text, " it"), a.name.ref)
 	default:
 		return fmt.Sprintf("%s %s.", a.name.ref, a.text)
 	}
@@ -41,14 +41,11 @@ func (w *worker) processName(i int) string {
 	return " (" + w.options.Controllers[i].Name + ")"
 }
 
-// describeKey returns the object of a run, with its kind if the process has it.
-func (w *worker) describeKey(from state, a action) string {
-	for _, v := range w.cached(from.processes.all[a.process]).versions {
-		if w.seeds[v.name] && v.name.ref.Namespace == a.key.Namespace && v.name.ref.Name == a.key.Name {
-			return v.name.ref.String() + " for " + a.controller
-		}
-	}
-	return a.key.String() + " for " + a.controller
+// reconciled returns the object of a run that begins, and its controller.
+func (w *worker) reconciled(from state, a action) string {
+	items := from.processes.all[a.process].keys.items
+	at, _ := slices.BinarySearchFunc(items, Item{Controller: a.controller, Key: a.key}, compareItems)
+	return items[at].Object.String() + " for " + a.controller
 }
 
 func (w *worker) describeDelivery(from state, a action) string {

@@ -16,7 +16,9 @@ func (w *worker) draft(from state) *draft {
 }
 
 func (d *draft) finish() state {
-	d.rename()
+	if !d.options.unrenamed {
+		d.rename()
+	}
 	return state{stored: d.stored, processes: d.processesOf(d.processes), spent: d.spent}
 }
 

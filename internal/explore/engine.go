@@ -80,9 +80,7 @@ func newEngine(options Options) (*engine, error) {
 		e.seeds[e.nameOf(o.Ref())] = true
 	}
 	for i := range options.Edits {
-		if options.Edits[i].Create != nil {
-			e.seeds[e.nameOf(options.Edits[i].Object)] = true
-		}
+		e.seeds[e.nameOf(options.Edits[i].Object)] = true
 	}
 	// The number zero means that a transition has no effect.
 	e.effects.add(nil, func(uint32) *effect { return &effect{} })

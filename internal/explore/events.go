@@ -1,6 +1,10 @@
 package explore
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
 
 // kindOf returns where the events of a kind begin and end.
 func (e *events) kindOf(n *name) (first, end int) {
@@ -84,8 +88,8 @@ func (d *draft) confirm(i int) {
 	}
 }
 
-// observeWrite puts the result of an own write into the cache: its event is marked. Of those that it has overtaken, the
-// last one stays that the cache takes for another client's change.
+// observeWrite puts the result of an own write into the cache: its event is marked, and others who watch the object
+// hear of it.
 func (d *draft) observeWrite(i int, wrote Event) {
 	p := d.processes[i]
 	n := d.nameOf(wrote.Object.Ref())
@@ -96,8 +100,17 @@ func (d *draft) observeWrite(i int, wrote Event) {
 	if at < 0 {
 		return
 	}
+	queued := d.queuedByWrite(i, p, p.events.all[at], wrote)
 	coming := slices.Clone(p.events.all)
 	coming[at].writers = d.writersOf(coming[at].writers, wrote.Writer)
+	d.overtake(i, coming, at)
+	d.enqueue(i, queued...)
+}
+
+// overtake removes the events of an object that an own write has overtaken. The last one stays that the cache takes for
+// another client's change.
+func (d *draft) overtake(i int, coming []event, at int) {
+	p, n := d.processes[i], coming[at].name
 	overtaken := func(e event) bool { return e.name == n }
 	kept := slices.DeleteFunc(slices.Clone(coming[:at]), overtaken)
 	own := d.processOf(p.view, d.eventsOf(slices.Concat(kept, coming[at:])), p.keys, p.runs)
@@ -115,6 +128,9 @@ func (d *draft) observeWrite(i int, wrote Event) {
 
 // writersOf returns writers with one more.
 func (e *engine) writersOf(before *writers, by any) *writers {
+	if before != nil && slices.Contains(before.all, by) {
+		return before // It has written the same again.
+	}
 	k := written{before, by}
 	if known, found := e.writes.Load(k); found {
 		return known.(*writers)
@@ -131,8 +147,20 @@ func (e *engine) writersOf(before *writers, by any) *writers {
 // queuedBy returns what an event queues.
 func (w *worker) queuedBy(i int, p *process, next event) []Item {
 	own := p.events.own()
-	k := delivery{i, next.id, w.eventsOf(own).id}
-	v := p.view
+	return w.delivered(p.view, delivery{process: i, version: next.id, own: w.eventsOf(own).id}, func(seen []*object.Object) []Item {
+		return w.processes[i].Deliver(seen, writesOf(own), Event{Object: next.object, Deleted: next.gone})
+	})
+}
+
+// queuedByWrite returns what an own write queues whose event is still to come.
+func (w *worker) queuedByWrite(i int, p *process, coming event, wrote Event) []Item {
+	own := p.events.own()
+	k := delivery{process: i, version: coming.id, own: w.eventsOf(own).id, writer: w.writersOf(nil, wrote.Writer).id}
+	return w.delivered(p.view, k, func(seen []*object.Object) []Item { return w.processes[i].Observe(seen, writesOf(own), wrote) })
+}
+
+// delivered returns what is queued by something that reaches a cache.
+func (w *worker) delivered(v *view, k delivery, deliver func(seen []*object.Object) []Item) []Item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	items, known := v.delivered[k]
@@ -140,7 +168,7 @@ func (w *worker) queuedBy(i int, p *process, next event) []Item {
 		return items
 	}
 	w.computed.deliveries.Add(1)
-	items = w.processes[i].Deliver(v.objects(), writesOf(own), Event{Object: next.object, Deleted: next.gone})
+	items = deliver(v.objects())
 	if v.delivered == nil {
 		v.delivered = map[delivery][]Item{}
 	}

@@ -6,7 +6,12 @@ import (
 
 // expand returns all steps from a state, in an order that depends on the state alone.
 func (w *worker) expand(from state) []transition {
-	x := &expansion{worker: w, from: from}
+	return w.expandTo(from, nil)
+}
+
+// expandTo returns the step from a state with an action; all steps if there is none.
+func (w *worker) expandTo(from state, only *Action) []transition {
+	x := &expansion{worker: w, from: from, only: only}
 	for i := range from.processes.all {
 		x.deliveries(i)
 		x.begins(i)
@@ -24,7 +29,17 @@ type expansion struct {
 	*worker
 
 	from state
+	// only is the action to look for; nil for all.
+	only *Action
 	all  []transition
+}
+
+// wants reports whether a step is looked for.
+func (x *expansion) wants(a action) bool { return x.only == nil || sameAction(x.export(a), *x.only) }
+
+// wantsOf reports whether a step of one of these kinds may be looked for.
+func (x *expansion) wantsOf(kinds ...actionKind) bool {
+	return x.only == nil || slices.Contains(kinds, x.only.Step)
 }
 
 // add adds a step. Steps that lead nowhere else are left out.
@@ -46,9 +61,12 @@ func (x *expansion) deliveries(i int) {
 		return
 	}
 	for _, at := range p.events.heads() {
-		d := x.draft(x.from)
-		d.deliver(i, at)
-		x.add(action{kind: deliver, process: i, name: p.events.all[at].name}, d, effect{})
+		a := action{kind: deliver, process: i, name: p.events.all[at].name}
+		if x.wants(a) {
+			d := x.draft(x.from)
+			d.deliver(i, at)
+			x.add(a, d, effect{})
+		}
 	}
 }
 
@@ -87,7 +105,8 @@ func (p *process) runOf(item Item) *run {
 func (x *expansion) begins(i int) {
 	p := x.from.processes.all[i]
 	for at, item := range p.keys.items {
-		if p.runOf(item) != nil {
+		a := action{kind: reconcile, process: i, controller: item.Controller, key: item.Key}
+		if p.runOf(item) != nil || !x.wants(a) {
 			continue
 		}
 		d := x.draft(x.from)
@@ -95,7 +114,7 @@ func (x *expansion) begins(i int) {
 		d.processes[i] = d.processOf(p.view, p.events, d.keysOf(rest), p.runs)
 		r := x.begin(i, item, x.cached(p))
 		findings := d.goOn(i, nil, r)
-		x.add(action{kind: reconcile, process: i, controller: item.Controller, key: item.Key}, d, effect{}, findings...)
+		x.add(a, d, effect{}, findings...)
 	}
 }
 
@@ -122,11 +141,14 @@ func (d *draft) goOn(i int, before, after *run) []finding {
 	if step.End.Again != nil {
 		d.enqueue(i, *step.End.Again)
 	}
-	return endFindings(after, step.End)
+	return endFindings(step.End)
 }
 
 // moves are the steps of other controllers and of the garbage collector.
 func (x *expansion) moves() {
+	if !x.wantsOf(proceed, collect) {
+		return
+	}
 	var natural, failures []move
 	for _, m := range x.movesFrom(x.from.stored) {
 		if m.fault {
@@ -143,21 +165,27 @@ func (x *expansion) moves() {
 
 // edits are the steps of users.
 func (x *expansion) edits() {
-	if int(x.from.spent.edits) < x.options.Bounds.Edits {
-		x.change(x.editsOf(x.from.stored), func(b *budget) { b.edits++ })
-	}
+	x.changeWithin(edit, x.from.spent.edits, x.options.Bounds.Edits, x.editsOf, func(b *budget) { b.edits++ })
 }
 
 // interference are the steps of other clients.
 func (x *expansion) interference() {
-	if int(x.from.spent.faults) < x.options.Bounds.Faults {
-		x.change(x.interferenceWith(x.from.stored), func(b *budget) { b.faults++ })
+	x.changeWithin(interfere, x.from.spent.faults, x.options.Bounds.Faults, x.interferenceWith, func(b *budget) { b.faults++ })
+}
+
+// changeWithin adds changes of one kind that have a budget.
+func (x *expansion) changeWithin(kind actionKind, spent uint8, most int, changes func(*stored) []move, spend func(*budget)) {
+	if int(spent) < most && x.wantsOf(kind) {
+		x.change(changes(x.from.stored), spend)
 	}
 }
 
 // change adds changes of what is stored.
 func (x *expansion) change(all []move, spend func(*budget)) {
 	for _, m := range all {
+		if !x.wants(m.action) {
+			continue
+		}
 		d := x.draft(x.from)
 		spend(&d.spent)
 		d.store(m.after)
@@ -165,20 +193,27 @@ func (x *expansion) change(all []move, spend func(*budget)) {
 	}
 }
 
-// restarts are the steps in which a process ends and starts again. One that has nothing in flight loses nothing.
+// restarts are the steps in which a process ends and starts again. An idle one does, too: what it does when it starts may
+// differ from what it did.
 func (x *expansion) restarts(i int) {
 	p := x.from.processes.all[i]
-	if int(x.from.spent.crashes) >= x.options.Bounds.Crashes || len(p.runs)+len(p.events.all) == 0 {
+	if int(x.from.spent.crashes) >= x.options.Bounds.Crashes {
 		return
 	}
 	crashed := func(text string, start func(d *draft)) {
+		a := action{kind: restart, process: i, text: text}
+		if !x.wants(a) {
+			return
+		}
 		d := x.draft(x.from)
 		d.spent.crashes++
 		start(d)
-		x.add(action{kind: restart, process: i, text: text}, d, effect{deviation: true})
+		x.add(a, d, effect{deviation: true})
 	}
 	crashed(newList, func(d *draft) { d.restart(i) })
-	if len(p.runs) > 0 && len(p.events.all) > 0 {
+	// Of a process with other objects, something else may be in flight.
+	every := x.options.Unreduced || x.options.apart
+	if (len(p.runs) > 0 || every) && len(p.events.all) > 0 {
 		crashed(oldList, func(d *draft) { d.restartLate(i) })
 	}
 }

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"time"
 )
 
@@ -14,8 +16,8 @@ func ExploreTwice(ctx context.Context, options Options, between func()) (*Report
 	if err != nil {
 		return nil, err
 	}
-	again := &search{engine: s.engine, workers: s.workers, began: time.Now(), ends: newEnds(), nextCheck: firstCheck}
-	again.graph, again.pending = newGraph(s.unpack(s.nodes[0].state), len(s.pending)), make([][][]uint32, len(s.pending))
+	again := &search{engine: s.engine, workers: s.workers, began: time.Now(), ends: newEnds(), creators: s.creators, rests: s.rests, nextCheck: firstCheck}
+	again.graph, again.pending, again.notes = newGraph(s.unpack(s.nodes[0].state), len(s.pending)), make([][][]uint32, len(s.pending)), make([]notes, len(s.pending))
 	again.push(0)
 	between()
 	if err := again.run(ctx); err != nil {
@@ -23,3 +25,36 @@ func ExploreTwice(ctx context.Context, options Options, between func()) (*Report
 	}
 	return again.report(), nil
 }
+
+// Rests returns what is stored in the states of rest, found with all objects together or in groups.
+func Rests(ctx context.Context, options Options, apart bool) (map[string]bool, error) {
+	options = options.withDefaults()
+	groups := []group{{options.Objects, options.Edits}}
+	if apart {
+		groups = groupsOf(options)
+	}
+	options.Invariants = nil
+	ctx, cancel := context.WithTimeout(ctx, options.Bounds.Time)
+	defer cancel()
+	searches := make([]*search, len(groups))
+	if err := searchEach(ctx, options, groups, searches); err != nil {
+		return nil, err
+	}
+	t := &together{engine: searches[0].engine, ctx: ctx}
+	for _, s := range searches {
+		t.parts = append(t.parts, slices.DeleteFunc(s.contentsOf(), func(c *contents) bool { return !c.rest }))
+	}
+	all := map[string]bool{}
+	t.visit = func() string {
+		var text []byte
+		for _, at := range t.stored().slots {
+			text = append(append(text, at.version.object.JSON()...), '\n')
+		}
+		all[resourceVersions.ReplaceAllString(string(text), "")] = true
+		return ""
+	}
+	t.combine(budget{})
+	return all, nil
+}
+
+var resourceVersions = regexp.MustCompile(`"resourceVersion":"\d+",?`)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/schema"
 )
 
@@ -26,7 +27,7 @@ func TestGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edits, err := explore.Generate(parse(t, gadget), served[0].Schema, 100)
+	edits, err := explore.Generate(apiservertest.Parse(t, gadget), served[0].Schema, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGenerateWithoutSchema(t *testing.T) {
-	edits, err := explore.Generate(parse(t, gadget), nil, 3)
+	edits, err := explore.Generate(apiservertest.Parse(t, gadget), nil, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestGenerateWithoutSchema(t *testing.T) {
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if edits, err = explore.Generate(parse(t, string(configMap("c", "a"))), nil, 3); err != nil || len(edits) != 1 {
+	if edits, err = explore.Generate(apiservertest.Parse(t, string(configMap("c", "a"))), nil, 3); err != nil || len(edits) != 1 {
 		t.Errorf("%+v, %v: a ConfigMap can only be deleted", edits, err)
 	}
 }

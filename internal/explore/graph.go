@@ -1,5 +1,7 @@
 package explore
 
+import "slices"
+
 // graph is what a search has found: all states, and the steps between them.
 type graph struct {
 	nodes []node
@@ -66,8 +68,6 @@ func (g *graph) path(to uint32) []uint32 {
 	for ; to != noParent; to = g.nodes[to].parent {
 		nodes = append(nodes, to)
 	}
-	for i, j := 0, len(nodes)-1; i < j; i, j = i+1, j-1 {
-		nodes[i], nodes[j] = nodes[j], nodes[i]
-	}
+	slices.Reverse(nodes)
 	return nodes
 }

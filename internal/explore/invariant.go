@@ -7,19 +7,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/expression"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Invariant is an expression of an author that must hold. Exactly one of the expressions is set.
 type Invariant struct {
 	Name string `json:"name"`
 	// Always holds in every state, Never in none, and Eventually in every state of rest. Their variables are lists:
-	// children are objects with a controller, parents all others but Namespaces, and objects are all.
+	// children are objects with a controller, parents all others but Namespaces and Externals, and objects are all.
 	Always     string `json:"always,omitempty"`
 	Never      string `json:"never,omitempty"`
 	Eventually string `json:"eventually,omitempty"`
 	// Step holds between each state and the next one. Its variables before and after have the lists.
 	Step string `json:"step,omitempty"`
+	// Func is a function in place of the expression that is set, which is its description. It gets the values of the
+	// variables and returns what is wrong.
+	Func func(values map[string]any) error `json:"-"`
 }
 
 // compiled is an Invariant that can be evaluated.
@@ -33,6 +38,8 @@ type compiled struct {
 func (c *compiled) finding(err error) finding {
 	f := finding{property: Property(c.Name)}
 	switch {
+	case err != nil && c.Func != nil:
+		f.text = err.Error()
 	case err != nil:
 		f.text = "the expression cannot be evaluated: " + err.Error()
 	case c.Never != "":
@@ -87,6 +94,12 @@ func (i Invariant) compile() (*compiled, error) {
 	case field == "":
 		return nil, errors.New(": has no expression; set one of always, never, eventually and step")
 	}
+	if i.Func != nil {
+		return &compiled{i, func(values map[string]any) (bool, error) {
+			err := i.Func(values)
+			return err == nil, err
+		}}, nil
+	}
 	variables := []string{"parents", "children", "objects"}
 	if field == "step" {
 		variables = []string{"before", "after"}
@@ -107,12 +120,17 @@ func (s *stored) lists() map[string]any {
 			continue
 		case isControlled(at.version.object):
 			children = append(children, at.version.object.JSON())
-		case at.name.ref.Group != "" || at.name.ref.Kind.Kind != "Namespace":
+		case !isFrame(at.name.ref.GroupKind()):
 			parents = append(parents, at.version.object.JSON())
 		}
 		objects = append(objects, at.version.object.JSON())
 	}
 	return map[string]any{"parents": parents, "children": children, "objects": objects}
+}
+
+// isFrame reports whether objects of a kind are no parents: users do not keep them.
+func isFrame(kind object.GroupKind) bool {
+	return kind == object.Namespaces.GroupKind() || kind == loop.ExternalKind.GroupKind()
 }
 
 // document returns the lists as one JSON object.
@@ -173,16 +191,22 @@ func (e *engine) brokenBetween(before, after *stored) []finding {
 	if known, found := e.pairs.Load(pair); found {
 		return slices.Concat(all, known.([]finding))
 	}
-	var more []finding
+	more := e.brokenStep(before, after)
+	e.pairs.Store(pair, more)
+	return slices.Concat(all, more)
+}
+
+// brokenStep returns the invariants on steps that one breaks.
+func (e *engine) brokenStep(before, after *stored) []finding {
+	var all []finding
 	values := map[string]any{"before": before.document(), "after": after.document()}
 	for _, c := range e.invariants {
 		if c.Step == "" {
 			continue
 		}
 		if holds, err := c.holds(values); err != nil || !holds {
-			more = append(more, c.finding(err))
+			all = append(all, c.finding(err))
 		}
 	}
-	e.pairs.Store(pair, more)
-	return slices.Concat(all, more)
+	return all
 }

@@ -34,3 +34,8 @@ func compareItems(a, b Item) int {
 func compareKeys(a, b queue.Key) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
+
+// refers reports whether an item has objects, such as those of events that handlers have not seen.
+func refers(items []Item) bool {
+	return slices.ContainsFunc(items, func(item Item) bool { return item.Refers })
+}

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -14,20 +15,18 @@ type notes struct {
 	renewing bool
 }
 
+// add adds the notes of another layer.
+func (n *notes) add(more notes) {
+	n.rests, n.failing = n.rests+more.rests, n.failing+more.failing
+	n.failure, n.renewing = cmp.Or(n.failure, more.failure), n.renewing || more.renewing
+}
+
 // checkLayer checks what the graph of a layer shows.
 func (s *search) checkLayer() {
-	s.notes = notes{}
+	s.notes[s.layer] = notes{}
 	layer := s.layers[s.layer]
-	parts := s.componentsOf(layer)
-	var bottoms [][]uint32
-	for number, members := range parts.members {
-		if s.isBottom(&parts, number) {
-			slices.SortFunc(members, s.byDepth)
-			bottoms = append(bottoms, members)
-		}
-	}
-	slices.SortFunc(bottoms, func(a, b []uint32) int { return s.byDepth(a[0], b[0]) })
-	for _, members := range bottoms {
+	parts := s.componentsOf(layer, s.isNatural)
+	for _, members := range s.bottoms(&parts) {
 		s.checkBottom(members)
 	}
 	s.checkRecreation()
@@ -47,27 +46,35 @@ func (s *search) byDepth(a, b uint32) int {
 // stays the same: runs that write nothing may go on.
 func (s *search) checkBottom(members []uint32) {
 	at := s.nodes[members[0]].state.stored
-	for _, id := range members {
-		if s.nodes[id].state.stored != at {
-			s.neverRests(members)
-			return
-		}
+	if !slices.ContainsFunc(members, func(id uint32) bool { return s.nodes[id].state.stored != at }) {
+		s.rested(members[0])
+		return
 	}
-	s.notes.rests++
-	s.checkRest(members[0])
-}
-
-// neverRests records that states follow each other for ever.
-func (s *search) neverRests(members []uint32) {
 	inside := map[uint32]bool{}
 	for _, id := range members {
 		inside[id] = true
 	}
-	cycle := s.cycleIn(members, inside)
-	if cycle == nil {
-		s.notes.renewing = true
+	if cycle := s.cycleIn(members, inside); cycle != nil {
+		s.neverRests(cycle)
 		return
 	}
+	// It rests as long as no pod ends: new pods replace those that do.
+	s.notes[s.layer].renewing = true
+	parts := s.componentsOf(members, s.keepsPods)
+	for _, some := range s.bottoms(&parts) {
+		s.rested(some[0])
+	}
+}
+
+// rested checks a state of rest.
+func (s *search) rested(id uint32) {
+	s.notes[s.layer].rests++
+	s.rests[s.nodes[id].state.stored] = true
+	s.checkRest(id)
+}
+
+// neverRests records that states follow each other for ever.
+func (s *search) neverRests(cycle []uint32) {
 	nodes := s.path(cycle[0])
 	written := map[string]bool{}
 	for i, id := range cycle[1:] {
@@ -98,7 +105,7 @@ func (s *search) cycleWithWrite(from uint32, inside map[uint32]bool) []uint32 {
 	}
 	way := shortest(place{node: from}, func(at place, visit visitor[place]) {
 		for _, e := range s.nodes[at.node].edges {
-			if inside[e.to] && !s.isDeviation(e) && !s.effects.at(e.effect).ends {
+			if inside[e.to] && s.keepsPods(e) {
 				to := place{e.to, at.wrote || s.nodes[e.to].state.stored != s.nodes[at.node].state.stored}
 				visit(to, to == place{from, true})
 			}

@@ -8,6 +8,7 @@
 package explore
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -29,10 +30,19 @@ type Process interface {
 	// Deliver returns the items that an event queues. Seen are the objects that earlier events have made, own the writes
 	// of the process that it already has in its cache though their events are still to come.
 	Deliver(seen []*object.Object, own []Event, event Event) []Item
+	// Observe returns the items that an own write queues when the cache gets its result.
+	Observe(seen []*object.Object, own []Event, wrote Event) []Item
 	// Step runs a reconcile from its beginning until its next request to the API server, or to its end.
 	Step(run Run) Step
 	// Merge returns one item for two of the same key.
 	Merge(older, newer Item) Item
+}
+
+// Reader is a Process that knows what runs read. Without it, objects are explored together.
+type Reader interface {
+	// Reads reports whether a run of an item may read an object that is neither its own, nor refers to its UID, nor has
+	// a name under which the run writes; or whether an event of the object may queue the item.
+	Reads(item Item, o *object.Object) bool
 }
 
 // Event is an object as it is now or, if deleted, as it was.
@@ -47,6 +57,8 @@ type Event struct {
 type Item struct {
 	Controller string
 	Key        queue.Key
+	// Object is the identity of the object with the key.
+	Object object.Ref
 	// Digest identifies what the item makes a run do, besides its controller and key.
 	Digest uint64
 	// Value is what the Process needs of it.
@@ -128,6 +140,8 @@ type Server interface {
 	// Edit makes a change that another client requests. An edit that changes nothing, or that the server refuses,
 	// returns an error.
 	Edit(stored Stored, edit Edit) (Stored, error)
+	// Path is that of the requests for an object.
+	Path(ref object.Ref) string
 	// Collect returns what garbage collection and terminating namespaces may lead to next.
 	Collect(stored Stored) []Move
 }
@@ -143,6 +157,9 @@ type Move struct {
 	Name   string
 	Object object.Ref
 	After  Stored
+	// Writes are the requests of Manager that make it, for another server.
+	Writes  []apiserver.Request
+	Manager string
 	// Fault marks failures, which have a budget.
 	Fault bool
 }

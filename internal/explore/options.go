@@ -13,7 +13,9 @@ import (
 // Options of Explore. Controllers, Server and Objects are required.
 type Options struct {
 	Controllers []Controller
-	Server      Server
+	// Names are those of the controllers, for stories.
+	Names  []string
+	Server Server
 	// Environment is what other controllers do; nil for nothing.
 	Environment Environment
 	// Objects are stored at the beginning.
@@ -24,6 +26,8 @@ type Options struct {
 	Bounds     Bounds
 	// Unchecked are properties that are not meant to hold.
 	Unchecked []Property
+	// External is what hooks call outside of the cluster, with its initial state; nil for nothing.
+	External *loop.External
 	// Memo has the responses of hooks, for the report; nil if there are none.
 	Memo *loop.Memo
 	// Version is that of Setpoint, and Files are the digests of what is explored, for stories.
@@ -33,10 +37,18 @@ type Options struct {
 	LateWrites bool
 	// Unreduced explores every interleaving, also those that cannot differ in what they lead to.
 	Unreduced bool
+	// Together explores objects together that have nothing in common.
+	Together bool
 	// Workers defaults to the number of cores.
 	Workers int
+	// unrenamed leaves versions and UIDs as they are: those of a real server, or as readers expect them.
+	unrenamed bool
 	// Progress is called about every second, from one goroutine.
 	Progress func(Progress)
+
+	// apart is set if other objects are explored apart, and shared says what they have in common if they are not.
+	apart  bool
+	shared string
 }
 
 // Bounds limit a search. Budgets of zero mean none of these steps; the other zeros mean the defaults.
@@ -66,8 +78,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxBudget is the largest budget.
-const maxBudget = 20
+// MaxBudget is the most edits, crashes or faults.
+const MaxBudget = 20
 
 // check reports budgets that make no sense, by the names of their fields.
 func (b Bounds) check() error {
@@ -75,8 +87,8 @@ func (b Bounds) check() error {
 		name  string
 		value int
 	}{{"edits", b.Edits}, {"crashes", b.Crashes}, {"faults", b.Faults}} {
-		if budget.value < 0 || budget.value > maxBudget {
-			return fmt.Errorf("bounds.%s: must be from 0 to %d, is %d", budget.name, maxBudget, budget.value)
+		if budget.value < 0 || budget.value > MaxBudget {
+			return fmt.Errorf("bounds.%s: must be from 0 to %d, is %d", budget.name, MaxBudget, budget.value)
 		}
 	}
 	return nil
@@ -100,9 +112,3 @@ const (
 
 // Properties are all properties, in the order of reports.
 var Properties = []Property{Deterministic, Valid, Settles, Desired, SameEnd, NoRecreate, Owned, Finalized, Quiet}
-
-// Progress is how far a search is.
-type Progress struct {
-	States, Steps, Pending, Depth int
-	Elapsed                       time.Duration
-}

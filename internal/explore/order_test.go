@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -19,6 +20,8 @@ func (*listener) Merge(_, newer explore.Item) explore.Item {
 	return newer
 }
 func (*listener) Step(explore.Run) explore.Step { return explore.Step{End: &explore.End{}} }
+
+func (*listener) Observe([]*object.Object, []explore.Event, explore.Event) []explore.Item { return nil }
 
 func (l *listener) Deliver(seen []*object.Object, _ []explore.Event, event explore.Event) []explore.Item {
 	var before []string
@@ -60,9 +63,9 @@ func TestTheOrderOfEvents(t *testing.T) {
 	options := system(t, numbered)
 	options.Controllers = []explore.Controller{{Name: "listener", Start: func() (explore.Process, error) { return l, nil }}}
 	options.Workers, options.Unchecked = 1, explore.Properties
-	pod := parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)
+	pod := apiservertest.Parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)
 	configMapOf := func(name string) *object.Object {
-		return parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"default"}}`)
+		return apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"default"}}`)
 	}
 	options.Environment = creating{options.Server, []*object.Object{pod, configMapOf("b"), configMapOf("a")}}
 	run(t, options)

@@ -45,6 +45,8 @@ type view struct {
 type delivery struct {
 	process      int
 	version, own uint32
+	// writer is set for an own write.
+	writer uint32
 }
 
 // events are on their way to a cache: sorted by kind, and for each in the order in which they happened.

@@ -7,7 +7,7 @@ import "slices"
 // so this waits until there are none.
 func (d *draft) rename() {
 	for _, p := range d.processes {
-		if len(p.runs) > 0 || slices.ContainsFunc(p.keys.items, func(item Item) bool { return item.Refers }) {
+		if len(p.runs) > 0 || refers(p.keys.items) {
 			return
 		}
 	}

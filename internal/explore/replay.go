@@ -40,26 +40,45 @@ func follow(ctx context.Context, options Options, story Story) (*Replayed, error
 		return nil, err
 	}
 	r := &Replayed{Notes: story.outdated(options)}
-	nodes, stopped := s.follow(ctx, story.Steps)
+	nodes, broken, stopped := s.follow(ctx, story.Steps)
 	if s.workers[0].err != nil {
 		return nil, s.workers[0].err
 	}
-	r.Steps, r.Stopped = s.stepsOf(nodes, -1), stopped
 	if stopped != "" {
+		r.Steps, r.Stopped = s.stepsOf(nodes, -1), stopped
 		return r, nil
 	}
-	other := noParent
-	if len(story.Other) > 0 {
-		way, stopped := s.follow(ctx, story.Other)
-		if stopped != "" {
-			r.Stopped = "on the way to the other end, " + stopped
-			return r, nil
-		}
-		other = way[len(way)-1]
+	rests := true
+	if isAboutRest(story.Property, story.Invariants) {
+		nodes, rests = s.rest(ctx, nodes)
 	}
-	r.Violation = s.stillViolated(&story, nodes, other)
+	r.Steps = s.stepsOf(nodes, -1)
+	other, stopped := s.otherEnd(ctx, &story)
+	if stopped != "" {
+		r.Stopped = "on the way to the other end, " + stopped
+		return r, nil
+	}
+	if rests {
+		r.Violation = s.stillViolated(&story, nodes, broken, other)
+	}
 	r.Violated = r.Violation != ""
-	return r, nil
+	return r, s.failure()
+}
+
+// otherEnd returns the state of rest to which the other way of a story leads; noParent if it has none.
+func (s *search) otherEnd(ctx context.Context, story *Story) (end uint32, stopped string) {
+	if len(story.Other) == 0 {
+		return noParent, ""
+	}
+	way, _, stopped := s.follow(ctx, story.Other)
+	if stopped != "" {
+		return noParent, stopped
+	}
+	way, rests := s.rest(ctx, way)
+	if !rests {
+		return noParent, "it does not come to rest"
+	}
+	return way[len(way)-1], ""
 }
 
 // replayed returns a search that has not begun, with what is in a story.
@@ -75,11 +94,23 @@ func replayed(options Options, story *Story) (*search, error) {
 		}
 		options.Objects = append(options.Objects, o)
 	}
-	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.Invariants, story.LateWrites
+	options.Edits, options.Invariants, options.LateWrites = story.Edits, story.invariants(options.Invariants), story.LateWrites
 	options.Unreduced, options.Workers, options.Unchecked = true, 1, nil
 	all := len(story.Steps) + len(story.Other)
-	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, maxBudget), min(all, maxBudget), min(all, maxBudget)
+	options.Bounds.Edits, options.Bounds.Crashes, options.Bounds.Faults = min(all, MaxBudget), min(all, MaxBudget), min(all, MaxBudget)
 	return newSearch(options)
+}
+
+// invariants returns those of the story. A function is not in a file: it is that of today.
+func (s *Story) invariants(today []Invariant) []Invariant {
+	all := slices.Clone(s.Invariants)
+	for i := range all {
+		at := slices.IndexFunc(today, func(now Invariant) bool { return now.Name == all[i].Name && now.Func != nil })
+		if at >= 0 {
+			all[i] = today[at]
+		}
+	}
+	return all
 }
 
 // check reports fields that make no sense.
@@ -117,23 +148,25 @@ func (s *Story) outdated(options Options) []string {
 	return notes
 }
 
-// follow makes steps from the initial state. It returns the nodes on the way, and why it stopped.
-func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, stopped string) {
+// follow makes steps from the initial state. It returns the nodes on the way, what these steps violate in themselves,
+// and why it stopped. What steps beside the way violate is of no interest.
+func (s *search) follow(ctx context.Context, steps []StoryStep) (nodes []uint32, broken []finding, stopped string) {
 	nodes = []uint32{0}
 	for i := range steps {
 		if ctx.Err() != nil {
-			return nodes, "it was interrupted"
+			return nodes, broken, "it was interrupted"
 		}
 		at := nodes[len(nodes)-1]
 		all := s.workers[0].expand(s.unpack(s.nodes[at].state))
 		s.merge(at, all)
 		step := slices.IndexFunc(all, func(t transition) bool { return sameAction(s.export(t.action), steps[i].Action) })
 		if step < 0 {
-			return nodes, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
+			return nodes, broken, fmt.Sprintf("step %d cannot happen any more: %s", i+1, steps[i].Text)
 		}
 		nodes = append(nodes, s.nodes[at].edges[step].to)
+		broken = append(broken, all[step].findings...)
 	}
-	return nodes, ""
+	return nodes, broken, ""
 }
 
 // sameAction compares actions as files have them.
@@ -146,8 +179,8 @@ func sameAction(a, b Action) bool {
 }
 
 // stillViolated returns how the property of a story is violated at the end of its steps; empty if it is not.
-func (s *search) stillViolated(story *Story, nodes []uint32, other uint32) string {
-	for _, f := range s.found {
+func (s *search) stillViolated(story *Story, nodes []uint32, broken []finding, other uint32) string {
+	for _, f := range broken {
 		if f.property == story.Property {
 			return f.text
 		}

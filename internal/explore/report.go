@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 )
 
 // Report is what a search has found.
@@ -34,7 +36,7 @@ type Report struct {
 func (s *search) report() *Report {
 	r := &Report{
 		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
-		Seconds: time.Since(s.began).Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
+		Seconds: s.took.Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
 	}
 	for _, p := range s.workers[0].processes {
 		if omitting, does := p.(interface{ Omissions() []string }); does {
@@ -47,19 +49,35 @@ func (s *search) report() *Report {
 	}
 	order := s.allProperties()
 	slices.SortStableFunc(r.Violations, func(a, b Story) int { return slices.Index(order, a.Property) - slices.Index(order, b.Property) })
+	// What was explored of a hook that responds in two ways says nothing of it.
+	if r.violates(Deterministic) {
+		order = nil
+	}
 	for _, p := range order {
-		if !slices.Contains(s.options.Unchecked, p) && !r.violates(p) && (s.graphChecked || !s.isOfGraph(p)) {
+		if !slices.Contains(s.options.Unchecked, p) && !r.violates(p) && s.wasChecked(p) {
 			r.Holds = append(r.Holds, p)
 		}
 	}
 	r.Complete = s.completeness()
-	if s.notes.failing > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", s.notes.failing, s.notes.rests, s.notes.failure))
+	if s.options.shared != "" {
+		r.Notes = append(r.Notes, "All objects were explored together: "+s.options.shared+".")
 	}
-	if s.notes.renewing {
+	s.addNotes(r)
+	return r
+}
+
+// addNotes adds what was noticed besides violations.
+func (s *search) addNotes(r *Report) {
+	all := s.allNotes()
+	if s.graphChecked && all.rests == 0 {
+		r.Notes = append(r.Notes, "No state of rest was found, so what speaks of one was not checked.")
+	}
+	if all.failing > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", all.failing, all.rests, all.failure))
+	}
+	if all.renewing {
 		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
 	}
-	return r
 }
 
 // allProperties are the built-in ones and the invariants.
@@ -71,13 +89,28 @@ func (s *search) allProperties() []Property {
 	return all
 }
 
-// isOfGraph reports whether a property is read from the graph.
-func (s *search) isOfGraph(p Property) bool {
-	if p == Deterministic || p == Valid {
-		return false
+func (s *search) allNotes() (all notes) {
+	for _, layer := range s.notes {
+		all.add(layer)
 	}
-	at := slices.IndexFunc(s.options.Invariants, func(i Invariant) bool { return Property(i.Name) == p })
-	return at < 0 || s.options.Invariants[at].Eventually != ""
+	return all
+}
+
+// wasChecked reports whether the search has looked for violations of a property.
+func (s *search) wasChecked(p Property) bool {
+	switch {
+	case p == Deterministic || p == Valid:
+		return true
+	case isAboutRest(p, s.options.Invariants):
+		return s.graphChecked && s.allNotes().rests > 0
+	}
+	return s.graphChecked || !slices.Contains(Properties, p)
+}
+
+// isAboutRest reports whether a property says something about states of rest alone.
+func isAboutRest(p Property, invariants []Invariant) bool {
+	return slices.Contains([]Property{Desired, SameEnd, Owned, Finalized}, p) ||
+		slices.ContainsFunc(invariants, func(i Invariant) bool { return Property(i.Name) == p && i.Eventually != "" })
 }
 
 func (r *Report) violates(p Property) bool {
@@ -102,9 +135,31 @@ func (s *search) addHooks(r *Report) {
 		}
 	}
 	for _, d := range s.options.Memo.Differences() {
-		text := fmt.Sprintf("the hook %s responds to one request in two ways; they differ in %s", d.Hook, strings.Join(d.Fields, ", "))
+		ways := "in two ways"
+		if d.Later {
+			ways += ": the response depends on earlier calls"
+		}
+		text := fmt.Sprintf("the hook %s responds to one request %s; they differ in %s", d.Hook, ways, strings.Join(d.Fields, ", "))
 		s.violated(finding{property: Deterministic, text: text}, []uint32{0}, -1)
 	}
+}
+
+// allFail returns an error if no call of a hook succeeded: then nothing of the logic was explored.
+func allFail(memo *loop.Memo) error {
+	if memo == nil {
+		return nil
+	}
+	calls, errs, first := 0, 0, error(nil)
+	for _, h := range memo.Stats() {
+		calls, errs = calls+h.Calls, errs+h.Errors
+		if first == nil && h.FirstError != nil {
+			first = fmt.Errorf("%s: %w", h.Hook, h.FirstError)
+		}
+	}
+	if calls == 0 || errs < calls {
+		return nil
+	}
+	return fmt.Errorf("all %d calls of hooks failed, so that nothing was explored; the first: %w", calls, first)
 }
 
 // slowCall is how long a call of a hook may take on average without a remark.
@@ -119,7 +174,7 @@ func (s *search) completeness() string {
 	if s.depth >= len(s.pending[s.layer]) {
 		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)
 	}
-	text := fmt.Sprintf("with %d of edits, crashes and faults everything to a depth of %d steps", s.layer, s.depth)
+	text := fmt.Sprintf("with %d of edits, crashes and faults everything to a depth of %s", s.layer, count(s.depth, "step"))
 	if s.layer > 0 {
 		text = fmt.Sprintf("everything with at most %d of edits, crashes and faults; ", s.layer-1) + text
 	}

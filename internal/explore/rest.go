@@ -42,30 +42,26 @@ func deletingAtRest(at *stored) string {
 	return ""
 }
 
-// leftOver finds what controllers have created and left behind: objects without an owner, after users have deleted
-// all that they had.
+// leftOver finds what runs have created and left behind: objects without an owner, though all objects are gone whose
+// runs have created them.
 func (s *search) leftOver(at *stored) string {
-	for n := range s.seeds {
-		if at.get(n).version != nil {
-			return ""
-		}
-	}
 	for _, one := range at.slots {
-		if one.version == nil || !s.createdByProcess(one.name) {
+		creators := s.creators[one.name]
+		if one.version == nil || len(creators) == 0 || len(one.version.object.Field("metadata", "ownerReferences")) > 0 {
 			continue
 		}
-		if owners := one.version.object.Field("metadata", "ownerReferences"); len(owners) == 0 {
-			return fmt.Sprintf("%s has no owner, and stays when all else is deleted", one.name.ref)
+		if !slices.ContainsFunc(creators, func(n *name) bool { return at.get(n).version != nil }) {
+			return fmt.Sprintf("%s has no owner, and stays though %s is gone", one.name.ref, creators[0].ref)
 		}
 	}
 	return ""
 }
 
-// createdByProcess reports whether a controller has ever created an object of a name.
-func (s *search) createdByProcess(n *name) bool {
-	s.effects.mu.RLock()
-	defer s.effects.mu.RUnlock()
-	return slices.ContainsFunc(s.effects.values, func(e *effect) bool { return e.own && e.what == created && e.name == n })
+// noteCreator notes whose run has created an object.
+func (s *search) noteCreator(e *effect) {
+	if e.by != nil && !slices.Contains(s.creators[e.name], e.by) {
+		s.creators[e.name] = append(s.creators[e.name], e.by)
+	}
 }
 
 // undesired reconciles everything once more. It returns what would be written, and whether a run fails.
@@ -78,8 +74,7 @@ func (s *search) undesired(at state) (text string, fails bool) {
 				return wrote, false
 			}
 			if failure != nil {
-				s.notes.failing++
-				s.notes.failure = cmp.Or(s.notes.failure, failure.Error())
+				s.notes[s.layer].add(notes{failing: 1, failure: failure.Error()})
 				return "", true
 			}
 		}
@@ -115,17 +110,13 @@ func describeWrite(r *Request, response Response, changed []difference) string {
 // describeRequest returns such as "create Pod default/web-0".
 func describeRequest(r *Request, response Response) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodDelete: "delete", http.MethodGet: "read"}[r.Method]
-	if verb == "" {
-		verb = "update"
-	}
 	target, _, _ := strings.Cut(r.Target, "?")
-	if o, err := object.Parse(r.Body); err == nil && r.Method == http.MethodPost {
-		return verb + " " + o.Ref().String()
+	for _, body := range [][]byte{r.Body, response.Body} {
+		if o, err := object.Parse(body); err == nil && o.Name() != "" {
+			return cmp.Or(verb, "update") + " " + o.Ref().String() + subresource(target)
+		}
 	}
-	if o, err := object.Parse(response.Body); err == nil && o.Kind() != "Status" {
-		return verb + " " + o.Ref().String() + subresource(target)
-	}
-	return verb + " " + target
+	return cmp.Or(verb, "update") + " " + target
 }
 
 func subresource(target string) string {

@@ -30,7 +30,7 @@ type request struct {
 }
 
 func (e *engine) requestOf(r *Request) *request {
-	k := key(nil).text(r.Method).text(r.Target).text(r.ContentType).text(r.User)
+	k := key(nil).text(r.Method).text(r.Target).text(r.ContentType).text(r.Accept).text(r.User)
 	return e.requests.add(append(k, r.Body...), func(id uint32) *request { return &request{id, *r} })
 }
 

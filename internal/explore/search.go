@@ -1,10 +1,10 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +22,7 @@ type search struct {
 
 	workers []*worker
 	began   time.Time
+	took    time.Duration
 	// pending are the nodes to expand, by layer and depth.
 	pending [][][]uint32
 	layer   int
@@ -30,25 +31,18 @@ type search struct {
 	stopped string
 	found   []*found
 	ends    *ends
-	notes   notes
-	shown   time.Time
+	// creators are the objects whose runs have created one of a name.
+	creators map[*name][]*name
+	// rests are what is stored in states of rest, by number.
+	rests map[uint32]bool
+	// notes are those of each layer.
+	notes []notes
+	shown time.Time
 	// graphChecked is set once the properties that are read from the graph were checked.
 	graphChecked bool
-	// nextCheck is the number of states at which the graph is checked while it grows.
-	nextCheck int
-}
-
-// found is a violation, and the way to it.
-type found struct {
-	finding
-
-	// nodes are the states on the way.
-	nodes []uint32
-	// last is the step after the last of them that is wrong in itself; -1 if a state is.
-	last int
-	// repeats is how many steps at the end go on for ever, other a state to compare with; noParent for none.
-	repeats int
-	other   uint32
+	// nextCheck is the number of states at which the graph is checked while it grows, lastState the one at which a search
+	// ends that has found a violation; 0 for none.
+	nextCheck, lastState int
 }
 
 // Explore searches the states of the controllers. It returns what it has found when the context ends.
@@ -57,24 +51,49 @@ func Explore(ctx context.Context, options Options) (report *Report, err error) {
 		report, err = explore(ctx, options)
 		return err
 	})
-	return report, err
+	if err == nil && ctx.Err() == nil {
+		err = allFail(options.Memo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
 }
 
 // explore is Explore without a guard.
 func explore(ctx context.Context, options Options) (*Report, error) {
+	options = options.withDefaults()
+	ctx, cancel := context.WithTimeout(ctx, options.Bounds.Time)
+	defer cancel()
+	groups := groupsOf(options)
+	if len(groups) > 1 {
+		report, why, err := exploreApart(ctx, options, groups)
+		if report != nil || err != nil {
+			return report, err
+		}
+		options.shared = why
+	}
 	s, err := newSearch(options)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.options.Bounds.Time)
-	defer cancel()
-	if err := s.run(ctx); err != nil && ctx.Err() == nil {
+	if err := s.explore(ctx); err != nil {
 		return nil, err
+	}
+	options.repeatCalls(ctx)
+	return s.report(), nil
+}
+
+// explore runs the search until the context ends.
+func (s *search) explore(ctx context.Context) error {
+	if err := s.run(ctx); err != nil && ctx.Err() == nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		s.stopped = s.limit(ctx)
 	}
-	return s.report(), nil
+	s.took = time.Since(s.began)
+	return nil
 }
 
 func newSearch(options Options) (*search, error) {
@@ -86,7 +105,7 @@ func newSearch(options Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{engine: e, began: time.Now(), ends: newEnds(), nextCheck: firstCheck}
+	s := &search{engine: e, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{}, nextCheck: firstCheck}
 	for range options.Workers {
 		w, err := s.newWorker()
 		if err != nil {
@@ -101,7 +120,7 @@ func newSearch(options Options) (*search, error) {
 	initial := s.workers[0].initial(raw)
 	bounds := options.Bounds
 	layers := bounds.Edits + bounds.Crashes + bounds.Faults + 1
-	s.graph, s.pending = newGraph(initial, layers), make([][][]uint32, layers)
+	s.graph, s.pending, s.notes = newGraph(initial, layers), make([][][]uint32, layers), make([]notes, layers)
 	s.push(0)
 	for _, f := range s.brokenIn(initial.stored) {
 		s.violated(f, []uint32{0}, -1)
@@ -112,7 +131,15 @@ func newSearch(options Options) (*search, error) {
 // storeObjects creates the initial objects.
 func (e *engine) storeObjects() (Stored, error) {
 	var raw Stored
-	for _, o := range e.options.Objects {
+	objects := e.options.Objects
+	if e.options.External != nil {
+		external, err := e.options.External.Object()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(slices.Clone(objects), external)
+	}
+	for _, o := range objects {
 		after, err := e.options.Server.Edit(raw, Edit{Object: o.Ref(), Create: o})
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", o.Ref(), err)
@@ -132,7 +159,7 @@ func (s *search) push(id uint32) {
 	(*layer)[n.depth] = append((*layer)[n.depth], id)
 }
 
-// run explores layer by layer, until something is violated or all is explored.
+// run explores layer by layer, until all is explored, or one in which something is violated.
 func (s *search) run(ctx context.Context) error {
 	for s.layer = range s.pending {
 		if err := s.exploreLayer(ctx); err != nil {
@@ -141,9 +168,7 @@ func (s *search) run(ctx context.Context) error {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil // What is left to check would call hooks.
 		}
-		if len(s.found) == 0 {
-			s.checkLayer()
-		}
+		s.checkLayer()
 		if err := s.failure(); err != nil {
 			return err
 		}
@@ -165,11 +190,11 @@ func (s *search) exploreLayer(ctx context.Context) error {
 			if s.stopped = s.limit(ctx); s.stopped != "" {
 				return nil
 			}
-			part := ids[:min(batch, len(ids))]
-			ids = ids[len(part):]
-			if err := s.expandAll(ctx, part); err != nil {
+			done, err := s.expandAll(ctx, ids[:min(batch, len(ids))])
+			if err != nil {
 				return err
 			}
+			ids = ids[done:]
 		}
 		s.pending[s.layer][s.depth] = nil
 		if s.stopped = s.enough(); s.stopped != "" {
@@ -179,63 +204,39 @@ func (s *search) exploreLayer(ctx context.Context) error {
 	return nil
 }
 
-// enough reports whether a violation ends the search: what follows would only have longer stories.
-func (s *search) enough() string {
-	switch {
-	case s.options.Memo != nil && len(s.options.Memo.Differences()) > 0 && !slices.Contains(s.options.Unchecked, Deterministic):
-		return "a hook is not deterministic"
-	case len(s.found) > 0:
-		return enoughFound
-	case len(s.nodes) < s.nextCheck:
-		return ""
-	}
-	// An endless way must not hide what is violated on it.
-	s.nextCheck = 2 * len(s.nodes)
-	s.checkLayer()
-	if len(s.found) > 0 {
-		return enoughFound
-	}
-	return ""
-}
-
-// enoughFound says why a search ends at violations.
-const enoughFound = "violations were found, and what follows would have longer stories"
-
-// firstCheck is the number of states at which graphs are checked for the first time while they grow.
-const firstCheck = 20_000
-
-// expandAll expands nodes in parallel, and merges the results in order. A slow hook does not hold up the end: nodes
-// that were not expanded by then stay as they are.
-func (s *search) expandAll(ctx context.Context, ids []uint32) error {
-	results := make([]*[]transition, len(ids))
+// expandAll expands nodes in parallel, and merges the results in order. It returns how many it has expanded: slow hooks
+// hold up neither the end nor the progress.
+func (s *search) expandAll(ctx context.Context, ids []uint32) (int, error) {
+	results := make([][]transition, len(ids))
 	var next atomic.Int64
 	var all sync.WaitGroup
+	began := time.Now()
 	for _, w := range s.workers {
 		all.Go(func() {
-			if err := guarded(func() error {
-				for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil && w.err == nil; i = next.Add(1) - 1 {
+			w.err = cmp.Or(guarded(func() error {
+				for ctx.Err() == nil && w.err == nil && time.Since(began) < pace {
+					i := next.Add(1) - 1
+					if i >= int64(len(ids)) {
+						break
+					}
 					if n := &s.nodes[ids[i]]; !n.expanded {
-						steps := w.expand(s.unpack(n.state))
-						results[i] = &steps
+						results[i] = w.expand(s.unpack(n.state))
 					}
 				}
 				return nil
-			}); err != nil {
-				w.err = err
-			}
+			}), w.err)
 		})
 	}
 	all.Wait()
 	if err := s.failure(); err != nil {
-		return err
+		return 0, err
 	}
-	for i, id := range ids {
-		if results[i] != nil {
-			s.merge(id, *results[i])
-		}
+	done := min(int(next.Load()), len(ids))
+	for i, id := range ids[:done] {
+		s.merge(id, results[i])
 	}
 	s.showProgress()
-	return nil
+	return done, nil
 }
 
 // failure returns the error of a worker.
@@ -261,57 +262,11 @@ func (s *search) merge(id uint32, steps []transition) {
 			s.push(to)
 		}
 		edges[i] = edge{to, steps[i].effect}
+		s.noteCreator(s.effects.at(steps[i].effect))
 		for _, f := range steps[i].findings {
 			s.violated(f, s.path(id), i)
 		}
 	}
 	s.nodes[id].edges = edges
 	s.steps += len(steps)
-}
-
-// violated records a violation, unless there is one of the same property.
-func (s *search) violated(f finding, nodes []uint32, last int) *found {
-	v := &found{finding: f, nodes: nodes, last: last, other: noParent}
-	known := slices.ContainsFunc(s.found, func(one *found) bool { return one.property == f.property })
-	if !known && !slices.Contains(s.options.Unchecked, f.property) {
-		s.found = append(s.found, v)
-	}
-	return v
-}
-
-// limit returns which limit is reached; empty if none is.
-func (s *search) limit(ctx context.Context) string {
-	bounds := s.options.Bounds
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("the time is over (%s)", bounds.Time)
-	case ctx.Err() != nil:
-		return "it was interrupted"
-	case len(s.nodes) >= bounds.States:
-		return fmt.Sprintf("the limit of states is reached (%d)", bounds.States)
-	case heap() >= bounds.Memory:
-		return fmt.Sprintf("the limit of memory is reached (%d MiB)", bounds.Memory>>20)
-	}
-	return ""
-}
-
-// heap returns the bytes of live objects and of those that are still to be collected.
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}
-
-func (s *search) showProgress() {
-	if time.Since(s.shown) < time.Second {
-		return
-	}
-	s.shown = time.Now()
-	pending := 0
-	for _, layer := range s.pending {
-		for _, ids := range layer {
-			pending += len(ids)
-		}
-	}
-	s.options.Progress(Progress{States: len(s.nodes), Steps: s.steps, Pending: pending, Depth: s.depth, Elapsed: time.Since(s.began)})
 }

@@ -80,37 +80,46 @@ func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
 	before := s.state(stored)
-	after, err := s.edited(before, resource, edit)
+	request, changes := requestOf(resource, before.Get(resource, edit.Object.Namespace, edit.Object.Name), edit)
+	if !changes {
+		return nil, errUnchanged
+	}
+	after, _, err := s.As(editor).Send(before, request)
+	if err == nil && after == before {
+		err = errUnchanged
+	}
 	if err != nil {
 		return nil, err
-	}
-	if after == before {
-		return nil, errUnchanged
 	}
 	return s.stored(after), nil
 }
 
-func (s *inMemory) edited(before *apiserver.State, resource object.Resource, edit Edit) (*apiserver.State, error) {
-	user := s.As("kubectl")
-	if edit.Create != nil {
-		after, _, err := user.Create(before, resource, edit.Create)
-		return after, err
-	}
-	o := before.Get(resource, edit.Object.Namespace, edit.Object.Name)
+// editor is the field manager of edits.
+const editor = "kubectl"
+
+// requestOf returns the request of an edit, and whether there is something to change. The object is nil if there is
+// none.
+func requestOf(resource object.Resource, o *object.Object, edit Edit) (request apiserver.Request, changes bool) {
 	switch {
+	case edit.Create != nil:
+		return apiserver.CreationOf(resource, edit.Create), true
 	case o == nil || o.Deleting() && edit.Delete:
-		return before, nil
+		return apiserver.Request{}, false
 	case edit.Delete:
 		background := metav1.DeletePropagationBackground
-		after, _, err := user.Delete(before, resource, o, metav1.DeleteOptions{PropagationPolicy: &background})
-		return after, err
+		return apiserver.DeletionOf(resource, o, metav1.DeleteOptions{PropagationPolicy: &background}), true
 	}
 	subresource := ""
 	if _, status := edit.Patch["status"]; status && len(edit.Patch) == 1 && resource.Status {
 		subresource = "status"
 	}
-	after, _, err := user.Patch(before, resource, o, subresource, edit.Patch)
-	return after, err
+	return apiserver.PatchOf(resource, o, subresource, edit.Patch), true
+}
+
+// Path implements Server.
+func (s *inMemory) Path(ref object.Ref) string {
+	resource, _ := s.Resource(ref.GroupKind())
+	return resource.Path(ref.Namespace, ref.Name)
 }
 
 // Collect implements Server.
@@ -121,7 +130,7 @@ func (s *inMemory) moves(all []apiserver.Change) []Move {
 	for i, c := range all {
 		ref := c.Object.Ref()
 		what := strings.TrimPrefix(c.What, ref.String()+" ")
-		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Fault: c.Failure}
+		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Writes: c.Writes, Manager: c.Manager, Fault: c.Failure}
 	}
 	return moves
 }

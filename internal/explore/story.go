@@ -24,6 +24,8 @@ type Story struct {
 	// Setpoint is the version that wrote the story, Files are the digests of the files that it is about.
 	Setpoint string            `json:"setpoint,omitempty"`
 	Files    map[string]string `json:"files,omitempty"`
+	// Controllers are KIND/NAME of those that were explored.
+	Controllers []string `json:"controllers,omitempty"`
 	// Property is what is violated, Violation how.
 	Property   Property    `json:"property"`
 	Violation  string      `json:"violation"`
@@ -71,7 +73,7 @@ func (s *Story) Write(b *strings.Builder) {
 func (s *search) story(f *found) Story {
 	story := Story{
 		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(f.property), " ", "-"))},
-		Setpoint: s.options.Version, Files: s.options.Files, Property: f.property, Violation: f.text, LateWrites: s.options.LateWrites,
+		Setpoint: s.options.Version, Files: s.options.Files, Controllers: s.options.Names, Property: f.property, Violation: f.text, LateWrites: s.options.LateWrites,
 		Steps: s.stepsOf(f.nodes, f.last), Repeats: f.repeats,
 	}
 	if f.other != noParent {

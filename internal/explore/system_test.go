@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/explore"
-	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -19,8 +19,8 @@ import (
 
 var (
 	things     = object.Resource{Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Status: true, Custom: true}
-	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	pods       = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
+	configMaps = apiservertest.ConfigMaps
+	pods       = apiservertest.Pods
 )
 
 const thingsCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},"spec":{
@@ -56,18 +56,28 @@ func systemUntil(ctx context.Context, t testing.TB, do sync) explore.Options {
 // systemOf is a system with a program.
 func systemOf(ctx context.Context, t testing.TB, program compose.Program) explore.Options {
 	t.Helper()
-	server, err := apiserver.New(apiserver.Options{Kinds: []object.Resource{configMaps, pods}, CRDs: [][]byte{[]byte(thingsCRD)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return systemWith(ctx, t, loop.Programs{Compose: []compose.Program{program}})
+}
+
+// systemWith is a system with programs.
+func systemWith(ctx context.Context, t testing.TB, programs loop.Programs) explore.Options {
+	t.Helper()
+	server := apiservertest.New(t, []object.Resource{configMaps, pods}, thingsCRD)
 	memo := loop.NewMemo()
-	programs := loop.Programs{Compose: []compose.Program{program}}
 	inMemory, environment := explore.InMemory(server)
 	return explore.Options{
-		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo}, server.Resource)},
+		Controllers: []explore.Controller{explore.Setpoint(ctx, programs, loop.Options{Memo: memo, Resolve: resolve}, server.Resource)},
 		Server:      inMemory, Environment: environment, Memo: memo,
-		Objects: []*object.Object{parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
+		Objects: []*object.Object{apiservertest.Parse(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default"},"spec":{"size":2,"text":"x"}}`)},
 	}
+}
+
+// resolve finds the kind of related objects.
+func resolve(_ context.Context, apiVersion, plural string) (object.Resource, error) {
+	if apiVersion != "v1" || plural != configMaps.Plural {
+		return object.Resource{}, fmt.Errorf("no such kind: %s %s", apiVersion, plural)
+	}
+	return configMaps, nil
 }
 
 func programOf(do sync) compose.Program {
@@ -96,15 +106,6 @@ func numbered(parent thing, _ *hook.Request) *hook.Response {
 		response.Children = append(response.Children, configMap(fmt.Sprintf("%s-%d", parent.Metadata.Name, i), parent.Spec.Text))
 	}
 	return response
-}
-
-func parse(t testing.TB, text string) *object.Object {
-	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
 }
 
 // editOf returns an edit of the thing.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkWrites(b *testing.B) {
 	for _, known := range []bool{true, false} {
 		for name, request := range map[string]func(w *world, i int) apiserver.Request{
 			"create": func(w *world, i int) apiserver.Request {
-				o := parse(b, pod)
+				o := apiservertest.Parse(b, pod)
 				return apiserver.Request{Method: http.MethodPost, Resource: pods, Namespace: "shop", Body: withLabel(o.JSON(), i)}
 			},
 			"patch": func(_ *world, i int) apiserver.Request {
@@ -27,7 +28,7 @@ func BenchmarkWrites(b *testing.B) {
 			},
 			"apply": func(_ *world, i int) apiserver.Request {
 				return apiserver.Request{Method: http.MethodPatch, Type: types.ApplyYAMLPatchType, Resource: widgets, Namespace: "shop", Name: "web",
-					Body: withLabel(parse(b, widget).JSON(), i)}
+					Body: withLabel(apiservertest.Parse(b, widget).JSON(), i)}
 			},
 		} {
 			b.Run(fmt.Sprintf("%s/known=%t", name, known), func(b *testing.B) {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -36,25 +37,31 @@ type Request struct {
 
 // Send sends a request. It returns the object in the response, nil if there is none.
 func (c Client) Send(state *State, r Request) (*State, *object.Object, error) {
-	path := r.Resource.Path(r.Namespace, r.Name)
-	if r.Subresource != "" {
-		path += "/" + r.Subresource
-	}
-	query := url.Values{"fieldManager": {c.manager}}
-	if r.Type == types.ApplyYAMLPatchType {
-		query.Set("force", "true")
-	}
-	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(), bytes.NewReader(r.Body)) //nolint:noctx // Nothing is sent.
+	req, err := r.HTTP(c.manager)
 	if err != nil {
 		return state, nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if r.Type != "" {
-		req.Header.Set("Content-Type", string(r.Type))
 	}
 	after, response := c.server.respond(state, req)
 	o, err := response.object()
 	return after, o, err
+}
+
+// HTTP returns the request of a field manager.
+func (r Request) HTTP(manager string) (*http.Request, error) {
+	path := r.Resource.Path(r.Namespace, r.Name)
+	if r.Subresource != "" {
+		path += "/" + r.Subresource
+	}
+	query := url.Values{"fieldManager": {manager}}
+	if r.Type == types.ApplyYAMLPatchType {
+		query.Set("force", "true")
+	}
+	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(), bytes.NewReader(r.Body)) //nolint:noctx // The sender has the context.
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", cmp.Or(string(r.Type), "application/json"))
+	return req, nil
 }
 
 // object returns the object in a response, or its error.
@@ -75,27 +82,42 @@ func (a response) object() (*object.Object, error) {
 
 // Create creates an object.
 func (c Client) Create(state *State, resource object.Resource, o *object.Object) (*State, *object.Object, error) {
-	return c.Send(state, Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()})
+	return c.Send(state, CreationOf(resource, o))
 }
 
 // Patch sends a JSON merge patch for an object.
-func (c Client) Patch(state *State, resource object.Resource, o *object.Object, subresource string, patch any) (*State, *object.Object, error) {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return state, nil, err
-	}
-	return c.Send(state, Request{
-		Method: http.MethodPatch, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Subresource: subresource,
-		Type: types.MergePatchType, Body: body,
-	})
+func (c Client) Patch(state *State, resource object.Resource, o *object.Object, subresource string, patch map[string]any) (*State, *object.Object, error) {
+	return c.Send(state, PatchOf(resource, o, subresource, patch))
 }
 
 // Delete deletes an object.
 func (c Client) Delete(state *State, resource object.Resource, o *object.Object, options metav1.DeleteOptions) (*State, *object.Object, error) {
-	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
-	body, err := json.Marshal(options)
-	if err != nil {
-		return state, nil, err
+	return c.Send(state, DeletionOf(resource, o, options))
+}
+
+// CreationOf returns the request that creates an object.
+func CreationOf(resource object.Resource, o *object.Object) Request {
+	return Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()}
+}
+
+// PatchOf returns the request with a JSON merge patch for an object.
+func PatchOf(resource object.Resource, o *object.Object, subresource string, patch map[string]any) Request {
+	return Request{
+		Method: http.MethodPatch, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Subresource: subresource,
+		Type: types.MergePatchType, Body: encoded(patch),
 	}
-	return c.Send(state, Request{Method: http.MethodDelete, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Body: body})
+}
+
+// DeletionOf returns the request that deletes an object.
+func DeletionOf(resource object.Resource, o *object.Object, options metav1.DeleteOptions) Request {
+	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	return Request{Method: http.MethodDelete, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Body: encoded(options)}
+}
+
+func encoded(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic("encode a request: " + err.Error()) // Values are those of JSON.
+	}
+	return data
 }

@@ -18,16 +18,16 @@ type Change struct {
 	What string
 	// Object is what it is about.
 	Object *Stored
+	// Writes are the requests by which Manager makes it.
+	Writes  []Request
+	Manager string
 	// Failure reports whether it is a failure of the environment, of which a search allows only so many.
 	Failure bool
 }
 
 // Collect returns the states that garbage collection and the end of namespaces can lead to next, each by one write.
 func (s *Server) Collect(state *State) []Change {
-	c := collector{server: s, state: state, client: s.As("kube-controller-manager"), objects: map[string]*Stored{}}
-	for stored := range state.AllStored() {
-		c.objects[stored.UID()] = stored
-	}
+	c := collector{server: s, state: state}
 	for stored := range state.AllStored() {
 		c.collect(stored)
 	}
@@ -38,8 +38,6 @@ func (s *Server) Collect(state *State) []Change {
 type collector struct {
 	server  *Server
 	state   *State
-	client  Client
-	objects map[string]*Stored // by UID
 	changes []Change
 }
 
@@ -177,38 +175,44 @@ func ownersOf(o *Stored) []metav1.OwnerReference {
 
 func (c *collector) deleteOrphan(o *Stored, policy metav1.DeletionPropagation) {
 	uid, version := types.UID(o.UID()), o.ResourceVersion()
-	c.delete(o, "has no owner any more and is deleted", metav1.DeleteOptions{
+	c.add(o, "has no owner any more and is deleted", DeletionOf(o.resource, o.Object, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
-	})
-}
-
-func (c *collector) delete(o *Stored, what string, options metav1.DeleteOptions) {
-	after, _, err := c.client.Delete(c.state, o.resource, o.Object, options)
-	c.add(o, what, after, err)
+	}))
 }
 
 // removeOwners removes owner references that match.
 func (c *collector) removeOwners(o *Stored, what string, matches func(metav1.OwnerReference) bool) {
 	left := slices.DeleteFunc(ownersOf(o), matches)
-	after, _, err := c.client.Patch(c.state, o.resource, o.Object, "", map[string]any{
+	c.add(o, what, PatchOf(o.resource, o.Object, "", map[string]any{
 		"metadata": map[string]any{"uid": o.UID(), "ownerReferences": left},
-	})
-	c.add(o, what, after, err)
+	}))
 }
 
 func (c *collector) removeFinalizer(o *Stored, name string) {
 	left := slices.DeleteFunc(o.Finalizers(), func(has string) bool { return has == name })
-	after, _, err := c.client.Patch(c.state, o.resource, o.Object, "", map[string]any{
+	c.add(o, "loses the finalizer "+name, PatchOf(o.resource, o.Object, "", map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "finalizers": left},
-	})
-	c.add(o, "loses the finalizer "+name, after, err)
+	}))
 }
 
-// add adds a step, if its write was not rejected and changed something.
-func (c *collector) add(o *Stored, what string, after *State, err error) {
-	if err == nil && after != c.state {
-		c.changes = append(c.changes, Change{State: after, What: o.Ref().String() + " " + what, Object: o})
+// add adds a step.
+func (c *collector) add(o *Stored, what string, write Request) {
+	c.changes = c.server.AppendChange(c.changes, c.state, Change{What: o.Ref().String() + " " + what, Object: o, Writes: []Request{write}, Manager: "kube-controller-manager"})
+}
+
+// AppendChange adds a change with its state, unless one of its writes is rejected, or nothing changes.
+func (s *Server) AppendChange(changes []Change, before *State, c Change) []Change {
+	c.State = before
+	for _, write := range c.Writes {
+		var err error
+		if c.State, _, err = s.As(c.Manager).Send(c.State, write); err != nil {
+			return changes
+		}
 	}
+	if len(Events(before, c.State)) == 0 {
+		return changes
+	}
+	return append(changes, c)
 }
 
 // endNamespace deletes what is in a namespace, and then the namespace.
@@ -221,7 +225,7 @@ func (c *collector) endNamespace(namespace *Stored) {
 		}
 		empty = false
 		if !o.Deleting() {
-			c.delete(o, "is deleted with its namespace", metav1.DeleteOptions{PropagationPolicy: &background})
+			c.add(o, "is deleted with its namespace", DeletionOf(o.resource, o.Object, metav1.DeleteOptions{PropagationPolicy: &background}))
 		}
 	}
 	if !empty {
@@ -231,8 +235,7 @@ func (c *collector) endNamespace(namespace *Stored) {
 	if err != nil {
 		return // A stored namespace has a spec.
 	}
-	after, _, err := c.client.Send(c.state, Request{
+	c.add(namespace, "is empty and goes", Request{
 		Method: http.MethodPut, Resource: namespaces, Name: namespace.Name(), Subresource: "finalize", Body: bare.JSON(),
 	})
-	c.add(namespace, "is empty and goes", after, err)
 }

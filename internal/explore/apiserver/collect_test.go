@@ -136,16 +136,32 @@ func TestNamespacesEndWhenTheyAreEmpty(t *testing.T) {
 
 func TestEvictionsRespectBudgets(t *testing.T) {
 	w := newWorld(t)
-	w.create(pods, `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}`)
+	for _, name := range []string{"web", "other", "new"} {
+		w.create(pods, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`, namespace: shop, labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}`)
+	}
+	w.patch(pods, "web", "status", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
+	w.patch(pods, "other", "status", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	w.create(budgets, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop}, spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}}`)
-	evict := apiserver.Request{Method: http.MethodPost, Resource: pods, Namespace: "shop", Name: "web", Subresource: "eviction",
-		Body: []byte(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","namespace":"shop"}}`)}
-	if _, err := w.send("test", evict); !apierrors.IsTooManyRequests(err) {
+	evict := func(name, options string) error {
+		_, err := w.send("test", apiserver.Request{Method: http.MethodPost, Resource: pods, Namespace: "shop", Name: name, Subresource: "eviction",
+			Body: []byte(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + name + `","namespace":"shop"}` + options + `}`)})
+		return err
+	}
+	if err := evict("web", ""); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("an eviction that a budget does not allow: %v", err)
 	}
-	w.delete(budgets, w.state.Get(budgets, "shop", "web"), metav1.DeletePropagationBackground)
-	if _, err := w.send("test", evict); err != nil || w.state.Get(pods, "shop", "web") != nil {
-		t.Errorf("an eviction without a budget: %v", err)
+	w.patch(budgets, "web", "status", `{"status":{"observedGeneration":1,"disruptionsAllowed":1}}`)
+	if err := evict("web", `,"deleteOptions":{"dryRun":["All"]}`); err != nil || w.state.Get(pods, "shop", "web") == nil {
+		t.Errorf("a dry run: %v", err)
+	}
+	if err := evict("web", ""); err != nil || w.state.Get(pods, "shop", "web") != nil {
+		t.Errorf("an eviction that a budget allows: %v", err)
+	}
+	if err := evict("other", ""); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("a second eviction before the budget is up to date: %v", err)
+	}
+	if err := evict("new", ""); err != nil || w.state.Get(pods, "shop", "new") != nil {
+		t.Errorf("an eviction of a pod that does not run yet: %v", err)
 	}
 }
 

@@ -8,13 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // success is the response to a binding or an eviction.
@@ -44,64 +40,6 @@ func (w *write) bind() (*outcome, error) {
 		out.body = success().body
 	}
 	return out, err
-}
-
-// evict deletes a pod if its disruption budgets allow that now.
-func (s *Server) evict(state *State, req *request) (*State, response) {
-	var eviction policyv1.Eviction
-	if err := json.Unmarshal(req.body, &eviction); err != nil {
-		return state, failed(apierrors.NewBadRequest(err.Error()))
-	}
-	pod := state.Stored(req.kind.Resource, req.namespace, req.name)
-	if pod == nil {
-		return state, failed(apierrors.NewNotFound(req.groupResource(), req.name))
-	}
-	if eviction.Name != "" && eviction.Name != req.name {
-		return state, failed(apierrors.NewBadRequest(fmt.Sprintf("name in URL does not match name in Eviction object: %q != %q", eviction.Name, req.name)))
-	}
-	if err := state.checkDisruption(pod.Object); err != nil {
-		return state, failed(err)
-	}
-	deletion := *req
-	deletion.method, deletion.subresource, deletion.query = http.MethodDelete, "", nil
-	deletion.query = map[string][]string{}
-	deletion.body = nil
-	if eviction.DeleteOptions != nil {
-		var err error
-		if deletion.body, err = json.Marshal(eviction.DeleteOptions); err != nil {
-			return state, failed(err)
-		}
-	}
-	after, response := s.write(state, &deletion)
-	if response.code != http.StatusOK {
-		return after, response
-	}
-	return after, success()
-}
-
-// checkDisruption rejects an eviction that a disruption budget does not allow. A pod that is not ready, or already
-// being deleted, is no disruption.
-func (s *State) checkDisruption(pod *object.Object) error {
-	if pod.Deleting() {
-		return nil
-	}
-	for resource, o := range s.All() {
-		if fullName(resource) != "PodDisruptionBudget.policy" || o.Namespace() != pod.Namespace() {
-			continue
-		}
-		var budget policyv1.PodDisruptionBudget
-		if err := json.Unmarshal(o.JSON(), &budget); err != nil {
-			return err
-		}
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil || !selector.Matches(labels.Labels(pod.Labels())) {
-			continue
-		}
-		if budget.Status.ObservedGeneration < budget.Generation || budget.Status.DisruptionsAllowed <= 0 {
-			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-		}
-	}
-	return nil
 }
 
 // setCondition sets a condition of a pod to true.

@@ -8,59 +8,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The kinds of the tests.
 var (
-	configMaps  = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	pods        = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
-	deployments = object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true}
+	configMaps  = apiservertest.ConfigMaps
+	pods        = apiservertest.Pods
+	deployments = apiservertest.Deployments
+	widgets     = apiservertest.Widgets
 	budgets     = object.Resource{Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true, Status: true}
 	namespace   = object.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace", Status: true}
-	widgets     = object.Resource{Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Status: true, Custom: true}
 )
-
-// widgetCRD has a default, a limit, a rule, and a list that merges by key.
-const widgetCRD = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            x-kubernetes-validations:
-            - {rule: "!has(oldSelf.color) || self.color == oldSelf.color", message: color is immutable}
-            properties:
-              size: {type: integer, minimum: 0, maximum: 10, default: 1}
-              color: {type: string}
-              parts:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name]
-                items:
-                  type: object
-                  required: [name]
-                  properties: {name: {type: string}, value: {type: string}}
-          status:
-            type: object
-            properties: {ready: {type: boolean}}
-`
 
 // world is a server and its state.
 type world struct {
@@ -71,31 +33,8 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	crd, err := yaml.YAMLToJSON([]byte(widgetCRD))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := apiserver.New(apiserver.Options{
-		Kinds: []object.Resource{configMaps, pods, deployments, budgets}, CRDs: [][]byte{crd}, Namespaces: []string{"shop"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := apiservertest.New(t, []object.Resource{configMaps, pods, deployments, budgets}, apiservertest.WidgetCRD, "shop")
 	return &world{t, server, server.Empty()}
-}
-
-// parse reads an object in YAML.
-func parse(t testing.TB, text string) *object.Object {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := object.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
 }
 
 func (w *world) send(manager string, r apiserver.Request) (*object.Object, error) {
@@ -106,7 +45,7 @@ func (w *world) send(manager string, r apiserver.Request) (*object.Object, error
 
 func (w *world) create(resource object.Resource, text string) *object.Object {
 	w.t.Helper()
-	o := parse(w.t, text)
+	o := apiservertest.Parse(w.t, text)
 	stored, err := w.send("test", apiserver.Request{Method: http.MethodPost, Resource: resource, Namespace: o.Namespace(), Body: o.JSON()})
 	if err != nil {
 		w.t.Fatal(err)
@@ -116,10 +55,19 @@ func (w *world) create(resource object.Resource, text string) *object.Object {
 
 func (w *world) apply(manager string, resource object.Resource, text string) (*object.Object, error) {
 	w.t.Helper()
-	o := parse(w.t, text)
+	o := apiservertest.Parse(w.t, text)
 	return w.send(manager, apiserver.Request{
 		Method: http.MethodPatch, Type: types.ApplyYAMLPatchType, Resource: resource, Namespace: o.Namespace(), Name: o.Name(), Body: o.JSON(),
 	})
+}
+
+func (w *world) patch(resource object.Resource, name, subresource, patch string) {
+	w.t.Helper()
+	_, err := w.send("test", apiserver.Request{Method: http.MethodPatch, Type: types.MergePatchType, Resource: resource, Namespace: "shop", Name: name,
+		Subresource: subresource, Body: []byte(patch)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) field(resource object.Resource, name string, path ...string) string {

@@ -7,9 +7,6 @@
 package environment
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -36,6 +33,7 @@ func New(server *apiserver.Server, options Options) *Environment {
 	e := &Environment{server: server, models: map[object.GroupKind]model{
 		{Kind: "Pod"}:                        pod,
 		{Group: "apps", Kind: "Deployment"}:  deployment,
+		{Group: "apps", Kind: "ReplicaSet"}:  replicaSet,
 		{Group: "apps", Kind: "StatefulSet"}: statefulSet,
 		{Group: "batch", Kind: "Job"}:        job,
 		{Kind: "Service"}:                    service,
@@ -66,22 +64,4 @@ func (e *Environment) Steps(state *apiserver.State) []apiserver.Change {
 		steps = append(steps, s.steps...)
 	}
 	return steps
-}
-
-// Models reports whether objects of a kind have a model.
-func (e *Environment) Models(kind object.GroupKind) bool {
-	_, known := e.models[kind]
-	return known
-}
-
-// Kinds returns the kinds with a model, sorted.
-func (e *Environment) Kinds() []object.GroupKind {
-	kinds := make([]object.GroupKind, 0, len(e.models))
-	for kind := range e.models {
-		kinds = append(kinds, kind)
-	}
-	slices.SortFunc(kinds, func(a, b object.GroupKind) int {
-		return strings.Compare(a.Group+"/"+a.Kind, b.Group+"/"+b.Kind)
-	})
-	return kinds
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/environment"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // kinds are those with models, and one with conditions.
 var kinds = []object.Resource{
-	{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true},
-	{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true},
+	apiservertest.Pods,
+	apiservertest.Deployments,
+	{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, Status: true},
 	{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true},
 	{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true, Status: true},
 	{Version: "v1", Plural: "services", Kind: "Service", Namespaced: true, Status: true},
@@ -38,6 +38,10 @@ func TestWayToRest(t *testing.T) {
 		{
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, namespace: default}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {` + spec + `}}}}`,
 			"is observed by its controller, gets a pod, gets a ready pod", "exceeds its progress deadline, loses a ready pod",
+		},
+		{
+			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: x, namespace: default}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {` + spec + `}}}}`,
+			"is observed by its controller, gets a pod, gets a ready pod", "loses a ready pod",
 		},
 		{
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, namespace: default}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {` + spec + `}}}}`,
@@ -71,23 +75,13 @@ func TestWayToRest(t *testing.T) {
 
 func newServer(t *testing.T) (*apiserver.Server, *environment.Environment) {
 	t.Helper()
-	server, err := apiserver.New(apiserver.Options{Kinds: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := apiservertest.New(t, kinds, "")
 	return server, environment.New(server, environment.Options{Conditioned: []object.GroupKind{{Group: "example.com", Kind: "Database"}}})
 }
 
 func create(t *testing.T, server *apiserver.Server, text string) *apiserver.State {
 	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := object.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := apiservertest.Parse(t, text)
 	resource, _ := server.Resource(o.GroupKind())
 	state, _, err := server.As("test").Create(server.Empty(), resource, o)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *stepper) decode() bool {
 }
 
 // write is a request of a step. It is made only if the ones before it succeeded.
-type write func(apiserver.Client, *apiserver.State) (*apiserver.State, error)
+type write = apiserver.Request
 
 // step adds a step of one or more writes, unless it is rejected or changes nothing.
 func (s *stepper) step(manager, what string, writes ...write) { s.add(manager, what, false, writes) }
@@ -40,16 +40,9 @@ func (s *stepper) step(manager, what string, writes ...write) { s.add(manager, w
 func (s *stepper) failure(manager, what string, writes ...write) { s.add(manager, what, true, writes) }
 
 func (s *stepper) add(manager, what string, failure bool, writes []write) {
-	after, client := s.state, s.server.As(manager)
-	for _, each := range writes {
-		var err error
-		if after, err = each(client, after); err != nil {
-			return
-		}
-	}
-	if len(apiserver.Events(s.state, after)) > 0 {
-		s.steps = append(s.steps, apiserver.Change{State: after, What: s.object.Ref().String() + " " + what, Object: s.object, Failure: failure})
-	}
+	s.steps = s.server.AppendChange(s.steps, s.state, apiserver.Change{
+		What: s.object.Ref().String() + " " + what, Object: s.object, Failure: failure, Writes: writes, Manager: manager,
+	})
 }
 
 // setStatus merges a patch into the status.
@@ -58,40 +51,28 @@ func (s *stepper) setStatus(patch map[string]any) write {
 	if s.object.Resource().Status {
 		subresource = "status"
 	}
-	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
-		after, _, err := c.Patch(state, s.object.Resource(), s.object.Object, subresource, map[string]any{"status": patch})
-		return after, err
-	}
+	return apiserver.PatchOf(s.object.Resource(), s.object.Object, subresource, map[string]any{"status": patch})
 }
 
 // merge merges a patch into the object.
 func (s *stepper) merge(patch map[string]any) write {
-	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
-		after, _, err := c.Patch(state, s.object.Resource(), s.object.Object, "", patch)
-		return after, err
-	}
+	return apiserver.PatchOf(s.object.Resource(), s.object.Object, "", patch)
 }
 
 // post posts to a subresource.
 func (s *stepper) post(subresource, body string) write {
-	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
-		after, _, err := c.Send(state, apiserver.Request{
-			Method: http.MethodPost, Resource: s.object.Resource(), Namespace: s.object.Namespace(), Name: s.object.Name(),
-			Subresource: subresource, Body: []byte(body),
-		})
-		return after, err
+	return write{
+		Method: http.MethodPost, Resource: s.object.Resource(), Namespace: s.object.Namespace(), Name: s.object.Name(),
+		Subresource: subresource, Body: []byte(body),
 	}
 }
 
 // remove deletes the object at once.
 func (s *stepper) remove() write {
-	return func(c apiserver.Client, state *apiserver.State) (*apiserver.State, error) {
-		uid, now := types.UID(s.object.UID()), int64(0)
-		after, _, err := c.Delete(state, s.object.Resource(), s.object.Object, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: &now,
-		})
-		return after, err
-	}
+	uid, now := types.UID(s.object.UID()), int64(0)
+	return apiserver.DeletionOf(s.object.Resource(), s.object.Object, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: &now,
+	})
 }
 
 // number returns a number of the spec or the status; absent is the default.

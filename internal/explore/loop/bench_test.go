@@ -15,7 +15,7 @@ func BenchmarkRollout(b *testing.B) {
 	b.Run("deliver", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			w.process.Deliver(w.view, event)
+			w.process.Deliver(b.Context(), w.view, event)
 		}
 	})
 	w.deliver()

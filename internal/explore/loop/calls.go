@@ -2,7 +2,9 @@ package loop
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -22,31 +24,95 @@ type Call struct {
 // callRecorder calls hooks through the memo and notes the calls of the current run.
 type callRecorder struct {
 	memo *Memo
-	ctx  context.Context //nolint:containedctx // It is that of the current run, to tell it from those of calls.
-	made []Call
+	// external is what hooks call outside of the cluster; nil for nothing.
+	external *externalClient
+	// indexed is the digest of what indexes may have in the current run; zero without indexes.
+	indexed uint64
+	ctx     context.Context //nolint:containedctx // It is that of the current run, to tell it from those of calls.
+	made    []Call
 }
 
-func (c *callRecorder) begin(ctx context.Context) { c.ctx, c.made = ctx, nil }
+func (c *callRecorder) begin(ctx context.Context) { c.ctx, c.made, c.indexed = ctx, nil, 0 }
+
+// hookCall calls a hook. Pure is false if the response depends on more than the request.
+type hookCall[T any] func(ctx context.Context) (response *T, pure bool, err error)
+
+// outcome is what a call returns, and the state of the external system after it.
+type outcome[T any] struct {
+	response *T
+	after    []byte
+}
 
 // respond makes a call, unless the run has been stopped.
-func respond[T any](ctx context.Context, c *callRecorder, name string, request digests, do func() (*T, bool, error)) (*T, error) {
+func respond[T any](ctx context.Context, c *callRecorder, name string, request digests, do hookCall[T]) (*T, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	value, err := c.memo.respond(call{
-		hook: name, request: request, interrupted: c.ctx.Err,
-		do: func() (any, []byte, bool, error) {
-			response, pure, err := recovered(do)
-			if response == nil {
-				return nil, nil, pure, err
-			}
-			text, jsonErr := json.Marshal(comparedPart(response))
-			return response, text, pure && jsonErr == nil, err
-		},
+	made, err := c.remembered(ctx, name, request, func(ctx context.Context) (any, []byte, bool, error) {
+		response, pure, err := recovered(ctx, do)
+		if response == nil {
+			return outcome[T]{}, nil, pure, err
+		}
+		text, jsonErr := json.Marshal(comparedPart(response))
+		return outcome[T]{response: response}, text, pure && jsonErr == nil, err
 	})
+	result, _ := made.(outcome[T])
+	return result.response, err
+}
+
+// respondOutside is respond for a call that may reach the external system, if there is one.
+func respondOutside[T any](ctx context.Context, c *callRecorder, name string, request digests, do hookCall[T]) (*T, error) {
+	if c.external == nil {
+		return respond(ctx, c, name, request, do)
+	}
+	for {
+		before, err := c.external.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		made, err := c.remembered(ctx, name, request.with(before.state), func(ctx context.Context) (any, []byte, bool, error) {
+			return outside(ctx, c.external.External, before.state, do)
+		})
+		if broken, is := errors.AsType[systemError](err); is {
+			c.external.transport.abort(broken)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		result, _ := made.(outcome[T])
+		switch failed := c.external.write(ctx, before, result.after); {
+		case failed == nil:
+			return result.response, err
+		case !errors.Is(failed, errExternalChanged):
+			return nil, failed // Whether the call had its effects, the caller cannot know.
+		}
+	}
+}
+
+// outside calls a function while the external system has a state. The response as text has the state after it, too.
+func outside[T any](ctx context.Context, e *External, before []byte, do hookCall[T]) (made any, text []byte, pure bool, err error) {
+	var response *T
+	after, failed := e.In(before, func() { response, pure, err = recovered(ctx, do) })
+	if failed != nil {
+		return nil, nil, false, failed
+	}
+	var part any
+	if response != nil {
+		part = comparedPart(response)
+	}
+	text, jsonErr := json.Marshal(map[string]any{"response": part, "external": json.RawMessage(after)})
+	return outcome[T]{response, after}, text, pure && jsonErr == nil, err
+}
+
+// remembered makes a call through the memo and notes it.
+func (c *callRecorder) remembered(ctx context.Context, name string, request digests, do func(context.Context) (any, []byte, bool, error)) (any, error) {
+	inRun := c.indexed != 0
+	if inRun {
+		request = request.with(binary.LittleEndian.AppendUint64(nil, c.indexed))
+	}
+	value, err := c.memo.respond(ctx, call{hook: name, request: request, inRun: inRun, interrupted: c.ctx.Err, do: do})
 	c.made = append(c.made, Call{Hook: name, Request: request.exact, Err: err})
-	response, _ := value.(*T)
-	return response, err
+	return value, err
 }
 
 // comparedPart returns a response with all that is compared.
@@ -72,10 +138,10 @@ func comparedPart(response any) any {
 }
 
 // recovered is do with a panic as an error, which the memo can keep.
-func recovered[T any](do func() (*T, bool, error)) (response *T, pure bool, err error) {
+func recovered[T any](ctx context.Context, do hookCall[T]) (response *T, pure bool, err error) {
 	pure = true
 	err = failure.Recover("the function", func() (err error) {
-		response, pure, err = do()
+		response, pure, err = do(ctx)
 		return err
 	})
 	return response, pure, err
@@ -87,7 +153,7 @@ func (c *callRecorder) hook(name string, h hook.Hook) hook.Hook {
 		return nil
 	}
 	return hook.Func(func(ctx context.Context, request *hook.Request) (*hook.Response, error) {
-		response, err := respond(ctx, c, name, digestsOf(request), func() (*hook.Response, bool, error) {
+		response, err := respondOutside(ctx, c, name, digestsOf(request), func(ctx context.Context) (*hook.Response, bool, error) {
 			response, err := h.Call(ctx, request)
 			return response, true, err
 		})
@@ -111,7 +177,7 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 		return nil
 	}
 	return hook.CustomizerFunc(func(ctx context.Context, request *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-		response, err := respond(ctx, c, name, customizeDigests(request), func() (*hook.CustomizeResponse, bool, error) {
+		response, err := respond(ctx, c, name, customizeDigests(request), func(ctx context.Context) (*hook.CustomizeResponse, bool, error) {
 			response, err := h.Customize(ctx, request)
 			return response, true, err
 		})
@@ -127,7 +193,7 @@ func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
 		return nil
 	}
 	return hook.HandlerFunc(func(ctx context.Context, request *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		response, err := respond(ctx, c, name, handlerDigests(request), func() (*hook.HandlerResponse, bool, error) {
+		response, err := respondOutside(ctx, c, name, handlerDigests(request), func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
 			reads := &readNoter{Reader: request.Reader}
 			noted := *request
 			if request.Reader != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -28,9 +29,9 @@ func mirrors(sync hook.Func) compose.Program {
 	}
 }
 
-// mirror puts the data of the related ConfigMap into a child.
+// mirror puts the data of the related ConfigMap into a child, or some if there is none.
 func mirror(_ context.Context, r *hook.Request) (*hook.Response, error) {
-	data := json.RawMessage("{}")
+	data := json.RawMessage(`{"x":"0"}`)
 	for _, o := range r.Related[0].Objects {
 		var shared struct{ Data json.RawMessage }
 		if err := json.Unmarshal(o.Object, &shared); err != nil {
@@ -226,5 +227,25 @@ func TestContextEnds(t *testing.T) {
 	cancel()
 	if step := w.process.Step(ctx, loop.Run{Item: w.items[0], View: w.view}); !errors.Is(step.Err, context.Canceled) {
 		t.Errorf("%+v", step)
+	}
+}
+
+// TestDeliveriesEnd shows that the context ends the calls of customize hooks that a delivery makes.
+func TestDeliveriesEnd(t *testing.T) {
+	hangs := mirrors(mirror)
+	hangs.Customize = hook.CustomizerFunc(func(ctx context.Context, _ *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	server := newServer(t, []object.Resource{secrets, configMaps})
+	w := newWorld(t, server, loop.Programs{Compose: []compose.Program{hangs}}, loop.Options{Resolve: resolve}, aSecret)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	event := loop.Event{Resource: configMaps, Object: parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default","uid":"a","resourceVersion":"1"}}`)}
+	if _, items := w.process.Deliver(ctx, w.view, event); len(items) > 0 {
+		t.Errorf("queued %v", items)
+	}
+	if items := w.process.Observe(ctx, w.view, cache.Write{Object: event.Object, Selection: cache.Selection{Resource: configMaps}}); len(items) > 0 {
+		t.Errorf("a write queued %v", items)
 	}
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/cache"
@@ -14,7 +15,7 @@ import (
 // Start returns what a process queues that has just listed all objects.
 func (p *Process) Start(view *View) []Item {
 	p.calls.begin(context.Background())
-	s := p.open(view, p.options.Now)
+	s := p.open(view, func() time.Time { return p.options.Now })
 	defer s.close()
 	return s.drain()
 }
@@ -22,32 +23,42 @@ func (p *Process) Start(view *View) []Item {
 // Deliver passes an event to the cache of the process. It returns the view after it and what the event
 // queues, with the causes. Events of one kind are delivered in the order of their versions, as by a watch.
 //
-// Related objects are those that customize hooks select for the parents in the view.
-func (p *Process) Deliver(view *View, e Event) (*View, []Item) {
-	next := view.After(e)
+// Related objects are those that customize hooks select for the parents in the view. Their calls end with the context.
+func (p *Process) Deliver(ctx context.Context, view *View, e Event) (*View, []Item) {
 	if !p.Watches(e.Resource) {
-		return next, nil
+		return view.After(e), nil
 	}
-	p.calls.begin(context.Background())
+	p.calls.begin(ctx)
 	s := p.begin(view, p.options.Now)
 	defer s.close()
-	s.relateAll()
-	s.cache.Deliver(e.Resource, e.Object, e.Deleted)
+	s.relateAll(ctx)
+	s.deliver(e)
 	items := s.drain()
 	for i := range items {
 		p.addEvent(&items[i], view, e)
 	}
-	return next, items
+	return s.view, items
+}
+
+// Observe returns what the process queues when one of its runs puts the result of a write into the cache: others may
+// watch the object, or have had a former one of the name.
+func (p *Process) Observe(ctx context.Context, view *View, write cache.Write) []Item {
+	p.calls.begin(ctx)
+	s := p.begin(view, p.options.Now)
+	defer s.close()
+	s.relateAll(ctx)
+	s.cache.Observe([]cache.Write{write})
+	return s.drain()
 }
 
 // relateAll makes the related objects of all parents known. Parents whose customize hook fails have none.
-func (s *session) relateAll() {
+func (s *session) relateAll(ctx context.Context) {
 	for _, w := range s.workers {
 		if w.relate == nil {
 			continue
 		}
 		for _, o := range w.Objects() {
-			_ = w.relate(context.Background(), controller.KeyOf(o))
+			_ = w.relate(ctx, controller.KeyOf(o))
 		}
 	}
 	s.drain()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -95,13 +96,13 @@ func TestHandlersAfterCrashes(t *testing.T) {
 
 func TestOmissions(t *testing.T) {
 	program := copies(new([]string))
-	program.Handlers[0].Debounce = 5
+	program.Handlers[0].Debounce, program.Handlers[0].Every = 5, time.Hour
 	program.Handlers = append(program.Handlers, handle.Handler{Name: "watch", Daemon: func(context.Context, *hook.HandlerRequest, *handle.Live) error { return nil }})
 	p, err := loop.New(loop.Programs{Handle: []handle.Program{program}}, loop.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"copies: the handler copy does not wait until the object is unchanged for a while", "copies: the daemon watch does not run"}
+	want := []string{"copies: handlers do not know the previous state, as after a restart", "copies: the handler copy does not wait until the object is unchanged for a while", "copies: the handler copy is not called by time", "copies: the daemon watch does not run"}
 	if got := p.Omissions(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

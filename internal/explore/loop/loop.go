@@ -12,11 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/identity"
@@ -28,6 +30,10 @@ import (
 type Programs struct {
 	Compose []compose.Program
 	Handle  []handle.Program
+	// Indexes fill what functions in Go read in memory by watches of a cache, until end is called.
+	Indexes []func(from *cache.Cache) (end func(), err error)
+	// Memory is held by the one process that runs, if the functions share memory such as indexes; nil if they do not.
+	Memory *sync.Mutex
 }
 
 // Options of a Process. The zero value works.
@@ -38,6 +44,8 @@ type Options struct {
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	// Now is the time at which everything happens; a fixed time in 2026 if zero.
 	Now time.Time
+	// External is what hooks call outside of the cluster; nil for nothing.
+	External *External
 	// DeletionGuard keeps the deletion limits of programs. Without it nothing is held.
 	DeletionGuard bool
 	// Unrecorded leaves the steps out of the records of runs, which makes steps faster.
@@ -74,7 +82,10 @@ func New(programs Programs, options Options) (*Process, error) {
 	if len(programs.Compose)+len(programs.Handle) == 0 {
 		return nil, errors.New("no controller to run")
 	}
-	p := &Process{options: options, transport: &transport{}, calls: &callRecorder{memo: options.Memo}}
+	p := &Process{options: options, programs: Programs{Indexes: programs.Indexes, Memory: programs.Memory}, transport: &transport{}, calls: &callRecorder{memo: options.Memo}}
+	if options.External != nil {
+		p.calls.external = &externalClient{options.External, p.transport}
+	}
 	client, err := newClient(p.transport)
 	if err != nil {
 		return nil, err
@@ -118,6 +129,9 @@ func (p *Process) prepareCompose(program compose.Program) compose.Program {
 func (p *Process) prepareHandle(program handle.Program) handle.Program {
 	p.omitAccount(program.Name, &program.Account)
 	program.Backend = handle.Backend{}
+	if !program.KeepsPreviousState() {
+		p.omit("%s: handlers do not know the previous state, as after a restart", program.Name)
+	}
 	all := program.Handlers
 	program.Handlers = make([]handle.Handler, 0, len(all))
 	for _, h := range all {
@@ -128,6 +142,9 @@ func (p *Process) prepareHandle(program handle.Program) handle.Program {
 		if h.Debounce+h.Idle > 0 {
 			p.omit("%s: the handler %s does not wait until the object is unchanged for a while", program.Name, h.Name)
 			h.Debounce, h.Idle = 0, 0
+		}
+		if h.Every > 0 || h.Schedule != nil {
+			p.omit("%s: the handler %s is not called by time", program.Name, h.Name)
 		}
 		h.Do = p.calls.handler(program.Name+" "+h.Name, h.Do)
 		program.Handlers = append(program.Handlers, h)
@@ -171,5 +188,5 @@ func (p *Process) findKinds() {
 
 // Watches reports whether the process may watch a kind.
 func (p *Process) Watches(resource object.Resource) bool {
-	return p.kinds == nil || p.kinds[resource.GroupKind()]
+	return p.kinds == nil && resource.GroupKind() != ExternalKind.GroupKind() || p.kinds[resource.GroupKind()]
 }

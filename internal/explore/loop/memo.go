@@ -1,20 +1,26 @@
 package loop
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Memo remembers the responses of hooks. The first call of each request is made twice, to compare. It is safe for
-// concurrent use, and shared by the processes of a search.
+// Memo remembers the responses of hooks. The first call of each request is made twice, to compare, and Repeat makes some
+// once more. It is safe for concurrent use, and shared by the processes of a search.
 //
 // Requests that differ only in resource versions count as one, as long as the hook is not seen to depend on
 // them: its first calls are compared.
 type Memo struct {
-	mu      sync.Mutex
-	hooks   map[string]*hookMemo
+	mu    sync.Mutex
+	hooks map[string]*hookMemo
+	// differs has the first difference of each hook.
 	differs []Difference
 }
 
@@ -24,6 +30,8 @@ type Difference struct {
 	Hook string
 	// Fields are the paths that differ.
 	Fields []string
+	// Later is set if they differ only after calls with other requests.
+	Later bool
 	// First and Second are the responses as JSON.
 	First, Second []byte
 }
@@ -33,6 +41,8 @@ type HookStats struct {
 	Hook string
 	// Requests is the number of distinct requests, Calls that of calls made, and Errors that of those that failed.
 	Requests, Calls, Errors int
+	// FirstError is the error of the first call that failed.
+	FirstError error
 	// Took is the time of all calls.
 	Took time.Duration
 	// ReadsVersions means that responses depend on resource versions, which makes for more calls.
@@ -45,6 +55,8 @@ type hookMemo struct {
 	responses map[uint64]*remembered
 	// versionChecks is how many requests with other versions were still called, to compare.
 	versionChecks int
+	// repeatable are calls that Repeat may make again.
+	repeatable repeatable
 }
 
 // remembered is a response; done is closed once it is known.
@@ -71,17 +83,18 @@ func (m *Memo) Stats() []HookStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make([]HookStats, 0, len(m.hooks))
-	for _, name := range sortedKeys(m.hooks) {
+	for _, name := range slices.Sorted(maps.Keys(m.hooks)) {
 		all = append(all, m.hooks[name].stats)
 	}
 	return all
 }
 
-// Differences returns the hooks that responded in two ways, in the order in which they were found.
+// Differences returns the hooks that responded in two ways, each with the first such response, in the order in which
+// they were found.
 func (m *Memo) Differences() []Difference {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]Difference(nil), m.differs...)
+	return slices.Clone(m.differs)
 }
 
 // hookNamed returns the memo of a hook. The caller holds the lock.
@@ -100,22 +113,24 @@ type call struct {
 	request digests
 	// do calls the hook. It returns the response as a value and as JSON. Pure is false if the response depends
 	// on more than the request.
-	do func() (value any, text []byte, pure bool, err error)
+	do func(ctx context.Context) (value any, text []byte, pure bool, err error)
+	// inRun is set if the hook reads indexes, which have their content in a run only.
+	inRun bool
 	// interrupted reports whether the context has ended.
 	interrupted func() error
 }
 
 // respond returns the response to a call.
-func (m *Memo) respond(c call) (any, error) {
+func (m *Memo) respond(ctx context.Context, c call) (any, error) {
 	for {
 		r, first := m.lookup(c)
 		if first {
-			m.learn(c, r)
+			m.learn(ctx, c, r)
 			return r.value, r.err
 		}
 		<-r.done
 		if !r.unusable {
-			return m.reuse(c, r)
+			return m.reuse(ctx, c, r)
 		}
 		if err := c.interrupted(); err != nil {
 			return nil, err
@@ -146,14 +161,15 @@ func (h *hookMemo) key(request digests) uint64 {
 }
 
 // learn calls the hook twice and keeps the response.
-func (m *Memo) learn(c call, r *remembered) {
+func (m *Memo) learn(ctx context.Context, c call, r *remembered) {
 	defer close(r.done)
 	var pure bool
-	r.value, r.text, pure, r.err = m.do(c)
+	r.value, r.text, pure, r.err = m.do(ctx, c)
 	if pure && c.interrupted() == nil {
-		_, again, _, err := m.do(c)
+		_, again, _, err := m.do(ctx, c)
 		if c.interrupted() == nil {
-			m.compare(c.hook, r, again, err)
+			m.compare(c.hook, r, again, err, false)
+			m.keep(c, r)
 		}
 	}
 	if !pure || c.interrupted() != nil {
@@ -162,16 +178,17 @@ func (m *Memo) learn(c call, r *remembered) {
 }
 
 // do makes a call and counts it.
-func (m *Memo) do(c call) (any, []byte, bool, error) {
+func (m *Memo) do(ctx context.Context, c call) (any, []byte, bool, error) {
 	began := time.Now()
-	value, text, pure, err := c.do()
+	value, text, pure, err := c.do(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := &m.hookNamed(c.hook).stats
 	stats.Calls++
 	stats.Took += time.Since(began)
-	if err != nil {
+	if err != nil && c.interrupted() == nil {
 		stats.Errors++
+		stats.FirstError = cmp.Or(stats.FirstError, err)
 	}
 	return value, text, pure, err
 }
@@ -189,11 +206,11 @@ func (m *Memo) forget(c call, r *remembered) {
 }
 
 // reuse returns a known response. The first times that resource versions differ, it calls the hook to compare.
-func (m *Memo) reuse(c call, r *remembered) (any, error) {
+func (m *Memo) reuse(ctx context.Context, c call, r *remembered) (any, error) {
 	if r.exact == c.request.exact || !m.checksVersions(c.hook) {
 		return r.value, r.err
 	}
-	value, text, _, err := m.do(c)
+	value, text, _, err := m.do(ctx, c)
 	if interrupted := c.interrupted(); interrupted != nil {
 		return nil, interrupted
 	}
@@ -219,20 +236,23 @@ func (m *Memo) checksVersions(name string) bool {
 }
 
 // compare notes if two responses to one request differ.
-func (m *Memo) compare(name string, r *remembered, again []byte, err error) {
+func (m *Memo) compare(name string, r *remembered, again []byte, err error, later bool) {
 	fields := differences(r.text, again, r.err, err)
 	if len(fields) == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.differs = append(m.differs, Difference{Hook: name, Fields: fields, First: r.text, Second: again})
+	if !slices.ContainsFunc(m.differs, func(d Difference) bool { return d.Hook == name }) {
+		m.differs = append(m.differs, Difference{Hook: name, Fields: fields, Later: later, First: r.text, Second: again})
+	}
 }
 
-// differences returns the paths at which two responses differ.
+// differences returns the paths at which two responses differ. Two errors are equal: a program that crashes is gone at
+// the second call.
 func differences(first, second []byte, firstErr, secondErr error) []string {
-	if (firstErr == nil) != (secondErr == nil) || firstErr != nil && firstErr.Error() != secondErr.Error() {
-		return []string{"the error"}
+	if (firstErr == nil) != (secondErr == nil) {
+		return []string{fmt.Sprintf("the error of one of them: %v", cmp.Or(firstErr, secondErr))}
 	}
 	before, err := object.Decode(first)
 	if err != nil {

@@ -3,14 +3,18 @@ package loop
 import (
 	"bytes"
 	"hash/maphash"
-	"maps"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 )
 
 // digests identify a request: with the resource versions in its objects, and without.
 type digests struct{ exact, versionless uint64 }
+
+// with returns the digests of a request together with a text.
+func (d digests) with(text []byte) digests {
+	hash := maphash.Bytes(seed, text)
+	return digests{maphash.Comparable(seed, [2]uint64{d.exact, hash}), maphash.Comparable(seed, [2]uint64{d.versionless, hash})}
+}
 
 // requestDigest computes digests.
 type requestDigest struct{ exact, versionless maphash.Hash }
@@ -24,7 +28,7 @@ func newRequestDigest() *requestDigest {
 
 func (d *requestDigest) done() digests { return digests{d.exact.Sum64(), d.versionless.Sum64()} }
 
-// value adds a part that is no object.
+// text adds strings that are no objects.
 func (d *requestDigest) text(parts ...string) {
 	for _, part := range parts {
 		maphash.WriteComparable(&d.exact, part)
@@ -90,5 +94,3 @@ func handlerDigests(r *hook.HandlerRequest) digests {
 	d.text(r.Since.String())
 	return d.done()
 }
-
-func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -3,12 +3,14 @@ package loop
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
 
@@ -22,6 +24,8 @@ type session struct {
 	cache    *cache.Manual
 	workers  []worker
 	observer *observer
+	// ends end the watches of indexes, and release the memory that functions share.
+	ends []func()
 }
 
 // worker is a controller of the session.
@@ -38,15 +42,16 @@ var silent = slog.New(slog.DiscardHandler)
 
 // begin starts the controllers with the view in their cache. Nothing is queued yet.
 func (p *Process) begin(view *View, now time.Time) *session {
-	s := p.open(view, now)
+	s := p.open(view, func() time.Time { return now })
 	s.drain()
 	return s
 }
 
 // open is begin with what the first lists have queued.
-func (p *Process) open(view *View, now time.Time) *session {
-	s := &session{view: view, cache: cache.NewManual(view), observer: &observer{}}
-	clock := func() time.Time { return now }
+func (p *Process) open(view *View, clock func() time.Time) *session {
+	s := &session{view: view, observer: &observer{}}
+	s.cache = cache.NewManual(s)
+	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
 	for i := range p.programs.Compose {
 		s.addCompose(compose.New(p.programs.Compose[i], compose.Tools{
@@ -64,6 +69,33 @@ func (p *Process) open(view *View, now time.Time) *session {
 	s.cache.Observe(view.Writes())
 	s.observed = len(s.cache.Writes())
 	return s
+}
+
+// index fills the indexes of functions in Go, before anything reads them.
+func (s *session) index(programs Programs) {
+	if programs.Memory != nil {
+		programs.Memory.Lock()
+		s.ends = append(s.ends, programs.Memory.Unlock)
+	}
+	for _, watch := range programs.Indexes {
+		end, err := watch(s.cache.Cache)
+		if err != nil {
+			s.close()                                   // Other sessions wait for the lock.
+			panic("watch for an index: " + err.Error()) // Its selectors were compiled before.
+		}
+		s.ends = append(s.ends, end)
+	}
+}
+
+// Seen is what events have said of a kind by now: a watch may be opened in the middle of a run.
+func (s *session) Seen(resource object.Resource) (objects, gone []*object.Object) {
+	return s.view.Seen(resource)
+}
+
+// deliver passes an event to the cache.
+func (s *session) deliver(e Event) {
+	s.view = s.view.After(e)
+	s.cache.Deliver(e.Resource, e.Object, e.Deleted)
 }
 
 func (s *session) addCompose(c *compose.Controller, customizes bool) {
@@ -84,6 +116,9 @@ func (s *session) addHandle(c *handle.Controller) {
 func (s *session) close() {
 	for _, w := range s.workers {
 		w.close()
+	}
+	for _, end := range slices.Backward(s.ends) {
+		end()
 	}
 }
 

@@ -78,6 +78,9 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 	defer stop()
 	p.transport.begin(run.Exchanges, s.useExchange, stop)
 	p.calls.begin(ctx)
+	if len(p.programs.Indexes) > 0 {
+		p.calls.indexed = run.View.digestOf(nil)
+	}
 	outcome, err := s.runItem(ctx, run.Item)
 	step := Step{Request: p.transport.request, Err: p.transport.diverged, Calls: p.calls.made}
 	s.observe()
@@ -98,8 +101,7 @@ func (p *Process) Step(ctx context.Context, run Run) Step {
 func (s *session) useExchange(e *Exchange) {
 	s.observe()
 	for _, event := range e.Events {
-		s.view = s.view.After(event)
-		s.cache.Deliver(event.Resource, event.Object, event.Deleted)
+		s.deliver(event)
 	}
 	s.fresh = nil
 }

@@ -29,6 +29,12 @@ func (t *transport) begin(exchanges []Exchange, served func(*Exchange), stop fun
 	*t = transport{exchanges: exchanges, served: served, stop: stop}
 }
 
+// abort ends the run and the search: it cannot go on.
+func (t *transport) abort(err error) {
+	t.diverged = err
+	t.stop()
+}
+
 // RoundTrip returns the known response.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.request != nil || t.diverged != nil {
@@ -45,8 +51,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	known := &t.exchanges[0]
 	if !request.equal(&known.Request) {
-		t.diverged = fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q", &request, request.Body, &known.Request, known.Request.Body)
-		t.stop()
+		t.abort(fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q", &request, request.Body, &known.Request, known.Request.Body))
 		return nil, errStopped
 	}
 	t.exchanges = t.exchanges[1:]

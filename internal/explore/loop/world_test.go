@@ -1,22 +1,15 @@
 package loop_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
 var (
@@ -130,7 +123,7 @@ func (w *world) deliver() {
 	e := w.events[0]
 	w.events = w.events[1:]
 	var items []loop.Item
-	w.view, items = w.process.Deliver(w.view, e)
+	w.view, items = w.process.Deliver(w.t.Context(), w.view, e)
 	w.add(items...)
 }
 
@@ -287,56 +280,3 @@ func parse(t testing.TB, text string) *object.Object {
 	}
 	return o
 }
-
-// logic is inline code as a function in Go.
-type logic func(request map[string]any) map[string]any
-
-// example opens the file of an example whose inline code is replaced.
-func example(t testing.TB, file string, sync logic) (*workspace.Workspace, loop.Programs) {
-	t.Helper()
-	w, err := workspace.Open(context.Background(), workspace.Options{
-		Paths:  []string{filepath.Join("..", "..", "..", "examples", filepath.FromSlash(file))},
-		Inline: func(context.Context, call.Script) (call.Program, error) { return sync, nil },
-		Output: func(string) process.Output { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var programs loop.Programs
-	for _, c := range w.Controllers {
-		programs.Compose = append(programs.Compose, c.Programs...)
-		programs.Handle = append(programs.Handle, c.Handlers...)
-	}
-	return w, programs
-}
-
-// Functions returns the one that the examples have.
-func (logic) Functions() []string { return []string{"sync"} }
-
-// Function returns a transport.
-func (l logic) Function(string, time.Duration) call.Transport { return transport{l} }
-
-// Close does nothing.
-func (logic) Close() {}
-
-type transport struct{ logic logic }
-
-// Exchange calls the function.
-func (t transport) Exchange(_ context.Context, req *call.Request, result *call.Result) (call.Response, error) {
-	result.Code = 200
-	var request map[string]any
-	if err := json.Unmarshal(req.Body, &request); err != nil {
-		return call.Response{}, err
-	}
-	body, err := json.Marshal(t.logic(request))
-	return call.Response{Body: body}, err
-}
-
-// Wrap returns the error as it is.
-func (transport) Wrap(_ call.HookType, err error) error { return err }
-
-// Timeout is never reached.
-func (transport) Timeout() time.Duration { return time.Minute }
-
-// Close does nothing.
-func (transport) Close() {}

@@ -1,0 +1,149 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// evict deletes a pod if its disruption budget allows that now.
+func (s *Server) evict(state *State, req *request) (*State, response) {
+	var eviction policyv1.Eviction
+	if err := json.Unmarshal(req.body, &eviction); err != nil {
+		return state, failed(apierrors.NewBadRequest(err.Error()))
+	}
+	stored := state.Stored(req.kind.Resource, req.namespace, req.name)
+	if stored == nil {
+		return state, failed(apierrors.NewNotFound(req.groupResource(), req.name))
+	}
+	if eviction.Name != "" && eviction.Name != req.name {
+		return state, failed(apierrors.NewBadRequest(fmt.Sprintf("name in URL does not match name in Eviction object: %q != %q", eviction.Name, req.name)))
+	}
+	deletion, err := req.deletion(eviction.DeleteOptions)
+	if err != nil {
+		return state, failed(err)
+	}
+	after, err := s.disrupt(state, stored.Object, req.dryRun())
+	if err != nil {
+		return state, failed(err)
+	}
+	after, response := s.write(after, deletion)
+	if response.code != http.StatusOK {
+		return after, response
+	}
+	return after, success()
+}
+
+// deletion returns the request for the deletion that an eviction is. A dry run may be that of either.
+func (r *request) deletion(options *metav1.DeleteOptions) (*request, error) {
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if r.dryRun() {
+		options.DryRun = r.query["dryRun"]
+	} else if len(options.DryRun) > 0 {
+		r.query.Set("dryRun", metav1.DryRunAll)
+	}
+	var err error
+	one := r.with(http.MethodDelete, "")
+	one.body, err = json.Marshal(options)
+	return one, err
+}
+
+// with returns a request for the same object without options and body.
+func (r *request) with(method, subresource string) *request {
+	one := *r
+	one.method, one.subresource, one.rawQuery, one.query, one.body = method, subresource, "", map[string][]string{}, nil
+	return &one
+}
+
+// disrupt counts the eviction of a pod in its disruption budget, or rejects it. A pod that does not run yet or any
+// more is no disruption.
+func (s *Server) disrupt(state *State, pod *object.Object, dryRun bool) (*State, error) {
+	var is corev1.Pod
+	if err := json.Unmarshal(pod.JSON(), &is); err != nil {
+		return state, err
+	}
+	if is.DeletionTimestamp != nil || is.Status.Phase != corev1.PodRunning && is.Status.Phase != corev1.PodUnknown {
+		return state, nil
+	}
+	budgets, err := state.budgetsOf(&is)
+	if err != nil || len(budgets) == 0 {
+		return state, err
+	}
+	if len(budgets) > 1 {
+		return state, errors.New("the pod has more than one PodDisruptionBudget, which the eviction subresource does not support")
+	}
+	budget := &budgets[0]
+	switch {
+	case !isReady(&is) && mayEvictUnready(budget):
+		return state, nil
+	case budget.Status.ObservedGeneration < budget.Generation, budget.Status.DisruptionsAllowed <= 0:
+		return state, apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	case dryRun:
+		return state, nil
+	}
+	return s.countDisruption(state, budget, pod.Name())
+}
+
+// budgetsOf returns the disruption budgets that select a pod.
+func (s *State) budgetsOf(pod *corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
+	var found []policyv1.PodDisruptionBudget
+	for resource, o := range s.All() {
+		if fullName(resource) != "PodDisruptionBudget.policy" || o.Namespace() != pod.Namespace {
+			continue
+		}
+		var budget policyv1.PodDisruptionBudget
+		if err := json.Unmarshal(o.JSON(), &budget); err != nil {
+			return nil, err
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			found = append(found, budget)
+		}
+	}
+	return found, nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// mayEvictUnready reports whether a budget allows the eviction of pods that are not ready, which it does not count.
+func mayEvictUnready(budget *policyv1.PodDisruptionBudget) bool {
+	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
+		return true
+	}
+	return budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
+}
+
+// countDisruption notes a pod in the status of its budget, so that the next one is not evicted too before the
+// controller of budgets has seen it.
+func (s *Server) countDisruption(state *State, budget *policyv1.PodDisruptionBudget, pod string) (*State, error) {
+	body, err := json.Marshal(map[string]any{"status": map[string]any{
+		"disruptionsAllowed": budget.Status.DisruptionsAllowed - 1,
+		"disruptedPods":      map[string]any{pod: s.now.Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return state, err
+	}
+	kind := s.groups[object.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}]
+	after, _, err := s.As("kube-apiserver").Send(state, Request{
+		Method: http.MethodPatch, Resource: kind.Resource, Namespace: budget.Namespace, Name: budget.Name, Subresource: "status",
+		Type: types.MergePatchType, Body: body,
+	})
+	return after, err
+}

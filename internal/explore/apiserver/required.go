@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// qualifiedFinalizers returns errors for finalizers of built-in objects without a domain.
+func qualifiedFinalizers(o *unstructured.Unstructured) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range o.GetFinalizers() {
+		standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == "kubernetes"
+		if !standard && !strings.Contains(name, "/") {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
+// requiredFields returns errors for missing fields, and for a selector that does not match the template.
+func requiredFields(o *unstructured.Unstructured) field.ErrorList {
+	switch fullNameOf(o) {
+	case "Pod":
+		return requiredContainers(o, "spec")
+	case "PodTemplate":
+		return requiredContainers(o, "template", "spec")
+	case "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps":
+		return append(matchingSelector(o), requiredContainers(o, "spec", "template", "spec")...)
+	case "Job.batch":
+		return append(requiredContainers(o, "spec", "template", "spec"), finitePods(o)...)
+	case "PersistentVolumeClaim":
+		return append(required(o, "spec", "accessModes"), required(o, "spec", "resources", "requests", "storage")...)
+	case "Service":
+		if nested(o, "spec", "type") == "ExternalName" || nested(o, "spec", "clusterIP") == "None" {
+			return nil
+		}
+		return required(o, "spec", "ports")
+	case "CronJob.batch":
+		return required(o, "spec", "schedule")
+	}
+	return nil
+}
+
+func required(o *unstructured.Unstructured, path ...string) field.ErrorList {
+	switch value := nested(o, path...).(type) {
+	case nil:
+	case string:
+		if value != "" {
+			return nil
+		}
+	case []any:
+		if len(value) > 0 {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Required(field.NewPath(path[0], path[1:]...), "")}
+}
+
+func requiredContainers(o *unstructured.Unstructured, path ...string) field.ErrorList {
+	at := append(slices.Clone(path), "containers")
+	errs := required(o, at...)
+	containers, _ := nested(o, at...).([]any)
+	for i, container := range containers {
+		members, _ := container.(map[string]any)
+		for _, name := range []string{"name", "image"} {
+			if text, _ := members[name].(string); text == "" {
+				errs = append(errs, field.Required(field.NewPath(at[0], at[1:]...).Index(i).Child(name), ""))
+			}
+		}
+	}
+	return errs
+}
+
+// matchingSelector returns an error unless the labels of the template match the selector.
+func matchingSelector(o *unstructured.Unstructured) field.ErrorList {
+	errs := required(o, "spec", "selector")
+	wanted, _ := nested(o, "spec", "selector", "matchLabels").(map[string]any)
+	labels, _ := nested(o, "spec", "template", "metadata", "labels").(map[string]any)
+	for key, value := range wanted {
+		if labels[key] != value {
+			return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels, "`selector` does not match template `labels`"))
+		}
+	}
+	return errs
+}
+
+// finitePods returns an error unless the pods of a job may end.
+func finitePods(o *unstructured.Unstructured) field.ErrorList {
+	policy, _ := nested(o, "spec", "template", "spec", "restartPolicy").(string)
+	if policy == "OnFailure" || policy == "Never" {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(field.NewPath("spec", "template", "spec", "restartPolicy"), policy, []string{"OnFailure", "Never"})}
+}

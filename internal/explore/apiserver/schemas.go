@@ -1,0 +1,69 @@
+package apiserver
+
+import (
+	"errors"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Schemas are those of CRDs, for objects that are not stored; nil has none. They are safe for concurrent use.
+type Schemas struct{ kinds []*kind }
+
+// NewSchemas reads the schemas of CRDs as JSON.
+func NewSchemas(crds ...[]byte) (*Schemas, error) {
+	s := &Schemas{}
+	for _, crd := range crds {
+		kinds, err := newCustom(crd)
+		if err != nil {
+			return nil, err
+		}
+		s.kinds = append(s.kinds, kinds...)
+	}
+	return s, nil
+}
+
+// of returns the schema of a kind; nil if no CRD has it.
+func (s *Schemas) of(apiVersion, kind any) *custom {
+	if s == nil {
+		return nil
+	}
+	for _, k := range s.kinds {
+		if k.APIVersion() == apiVersion && k.Kind == kind {
+			schema, _ := k.schema.(*custom)
+			return schema
+		}
+	}
+	return nil
+}
+
+// Default sets the defaults of fields that an object does not have.
+func (s *Schemas) Default(fields map[string]any) {
+	if schema := s.of(fields["apiVersion"], fields["kind"]); schema != nil {
+		defaulting.Default(fields, schema.structural)
+	}
+}
+
+// Check returns why the API server would not store an object, or which of its fields it would drop.
+func (s *Schemas) Check(o *object.Object) error {
+	schema := s.of(o.APIVersion(), o.Kind())
+	if schema == nil {
+		return nil
+	}
+	fields, unknown, err := schema.decode(o.JSON())
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, each := range unknown {
+		problems = append(problems, errors.New(each))
+	}
+	for _, each := range schema.validate(&unstructured.Unstructured{Object: fields}, nil, false) {
+		if each.Field != "<nil>" { // That says that rules were not checked because of the others.
+			problems = append(problems, each)
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,229 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// realServer is a real API server as a Server and Environment. It makes one step at a time, and of what is stored it
+// reads only what the step changes: what other controllers do comes to the story in its own steps.
+type realServer struct {
+	ctx     context.Context //nolint:containedctx // A replay ends with it.
+	cluster Cluster
+	// kinds is the API server in memory, which knows them.
+	kinds *inMemory
+	// step is to be made; nil while the initial objects are stored.
+	step *pendingStep
+	// pairs are the objects of memory on the cluster.
+	pairs *pairs
+	// response is the one that the cluster sent last; err is the first error, which ends the replay.
+	response Response
+	err      error
+}
+
+// pendingStep is a step that the cluster is to make.
+type pendingStep struct {
+	StoryStep
+
+	// changed are the objects that it changes in memory.
+	changed []difference
+	// writes are the requests that make a step of another controller.
+	writes  []apiserver.Request
+	manager string
+}
+
+// is reports whether a step is the pending one.
+func (r *realServer) is(kinds ...actionKind) bool {
+	return r.step != nil && slices.Contains(kinds, r.step.Step)
+}
+
+// Do implements Server.
+func (r *realServer) Do(stored Stored, request Request) (Stored, Response) {
+	raw, err := request.HTTP()
+	if err != nil {
+		return stored, Response{Err: err}
+	}
+	r.response = r.send(raw)
+	changed := r.changedRefs()
+	if o, err := object.Parse(r.response.Body); err == nil && o.Kind() != "Status" && !strings.HasSuffix(o.Kind(), "List") && o.Name() != "" && request.Writes() {
+		changed = append(changed, o.Ref().Identity())
+	}
+	return r.read(stored, changed), r.response
+}
+
+// changedRefs are the objects that the pending step changes in memory.
+func (r *realServer) changedRefs() []object.Ref {
+	refs := make([]object.Ref, 0, len(r.step.changed))
+	for _, c := range r.step.changed {
+		refs = append(refs, cmp.Or(c.after, c.before).name.ref)
+	}
+	return refs
+}
+
+// send sends a request. An error of the connection ends the replay.
+func (r *realServer) send(raw *http.Request) Response {
+	response, err := r.cluster.Do(r.ctx, raw) //nolint:bodyclose // NewResponse closes it.
+	if err == nil {
+		var read loop.Response
+		if read, err = loop.NewResponse(response); err == nil {
+			return Response{Status: read.Code, Body: read.Body}
+		}
+	}
+	r.err = cmp.Or(r.err, err)
+	return Response{Err: err}
+}
+
+// write sends a request of another client. It returns what the API server rejects as an error.
+func (r *realServer) write(manager string, request apiserver.Request) error {
+	request.Body = r.pairs.onCluster(request.Body)
+	raw, err := request.HTTP(manager)
+	if err != nil {
+		return err
+	}
+	response := r.send(raw)
+	if response.Err == nil && response.Status >= http.StatusBadRequest {
+		return fmt.Errorf("the API server responds %d: %s", response.Status, statusMessage(response.Body))
+	}
+	return response.Err
+}
+
+// Edit implements Server.
+func (r *realServer) Edit(stored Stored, one Edit) (Stored, error) {
+	if r.step != nil && (!r.is(edit, interfere) || r.step.Name != one.Name || r.step.Object.Identity() != one.Object.Identity()) {
+		return nil, errUnchanged
+	}
+	resource, known := r.kinds.Resource(one.Object.GroupKind())
+	if !known {
+		return nil, fmt.Errorf("the kind %s is not known", one.Object.Kind.Kind)
+	}
+	if one.Object.GroupKind() == object.Namespaces.GroupKind() && r.step == nil {
+		return r.read(stored, []object.Ref{one.Object.Identity()}), r.err // Begin has made it.
+	}
+	request, changes := requestOf(resource, stored.get(one.Object), one)
+	if !changes {
+		return nil, errUnchanged
+	}
+	if err := r.write(editor, request); err != nil {
+		return nil, err
+	}
+	return r.read(stored, []object.Ref{one.Object.Identity()}), r.err
+}
+
+// Path implements Server.
+func (r *realServer) Path(ref object.Ref) string { return r.kinds.Path(ref) }
+
+// Collect implements Server. It waits until the garbage collector of the cluster has made the step.
+func (r *realServer) Collect(stored Stored) []Move {
+	if !r.is(collect) {
+		return nil
+	}
+	deadline := time.Now().Add(collectionTime)
+	for {
+		after := r.read(stored, r.changedRefs())
+		if r.err != nil || len(r.pairs.differences(r.step.changed, after)) == 0 || time.Now().After(deadline) {
+			return []Move{{Name: r.step.Name, Object: *r.step.Object, After: after}}
+		}
+		select {
+		case <-r.ctx.Done():
+			r.err = cmp.Or(r.err, r.ctx.Err())
+		case <-time.After(collectionPoll):
+		}
+	}
+}
+
+// How long the garbage collector of a cluster may take for a step, and how often the replay looks.
+const (
+	collectionTime = 60 * time.Second
+	collectionPoll = 50 * time.Millisecond
+)
+
+// Moves implements Environment. It writes what kubelets and other controllers would.
+func (r *realServer) Moves(stored Stored) []Move {
+	if !r.is(proceed) {
+		return nil
+	}
+	for _, request := range r.step.writes {
+		if err := r.write(r.step.manager, request); err != nil {
+			r.err = cmp.Or(r.err, err)
+			return nil
+		}
+	}
+	return []Move{{Name: r.step.Name, Object: *r.step.Object, After: r.read(stored, r.changedRefs())}}
+}
+
+// read returns what is stored with some objects as they are now.
+func (r *realServer) read(stored Stored, refs []object.Ref) Stored {
+	after := slices.Clone(stored)
+	for _, ref := range refs {
+		now, err := r.readOne(ref)
+		if err != nil {
+			r.err = cmp.Or(r.err, err)
+			return stored
+		}
+		at, found := slices.BinarySearchFunc(after, ref, func(s Slot, ref object.Ref) int { return compareRefs(s.Ref, ref) })
+		if !found {
+			after = slices.Insert(after, at, Slot{Ref: ref})
+		}
+		after[at] = after[at].after(now)
+	}
+	return after
+}
+
+// after returns a slot with the object that has the name now; nil for none.
+func (s Slot) after(now *object.Object) Slot {
+	was := s.Object
+	switch {
+	case now == nil && was != nil:
+		s.Written++ // No one says which version a deletion has; it is a later one.
+	case now == nil:
+	case was == nil || was.UID() != now.UID():
+		s.Born++
+		s.Written = now.Version()
+	case was.ResourceVersion() == now.ResourceVersion():
+		return s
+	default:
+		s.Written = now.Version()
+	}
+	s.Object = now
+	return s
+}
+
+// readOne returns an object as it is stored now; nil if there is none.
+func (r *realServer) readOne(ref object.Ref) (*object.Object, error) {
+	resource, known := r.kinds.Resource(ref.GroupKind())
+	if !known {
+		return nil, fmt.Errorf("the kind %s is not known", ref.Kind.Kind)
+	}
+	raw, err := apiserver.Request{Method: http.MethodGet, Resource: resource, Namespace: ref.Namespace, Name: ref.Name}.HTTP(editor)
+	if err != nil {
+		return nil, err
+	}
+	switch response := r.send(raw); {
+	case response.Err != nil:
+		return nil, response.Err
+	case response.Status == http.StatusNotFound:
+		return nil, nil //nolint:nilnil // No object is a state too.
+	case response.Status >= http.StatusBadRequest:
+		return nil, fmt.Errorf("read %s: the API server responds %d: %s", ref, response.Status, statusMessage(response.Body))
+	default:
+		return object.ParseWithManagedFields(response.Body, resource.APIVersion(), resource.Kind)
+	}
+}
+
+// get returns the object of a name; nil if there is none.
+func (s Stored) get(ref object.Ref) *object.Object {
+	at, found := slices.BinarySearchFunc(s, ref, func(s Slot, ref object.Ref) int { return compareRefs(s.Ref, ref) })
+	if !found {
+		return nil
+	}
+	return s[at].Object
+}

@@ -1,0 +1,171 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// maxCombinations is how often invariants are evaluated for what groups have stored; if that is not enough, all objects
+// are explored together.
+const maxCombinations = 100_000
+
+// contents is what the objects of a group were, without what expressions cannot see: resource versions.
+type contents struct {
+	versions []*version
+	// spent are the fewest edits and faults that lead here; rest is set for states of rest, after are what follows.
+	spent budget
+	rest  bool
+	after map[int]bool
+}
+
+// contentsOf returns the contents of a search, each once.
+func (s *search) contentsOf() []*contents {
+	var all []*contents
+	common, index, known := s.commonNames(), map[string]int{}, map[uint32]int{}
+	at := func(id uint32) int {
+		if i, is := known[id]; is {
+			return i
+		}
+		var k key
+		one := &contents{spent: budget{edits: MaxBudget, faults: MaxBudget}, after: map[int]bool{}}
+		for _, slot := range s.stores.at(id).slots {
+			if slot.version != nil && !common[slot.name] {
+				one.versions = append(one.versions, slot.version)
+				k = k.number(slot.name.id).number(slot.version.body)
+			}
+		}
+		i, is := index[string(k)]
+		if !is {
+			i = len(all)
+			index[string(k)], all = i, append(all, one)
+		}
+		known[id] = i
+		return i
+	}
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		from := at(n.state.stored)
+		one := all[from]
+		one.spent.edits, one.spent.faults = min(one.spent.edits, n.state.spent.edits), min(one.spent.faults, n.state.spent.faults)
+		one.rest = one.rest || s.rests[n.state.stored]
+		for _, e := range n.edges {
+			if to := at(s.nodes[e.to].state.stored); to != from {
+				one.after[to] = true
+			}
+		}
+	}
+	return all
+}
+
+// together evaluates the invariants of authors for what groups have stored at once.
+type together struct {
+	*engine
+
+	ctx   context.Context //nolint:containedctx // It ends with the search.
+	parts [][]*contents
+	// chosen are those of each group. visit looks at each choice, and ends with a text.
+	chosen []*contents
+	visit  func() string
+}
+
+// brokenTogether returns why combinations have to be explored: an invariant does not hold in one that may be possible,
+// or there are too many. An empty text means that the invariants hold in all, unless the context has ended.
+func brokenTogether(ctx context.Context, options Options, searches []*search) (why string, err error) {
+	if len(options.Invariants) == 0 {
+		return "", nil
+	}
+	e, err := newEngine(options)
+	if err != nil {
+		return "", err
+	}
+	t := &together{engine: e, ctx: ctx}
+	t.visit = t.broken
+	evaluations := 1
+	for _, s := range searches {
+		t.parts = append(t.parts, s.contentsOf())
+		evaluations *= len(t.parts[len(t.parts)-1])
+	}
+	if e.hasSteps {
+		evaluations *= t.mostSteps()
+	}
+	if evaluations > maxCombinations {
+		return fmt.Sprintf("the invariants speak of all, and there are %d combinations of what is stored", evaluations), nil
+	}
+	return t.combine(budget{}), nil
+}
+
+// mostSteps is the largest number of steps from one combination.
+func (t *together) mostSteps() int {
+	all := 0
+	for _, part := range t.parts {
+		most := 0
+		for _, one := range part {
+			most = max(most, len(one.after))
+		}
+		all += most
+	}
+	return max(1, all)
+}
+
+// combine chooses contents of the groups that have none yet, in all ways that the bounds allow.
+func (t *together) combine(spent budget) string {
+	at := len(t.chosen)
+	if at == len(t.parts) {
+		return t.visit()
+	}
+	for _, one := range t.parts[at] {
+		next := budget{edits: spent.edits + one.spent.edits, faults: spent.faults + one.spent.faults}
+		if int(next.edits) > t.options.Bounds.Edits || int(next.faults) > t.options.Bounds.Faults || t.ctx.Err() != nil {
+			continue
+		}
+		t.chosen = append(t.chosen, one)
+		why := t.combine(next)
+		t.chosen = t.chosen[:at]
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// broken returns which invariant does not hold in the chosen contents, or in a step from there.
+func (t *together) broken() string {
+	here := t.stored()
+	found := t.engine.broken(here, false)
+	if !slices.ContainsFunc(t.chosen, func(one *contents) bool { return !one.rest }) {
+		found = append(found, t.engine.broken(here, true)...)
+	}
+	if t.hasSteps {
+		found = append(found, t.brokenSteps(here)...)
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the invariant %q may not hold", found[0].property)
+}
+
+func (t *together) brokenSteps(here *stored) []finding {
+	var all []finding
+	for i, one := range t.chosen {
+		for _, next := range slices.Sorted(maps.Keys(one.after)) {
+			t.chosen[i] = t.parts[i][next]
+			all = append(all, t.brokenStep(here, t.stored())...)
+		}
+		t.chosen[i] = one
+	}
+	return all
+}
+
+// stored returns what is stored if each group has its chosen contents.
+func (t *together) stored() *stored {
+	var slots []slot
+	for _, one := range t.chosen {
+		for _, v := range one.versions {
+			slots = append(slots, slot{name: v.name, version: v})
+		}
+	}
+	slices.SortFunc(slots, func(a, b slot) int { return compareRefs(a.name.ref, b.name.ref) })
+	return &stored{slots: slots}
+}

@@ -1,0 +1,168 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/environment"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/schema"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// controllers returns what is explored.
+func (x *Exploration) controllers(w *workspace.Workspace) []*workspace.Controller {
+	if len(x.chosen) > 0 {
+		return x.chosen
+	}
+	return w.Controllers
+}
+
+// generatedEdits is how many edits of fields are generated for each object.
+const generatedEdits = 8
+
+// Options returns what Explore and Replay need, with the bounds of the command line where the exploration has none.
+func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bounds Bounds) (Options, error) {
+	server, err := x.server(w)
+	if err != nil {
+		return Options{}, err
+	}
+	o := Options{Invariants: x.spec.Invariants, Unchecked: x.spec.Unchecked, External: x.External, Memo: loop.NewMemo()}
+	if o.Bounds, err = x.bounds(bounds); err != nil {
+		return o, err
+	}
+	o.Server, o.Environment = InMemory(server, environment.New(server, environment.Options{}).Steps)
+	var programs loop.Programs
+	memory := &sync.Mutex{}
+	for _, c := range x.controllers(w) {
+		o.Names = append(o.Names, c.String())
+		programs.Compose = append(programs.Compose, c.Programs...)
+		programs.Handle = append(programs.Handle, c.Handlers...)
+		if c.Index != nil {
+			programs.Indexes, programs.Memory = append(programs.Indexes, c.Index), memory
+		}
+	}
+	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
+	o.Controllers = []Controller{Setpoint(ctx, programs, loop.Options{Memo: o.Memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)}
+	if o.Objects, err = x.objects(w); err != nil {
+		return o, err
+	}
+	o.Edits, err = x.edits(w, o.Objects)
+	return o, err
+}
+
+// server returns an API server with all kinds that the controllers and the objects have.
+func (x *Exploration) server(w *workspace.Workspace) (*apiserver.Server, error) {
+	options := apiserver.Options{}
+	for _, crd := range w.CRDs {
+		options.CRDs = append(options.CRDs, crd.JSON())
+	}
+	add := func(all ...object.Resource) {
+		for _, r := range all {
+			defined := slices.ContainsFunc(w.Kinds.Defined(), func(s schema.Served) bool { return s.GroupKind() == r.GroupKind() })
+			if !defined && !slices.Contains(options.Kinds, r) && r.GroupKind() != object.Namespaces.GroupKind() {
+				options.Kinds = append(options.Kinds, r)
+			}
+		}
+	}
+	for _, c := range x.controllers(w) {
+		managed, written, read := c.Resources()
+		add(managed...)
+		add(written...)
+		add(read...)
+	}
+	add(plan.ControllerRevisions)
+	if x.External != nil {
+		add(loop.ExternalKind)
+	}
+	objects, err := x.objects(w)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		r, err := w.Kinds.ResolveKind(context.Background(), o.APIVersion(), o.Kind())
+		if err != nil {
+			return nil, err
+		}
+		add(r)
+		isNamespace := func(other *object.Object) bool {
+			return other.GroupKind() == object.Namespaces.GroupKind() && other.Name() == o.Namespace()
+		}
+		if o.Namespace() != "" && !slices.ContainsFunc(objects, isNamespace) {
+			options.Namespaces = append(options.Namespaces, o.Namespace())
+		}
+	}
+	return apiserver.New(options)
+}
+
+// objects returns those of the document, or the first sample of each kind.
+func (x *Exploration) objects(w *workspace.Workspace) ([]*object.Object, error) {
+	var all []*object.Object
+	for i, raw := range x.spec.Objects {
+		o, err := object.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		if o, err = inNamespace(w, o); err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, err)
+		}
+		all = append(all, o)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	for _, c := range x.controllers(w) {
+		for _, sample := range w.SamplesOf(c) {
+			sameKind := func(o *object.Object) bool { return o.GroupKind() == sample.GroupKind() }
+			if !slices.ContainsFunc(all, sameKind) {
+				all = append(all, sample)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("objects: is empty, and the files have no samples of what the controllers manage")
+	}
+	return all, nil
+}
+
+// inNamespace puts a namespaced object without a namespace into the default one.
+func inNamespace(w *workspace.Workspace, o *object.Object) (*object.Object, error) {
+	if o.Name() == "" {
+		return nil, errors.New("metadata.name: is required")
+	}
+	r, err := w.Kinds.ResolveKind(context.Background(), o.APIVersion(), o.Kind())
+	if err != nil || !r.Namespaced || o.Namespace() != "" {
+		return o, err
+	}
+	return o.With([]byte(`"default"`), "metadata", "namespace")
+}
+
+// ForStory returns an exploration of the controllers and objects of a story, with the bounds of the one that found it if
+// that is among the known ones.
+func ForStory(w *workspace.Workspace, known []*Exploration, story *Story) (*Exploration, error) {
+	x := &Exploration{Name: story.Metadata.Name}
+	for _, each := range known {
+		if strings.HasPrefix(story.Metadata.Name, each.Name+"-") {
+			x.spec.Bounds, x.chosen = each.spec.Bounds, each.chosen
+		}
+	}
+	if len(story.Controllers) > 0 {
+		x.chosen = nil
+	}
+	for i, name := range story.Controllers {
+		if err := x.choose(w, name); err != nil {
+			return nil, fmt.Errorf("controllers[%d]: %w", i, err)
+		}
+	}
+	for _, o := range story.Objects {
+		x.spec.Objects = append(x.spec.Objects, encoded(o))
+	}
+	return x, nil
+}

@@ -1,0 +1,95 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// finding is something that does not hold.
+type finding struct {
+	property Property
+	text     string
+}
+
+// found is a violation, and the way to it.
+type found struct {
+	finding
+
+	// nodes are the states on the way.
+	nodes []uint32
+	// last is the step after the last of them that is wrong in itself; -1 if a state is.
+	last int
+	// repeats is how many steps at the end go on for ever, other a state to compare with; noParent for none.
+	repeats int
+	other   uint32
+}
+
+// violated records the first violation of each property: within a layer, its way is a shortest one.
+func (s *search) violated(f finding, nodes []uint32, last int) *found {
+	v := &found{finding: f, nodes: nodes, last: last, other: noParent}
+	if !s.violates(f.property) && !slices.Contains(s.options.Unchecked, f.property) {
+		s.found = append(s.found, v)
+	}
+	return v
+}
+
+func (s *search) violates(p Property) bool {
+	return slices.ContainsFunc(s.found, func(one *found) bool { return one.property == p })
+}
+
+// firstCheck is the number of states at which the graph is checked for the first time while it grows, and how many
+// states a search looks at, at least, for violations of more properties.
+const firstCheck = 20_000
+
+// enoughFound says why a search ends at violations.
+const enoughFound = "violations were found, and what follows would have longer stories"
+
+// enough reports whether violations end the search. The layer goes on, for one run to show all that is violated; but
+// not for ever.
+func (s *search) enough() string {
+	if s.options.checksHooks() && len(s.options.Memo.Differences()) > 0 {
+		return "a hook is not deterministic"
+	}
+	if len(s.nodes) >= s.nextCheck {
+		// An endless way must not hide what is violated on it.
+		s.nextCheck = 2 * len(s.nodes)
+		s.checkLayer()
+	}
+	if len(s.found) == 0 {
+		return ""
+	}
+	if s.lastState == 0 {
+		s.lastState = len(s.nodes) + max(len(s.nodes), firstCheck)
+	}
+	if len(s.nodes) >= s.lastState {
+		return enoughFound
+	}
+	return ""
+}
+
+// checksHooks reports whether hooks have to respond to equal requests equally.
+func (o *Options) checksHooks() bool {
+	return o.Memo != nil && !slices.Contains(o.Unchecked, Deterministic)
+}
+
+// These bound the calls that are made once more at the end: the time in which they begin, and that in which they end.
+const (
+	repeating     = time.Second
+	lastRepeating = 10 * time.Second
+)
+
+// repeatCalls finds hooks with a memory. It does so when the time of the search is over, too, but not if it was
+// interrupted.
+func (o *Options) repeatCalls(ctx context.Context) {
+	if !o.checksHooks() || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastRepeating)
+	defer cancel()
+	o.Memo.Repeat(ctx, repeating)
+}
