@@ -43,3 +43,17 @@ func ExampleReview() {
 		}
 	}
 }
+
+// A test of all orders of events, calls, writes, crashes and edits, in a program of its own.
+func ExampleExplore() {
+	_ = func(t *testing.T) {
+		object := &corev1.ConfigMap{}
+		object.Name = "settings"
+		setpointtest.Explore(t, newApp(), setpointtest.Exploration{
+			Objects:    []any{object},
+			Edits:      []setpointtest.Edit{{Name: "another value", Patch: "data: {color: blue}"}},
+			Invariants: []setpointtest.Invariant{{Name: "labelled", Eventually: "objects.all(o, o.metadata.?labels.seen.orValue('') == 'yes')"}},
+			Bounds:     setpointtest.Bounds{Edits: 1, Crashes: 1, Faults: 1},
+		})
+	}
+}

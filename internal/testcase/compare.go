@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -40,8 +41,8 @@ func (c *Case) compare(got fields) (string, error) {
 
 // normal returns an expected value in the form of responses.
 func (c *Case) normal(name string, raw json.RawMessage) (any, error) {
-	var value map[string]any
-	if err := json.Unmarshal(slices.Concat([]byte(`{"value":`), raw, []byte("}")), &value); err != nil {
+	value, err := object.Decode(slices.Concat([]byte(`{"value":`), raw, []byte("}")))
+	if err != nil {
 		return nil, err
 	}
 	list, _ := value["value"].([]any)
@@ -66,7 +67,7 @@ func (c *Case) completeExpected(item map[string]any) {
 		setDefault(item, "apiVersion", p.Children[0].Resource.APIVersion())
 	}
 	if parent, err := c.about(c.aboutField()); err == nil {
-		dropNamespace(item, parent.Namespace())
+		difference.DropNamespace(item, parent.Namespace())
 	}
 }
 
@@ -85,7 +86,7 @@ func isObjects(name string) bool {
 // part of the desired state.
 func inOrder(name string, value any) any {
 	list, is := value.([]any)
-	if !is || name != "children" && name != "attachments" {
+	if !is || name != "children" && name != "attachments" && name != fieldWrites {
 		return value
 	}
 	list = slices.Clone(list)
@@ -94,6 +95,9 @@ func inOrder(name string, value any) any {
 }
 
 func identity(of any) string {
+	if text, is := of.(string); is {
+		return text
+	}
 	o, _ := of.(map[string]any)
 	metadata, _ := o["metadata"].(map[string]any)
 	return fmt.Sprint(o["apiVersion"], "/", o["kind"], "/", metadata["namespace"], "/", metadata["name"])

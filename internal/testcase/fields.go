@@ -6,22 +6,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/difference"
 )
 
 // The fields of responses, by the kind of hook. Those of errors and of writes are in all of them.
 var (
 	commonFields    = []string{fieldError}
-	syncFields      = []string{"children", "status", "resyncAfterSeconds", "finalized", "events", "conditions", "message"}
-	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions", "message"}
+	syncFields      = []string{"children", "status", "resyncAfterSeconds", "finalized", "events", "conditions", "message", fieldLogicVersion, fieldWrites}
+	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions", "message", fieldLogicVersion, fieldWrites}
 	customizeFields = []string{"relatedResources"}
 	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", "retryAfterSeconds", "progress", "applicable", "sideEffects", "finished", fieldCalled}
 	reviewFields    = []string{"allowed", "message", "reason", "code", "object", "patch", "jsonPatch", "warnings", "auditAnnotations", "events"}
 )
 
 const (
-	fieldError = "error"
-	// fieldCalled is false if the condition of a handler is.
-	fieldCalled = "called"
+	fieldError  = difference.FieldError
+	fieldCalled = difference.FieldCalled
+	// fieldLogicVersion names the version of the code.
+	fieldLogicVersion = difference.FieldLogicVersion
+	// fieldWrites are what Setpoint would write of the children, such as "create ConfigMap example".
+	fieldWrites = "writes"
 )
 
 // expectable are the fields that a case of the target may expect.

@@ -1,6 +1,7 @@
 package testcase
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -12,4 +13,13 @@ func sortedByKey[V any](of map[string]V) []V {
 		all = append(all, of[key])
 	}
 	return all
+}
+
+// encodeAll returns decoded values as JSON.
+func encodeAll(all []any) []json.RawMessage {
+	texts := make([]json.RawMessage, len(all))
+	for i, each := range all {
+		texts[i], _ = json.Marshal(each) //nolint:errchkjson // It was decoded.
+	}
+	return texts
 }

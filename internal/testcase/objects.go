@@ -1,11 +1,14 @@
 package testcase
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -35,13 +38,16 @@ func (t *target) complete(field string, raw json.RawMessage, by defaults) (*obje
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
-	metadata, _ := fields["metadata"].(map[string]any)
+	metadata, is := fields["metadata"].(map[string]any)
+	if !is && fields["metadata"] != nil {
+		return nil, fmt.Errorf("%s.metadata: must be an object", field)
+	}
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
 	setDefault(metadata, "name", by.name)
-	if metadata["name"] == "" {
-		return nil, fmt.Errorf("%s.metadata.name: required", field)
+	if name, is := metadata["name"].(string); !is || name == "" {
+		return nil, fmt.Errorf("%s.metadata.name: required, as a string", field)
 	}
 	if resource.Namespaced {
 		setDefault(metadata, "namespace", by.namespace)
@@ -59,6 +65,7 @@ func (t *target) complete(field string, raw json.RawMessage, by defaults) (*obje
 		}})
 	}
 	fields["metadata"] = metadata
+	t.schemas.Default(fields)
 	return object.Encode(fields)
 }
 
@@ -88,37 +95,27 @@ func uidOf(resource object.Resource, metadata map[string]any) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// group adds objects to the groups of the kinds that a hook always gets.
-func group(kinds []object.Resource, all []*object.Object) ([]hook.Group, error) {
+// group adds the objects of a list of the request to the groups of the kinds that a hook always gets.
+func group(field string, kinds []object.Resource, all []*object.Object) ([]hook.Group, error) {
 	groups := make([]hook.Group, len(kinds))
 	for i, resource := range kinds {
 		groups[i] = hook.Group{APIVersion: resource.APIVersion(), Kind: resource.Kind}
 	}
-	for _, o := range all {
-		at := -1
-		for i := range kinds {
-			if kinds[i].GroupKind() == o.GroupKind() {
-				at = i
-			}
-		}
+	for i, o := range all {
+		at := slices.IndexFunc(kinds, func(r object.Resource) bool { return r.APIVersion() == o.APIVersion() && r.Kind == o.Kind() })
 		if at < 0 {
-			return nil, fmt.Errorf("the controller does not have the kind %s of %s", o.Kind(), o.APIVersion())
+			return nil, fmt.Errorf("request.%s[%d]: the hook gets no %s of %s there, but %s", field, i, o.Kind(), o.APIVersion(), kindList(kinds))
 		}
 		groups[at].Objects = append(groups[at].Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
 	}
 	return groups, nil
 }
 
-// kindsOf returns the kinds of objects, each once.
-func kindsOf(all []*object.Object) []object.Resource {
-	var kinds []object.Resource
-	seen := map[object.GroupKind]bool{}
-	for _, o := range all {
-		if !seen[o.GroupKind()] {
-			seen[o.GroupKind()] = true
-			kind := object.NewKind(o.APIVersion(), o.Kind())
-			kinds = append(kinds, object.Resource{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
-		}
+// kindList returns such as "Pod of v1, ConfigMap of v1".
+func kindList(kinds []object.Resource) string {
+	texts := make([]string, len(kinds))
+	for i, r := range kinds {
+		texts[i] = r.Kind + " of " + r.APIVersion()
 	}
-	return kinds
+	return cmp.Or(strings.Join(texts, ", "), "no objects")
 }

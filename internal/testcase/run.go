@@ -23,7 +23,7 @@ type Result struct {
 	Difference string `json:"difference,omitempty"`
 	// Error is why there is no response to compare.
 	Error string `json:"error,omitempty"`
-	// Request and Response are what the hook got and returned.
+	// Response is what the hook returned.
 	Response fields `json:"response,omitempty"`
 
 	// of is the case.
@@ -43,7 +43,7 @@ func Run(ctx context.Context, c *Case) Result {
 		got, err = fields{fieldError: message}, nil
 	}
 	result.Response = got
-	if err == nil && len(c.spec.Expect) == 0 {
+	if err == nil && c.spec.Expect == nil {
 		err = errNothingExpected
 	}
 	if err == nil {

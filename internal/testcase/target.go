@@ -1,15 +1,18 @@
 package testcase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
@@ -18,6 +21,7 @@ import (
 type target struct {
 	controller *workspace.Controller
 	kinds      *workspace.Kinds
+	schemas    *apiserver.Schemas
 	// hook is as in a Case.
 	hook    string
 	compose *compose.Program
@@ -58,9 +62,13 @@ func (c *Case) resolve(w *workspace.Workspace) error {
 	return c.noTarget(w)
 }
 
-// fitting returns the hooks whose requests have all fields that the case gives.
+// fitting returns the hooks whose requests have all fields that the case gives, and its reason.
 func (c *Case) fitting(all []target) []target {
+	reason := hook.Reason(c.spec.Request.Reason)
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool {
+		if t.handler != nil && reason != "" && !slices.Contains(possibleReasons(t.handler), reason) {
+			return true
+		}
 		for field := range c.given("request") {
 			if !slices.Contains(t.requestable(), field) {
 				return true
@@ -88,8 +96,8 @@ func (c *Case) targetsOf(of *workspace.Controller, kinds *workspace.Kinds) []tar
 	for i := range of.Handlers {
 		p := &of.Handlers[i]
 		for j := range p.Handlers {
-			if h := &p.Handlers[j]; c.means(h.Name) && subject.is(p.Resource) {
-				all = append(all, target{controller: of, kinds: kinds, hook: h.Name, handle: p, handler: h})
+			if h := &p.Handlers[j]; (c.means(h.Name) || c.means(h.DisplayName)) && subject.is(p.Resource) {
+				all = append(all, target{controller: of, kinds: kinds, hook: cmp.Or(h.DisplayName, h.Name), handle: p, handler: h})
 			}
 		}
 	}
@@ -115,9 +123,10 @@ func (c *Case) means(hook string) bool { return c.spec.Hook == "" || c.spec.Hook
 
 // hookOf returns the hook of a composite or decorator that the case means; empty if it has none.
 func (c *Case) hookOf(p *compose.Program) string {
-	finalizing := c.spec.Request.Finalizing != nil && *c.spec.Request.Finalizing
+	given := c.spec.Request.Finalizing
+	finalizing := given != nil && *given || given == nil && c.spec.Hook == hookFinalize
 	switch {
-	case (c.spec.Hook == hookFinalize || c.spec.Hook == "" && finalizing) && p.Finalize != nil:
+	case c.means(hookFinalize) && finalizing && p.Finalize != nil:
 		return hookFinalize
 	case c.spec.Hook == hookCustomize && p.Customize != nil:
 		return hookCustomize
@@ -184,6 +193,9 @@ func (c *Case) ambiguous(found []target) error {
 
 // noTarget says why no controller has the hook.
 func (c *Case) noTarget(w *workspace.Workspace) error {
+	if finalizing := c.spec.Request.Finalizing; finalizing != nil && *finalizing != (c.spec.Hook == hookFinalize) && (c.spec.Hook == hookSync || c.spec.Hook == hookFinalize) {
+		return fmt.Errorf("request.finalizing: %v contradicts hook: %s; leave it out", *finalizing, c.spec.Hook)
+	}
 	if c.spec.Hook != "" {
 		return fmt.Errorf("hook: no controller of the files has a hook %q for the object of the request; they have %s", c.spec.Hook, hooksOf(w.Controllers))
 	}
@@ -200,7 +212,7 @@ func hooksOf(controllers []*workspace.Controller) string {
 		}
 		for i := range c.Handlers {
 			for _, h := range c.Handlers[i].Handlers {
-				all = append(all, h.Name)
+				all = append(all, cmp.Or(h.DisplayName, h.Name))
 			}
 		}
 		if c.Admission != nil {

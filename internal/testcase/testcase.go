@@ -10,6 +10,8 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -85,8 +87,8 @@ func (o *objects) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	var groups map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(text, &groups); err != nil {
-		return fmt.Errorf("must be a list of objects, or groups of objects such as {Pod.v1: {default/a: {…}}}: %w", err)
+	if err := json.Unmarshal(text, &groups); err != nil { // It would say which Go type it is not.
+		return errors.New("children, attachments, related and owned must be a list of objects, or groups of objects such as {Pod.v1: {default/a: {…}}}")
 	}
 	for _, group := range sortedByKey(groups) {
 		*o = append(*o, sortedByKey(group)...)
@@ -96,6 +98,10 @@ func (o *objects) UnmarshalJSON(text []byte) error {
 
 // Read returns the cases of a workspace. It returns all errors.
 func Read(w *workspace.Workspace) ([]*Case, error) {
+	schemas, err := schemasOf(w.CRDs)
+	if err != nil {
+		return nil, err
+	}
 	var all []*Case
 	var problems []error
 	for _, d := range w.Tests {
@@ -111,7 +117,17 @@ func Read(w *workspace.Workspace) ([]*Case, error) {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", d.Locate(err), c.Name, err))
 			continue
 		}
+		c.target.schemas = schemas
 		all = append(all, c)
 	}
 	return all, errors.Join(problems...)
+}
+
+// schemasOf returns the schemas of CRDs, whose defaults the API server sets.
+func schemasOf(crds []*object.Object) (*apiserver.Schemas, error) {
+	texts := make([][]byte, len(crds))
+	for i, crd := range crds {
+		texts[i] = crd.JSON()
+	}
+	return apiserver.NewSchemas(texts...)
 }

@@ -77,7 +77,7 @@ func TestObjects(t *testing.T) {
 	}
 	for _, text := range []string{`3`, `"a"`, `{"Pod.v1": [{}]}`} {
 		var all objects
-		if err := json.Unmarshal([]byte(text), &all); err == nil || !strings.Contains(err.Error(), "must be a list of objects, or groups of objects such as") {
+		if err := json.Unmarshal([]byte(text), &all); err == nil || !strings.Contains(err.Error(), "a list of objects, or groups of objects such as") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -20,7 +20,7 @@ func Update(results []Result) ([]Result, error) {
 		updated[i].Passed, updated[i].Updated, updated[i].Difference, updated[i].Error = true, true, "", ""
 	}
 	var problems []error
-	for _, replacements := range byFile {
+	for _, replacements := range sortedByKey(byFile) {
 		problems = append(problems, manifest.Rewrite(replacements))
 	}
 	return updated, errors.Join(problems...)

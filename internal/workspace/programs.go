@@ -27,9 +27,11 @@ const (
 type programs struct {
 	options Options
 	all     []*program
-	reaper  *process.Reaper
-	running sync.WaitGroup
-	cancel  context.CancelFunc
+	// operators are the processes that run operators in Python.
+	operators []pythonOperator
+	reaper    *process.Reaper
+	running   sync.WaitGroup
+	cancel    context.CancelFunc
 }
 
 // program is one program of a setpoint.yaml that replaces a Service.
@@ -49,6 +51,9 @@ func newPrograms(o Options, projects []*project.Project) (*programs, error) {
 			return nil, err
 		}
 		for _, each := range p.Processes {
+			if each.RunsOperator() {
+				ps.operators = append(ps.operators, pythonOperator{each.WithPorts(ports[each.Name], ports), p.File})
+			}
 			if each.Service == nil {
 				continue // It is no hook.
 			}

@@ -15,8 +15,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // Options of Open. Paths, Output and Executable are required.
@@ -30,10 +32,20 @@ type Options struct {
 	Expressions func(source string, variables ...string) (compile.Predicate, error)
 	Dial        func(ctx context.Context, network, address string) (net.Conn, error)
 	Routed      func(address string) bool
+	// Operator starts an operator in Python, which a process of setpoint.yaml runs, for the kinds that are served.
+	Operator func(ctx context.Context, run project.Process, kinds []served.Kind) (Operator, error)
+	// Check returns why the API server would not store a controller; nil for no check.
+	Check func(*object.Object) error
 	// Executable is the path of this program.
 	Executable string
 	// Output receives what a local program prints.
 	Output func(name string) process.Output
+}
+
+// Operator is a process that has declared its controllers.
+type Operator interface {
+	Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error)
+	Close()
 }
 
 // Workspace is an opened set of files.
@@ -51,7 +63,9 @@ type Workspace struct {
 	options  Options
 	files    *files
 	programs *programs
-	env      compile.Environment
+	// operators are open.
+	operators []Operator
+	env       compile.Environment
 }
 
 // Controller is a compiled controller.
@@ -105,22 +119,28 @@ func (w *Workspace) Compile(ctx context.Context) error {
 	}
 	var problems []error
 	for _, c := range w.Controllers {
-		if err := c.compile(ctx, w.env); err != nil {
+		if err := c.compile(ctx, w.env, w.options.Check); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", c.Document.Locate(err), c, err))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
+	if err := w.openOperators(ctx); err != nil {
+		return err
+	}
 	return w.programs.start(ctx, w.hookAddresses())
 }
 
-// compile compiles a controller of a file, whose unknown fields the API server would refuse.
-func (c *Controller) compile(ctx context.Context, env compile.Environment) (err error) {
+// compile compiles a controller of a file, whose unknown fields and wrong values the API server would refuse.
+func (c *Controller) compile(ctx context.Context, env compile.Environment, check func(*object.Object) error) (err error) {
 	if err := compile.CheckFields(c.Object); err != nil {
 		return err
 	}
 	c.Compiled, err = c.Kind.Compile(ctx, c.Object, env)
+	if err == nil && check != nil {
+		err = check(c.Object)
+	}
 	return err
 }
 
@@ -153,9 +173,10 @@ func (w *Workspace) SamplesOf(c *Controller) []*object.Object {
 // Close ends the programs and the code of inline hooks.
 func (w *Workspace) Close() {
 	for _, c := range w.Controllers {
-		if c.Compiled != nil && c.Release != nil {
-			c.Release()
-		}
+		c.Close()
+	}
+	for _, o := range w.operators {
+		o.Close()
 	}
 	if w.env.Sources != nil {
 		w.env.Sources.Close()

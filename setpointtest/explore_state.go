@@ -1,0 +1,119 @@
+package setpointtest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// State is what is stored at one time.
+type State struct {
+	app      *setpoint.App
+	objects  []*object.Object
+	external json.RawMessage
+}
+
+// List returns the stored objects of the kind of T, sorted by namespace and name.
+func List[T any](s *State) []*T {
+	apiVersion, kind, err := s.app.KindOf(new(T))
+	if err != nil {
+		panic(err) // The invariant is wrong, in every state.
+	}
+	var all []*T
+	for _, o := range s.objects {
+		if o.APIVersion() != apiVersion || o.Kind() != kind {
+			continue
+		}
+		into := new(T)
+		if err := json.Unmarshal(o.JSON(), into); err != nil {
+			panic(fmt.Errorf("read %s as %T: %w", o.Ref(), into, err))
+		}
+		all = append(all, into)
+	}
+	return all
+}
+
+// Get returns the stored object of the kind of T with a name; nil if there is none. The namespace of cluster-scoped
+// objects is empty.
+func Get[T any](s *State, namespace, name string) *T {
+	for _, o := range s.objects {
+		if o.Namespace() != namespace || o.Name() != name {
+			continue
+		}
+		one := &State{app: s.app, objects: []*object.Object{o}}
+		if found := List[T](one); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return nil
+}
+
+// addFunction sets the function of an invariant, if it has one.
+func (i *Invariant) addFunction(to *explore.Invariant, app *setpoint.App, external *loop.External) {
+	holds := i.Between
+	switch {
+	case i.In != nil:
+		to.Always, holds = functionText, func(_, now *State) error { return i.In(now) }
+	case i.AtRest != nil:
+		to.Eventually, holds = functionText, func(_, now *State) error { return i.AtRest(now) }
+	case i.Between != nil:
+		to.Step = functionText
+	default:
+		return
+	}
+	to.Func = func(values map[string]any) error {
+		before, now, err := statesOf(values)
+		if err != nil {
+			return err
+		}
+		before.app, now.app = app, app
+		check := func() { err = failure.Recover("the invariant", func() error { return holds(before, now) }) }
+		if external == nil {
+			check()
+		} else if _, failed := external.In(now.external, check); failed != nil {
+			return failed
+		}
+		return err
+	}
+}
+
+// statesOf returns the states that the variables of an invariant have: one, or two of a step.
+func statesOf(values map[string]any) (before, now *State, err error) {
+	if objects, one := values["objects"].([]json.RawMessage); one {
+		now, err = stateOf(objects)
+		return &State{}, now, err
+	}
+	var states [2]*State
+	for i, name := range []string{"before", "after"} {
+		var lists struct{ Objects []json.RawMessage }
+		text, _ := values[name].(json.RawMessage)
+		if err := json.Unmarshal(text, &lists); err != nil {
+			return nil, nil, err
+		}
+		if states[i], err = stateOf(lists.Objects); err != nil {
+			return nil, nil, err
+		}
+	}
+	return states[0], states[1], nil
+}
+
+func stateOf(objects []json.RawMessage) (*State, error) {
+	s := &State{}
+	for _, text := range objects {
+		o, err := object.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		if o.GroupKind() == loop.ExternalKind.GroupKind() {
+			s.external = o.Field("state")
+			continue
+		}
+		s.objects = append(s.objects, o)
+	}
+	return s, nil
+}
