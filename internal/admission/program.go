@@ -144,6 +144,8 @@ type ReviewRecord struct {
 	// Authenticated reports that the caller presented a certificate of the API server.
 	// Otherwise the review is from a caller that knows the path.
 	Authenticated bool
+	// TraceID is empty without a trace.
+	TraceID string
 }
 
 // Result is the outcome of a review.

@@ -14,9 +14,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ForObject returns what a controller of a running process would do to an object now. It is the
-// Plan of manager.Options.
-func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref) (model.Plan, error) {
+// ForObject returns what a controller of a running process would do to an object now, or to the
+// object as a user would store it. It is the Plan of manager.Options.
+func ForObject(ctx context.Context, m *manager.Manager, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error) {
+	manifest, err := parseEdited(edited, ref)
+	if err != nil {
+		return model.Plan{}, err
+	}
 	compiled, err := m.CompileNamed(ctx, controller)
 	if err != nil {
 		return model.Plan{}, err
@@ -33,7 +37,10 @@ func ForObject(ctx context.Context, m *manager.Manager, controller string, ref o
 	if i < 0 {
 		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
 	}
-	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name)}
+	if served := r.kinds()[i].APIVersion(); manifest != nil && manifest.APIVersion() != served {
+		return model.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s", controller, ref.Kind.Kind, served, manifest.APIVersion())
+	}
+	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name), manifest: manifest}
 	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}
 	c.setController(r)
 	c.holdDeletions(r)
@@ -41,6 +48,21 @@ func ForObject(ctx context.Context, m *manager.Manager, controller string, ref o
 	report.summarize()
 	report.hint(processHint)
 	return report.model()
+}
+
+// parseEdited returns an object as a user would store it; nil for none.
+func parseEdited(edited json.RawMessage, ref object.Ref) (*object.Object, error) {
+	if edited == nil {
+		return nil, nil //nolint:nilnil // The stored object is planned.
+	}
+	o, err := object.Parse(edited)
+	if err != nil {
+		return nil, fmt.Errorf("plan for an edited %s: %w", ref.Kind.Kind, err)
+	}
+	if o.Name() != ref.Name || o.Namespace() != ref.Namespace {
+		return nil, fmt.Errorf("plan for %s: the edited object is %s", ref, o.Ref())
+	}
+	return o, nil
 }
 
 // programFor returns the program for an object; less than 0 for none.

@@ -32,6 +32,7 @@ const hasNewCode = `(oldObject == null || object.spec != oldObject.spec) && !(ha
 	`has(object.spec.handlers) && object.spec.handlers.exists(h, has(h.inline) || has(h.when)) || ` +
 	`has(object.spec.webhooks) && object.spec.webhooks.exists(w, has(w.inline)) || ` +
 	`has(object.spec.childResources) && object.spec.childResources.exists(c, ` + hasExpressions + `) || ` +
+	`has(object.spec.rollout) && has(object.spec.rollout.rollback) && has(object.spec.rollout.rollback.when) || ` +
 	`has(object.spec.attachments) && object.spec.attachments.exists(c, ` + hasExpressions + `))`
 
 const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) || has(c.updateStrategy.statusChecks) && has(c.updateStrategy.statusChecks.expressions))`

@@ -8,6 +8,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Fault G11: held deletions are in the status, with a command that confirms them. Shortly
@@ -43,7 +44,7 @@ func TestHeldDeletionsInStatus(t *testing.T) {
 	if hasHeldDeletions(status.Conditions) || meta.IsStatusConditionTrue(status.Conditions, setpoint.ConditionStalled) {
 		t.Errorf("still held: %+v", status.Conditions)
 	}
-	patch, err := statusPatch(previous, status)
+	patch, err := statusPatch(&object.Object{}, previous, status)
 	if err != nil || strings.Count(string(patch), "heldDeletions") != 1 || !strings.Contains(string(patch), `"heldDeletions":null`) {
 		t.Errorf("the patch keeps held deletions: %s, %v", patch, err)
 	}

@@ -40,13 +40,18 @@ func (cs *controllerSet) states() map[queue.Key]controllerState {
 // gauges returns what metrics show of each controller, by name.
 func (cs *controllerSet) gauges() map[string]serving.ControllerState {
 	all := map[string]serving.ControllerState{}
-	for key, s := range cs.states() {
-		health, runs := s.health()
-		gauges := serving.ControllerState{Ready: s.overallCondition(health).ok}
+	read := source{cs.manager}
+	for _, one := range cs.snapshots() {
+		health, runs := one.health()
+		gauges := serving.ControllerState{
+			Ready: one.overallCondition(health).ok, Conditions: read.conditions(&one, health),
+			QueueKnown: read.knowsQueue(one.running != nil && one.running.allReplicas()),
+		}
 		if runs {
 			gauges.Health = &health
 		}
-		all[key.String()] = gauges
+		gauges.Rollout = rolloutGauges(&one.previous)
+		all[one.name] = gauges
 	}
 	return all
 }

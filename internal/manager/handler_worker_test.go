@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // shopHandlerController is shopController with a handler beside its hook.
@@ -60,7 +61,7 @@ func TestHooksAndHandlersAreOneController(t *testing.T) {
 // Metrics of handlers have no object names and are deleted with the controller.
 func TestMetricsOfHandlers(t *testing.T) {
 	m := serving.NewMetrics()
-	o := observer{Metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
+	o := observer{recorders: &recording.Recorders{}, Metrics: m, history: model.NewHistory(model.HistoryOptions{}, time.Now())}
 	o.Ran(record.Run{Controller: "greeter", Outcome: record.Postponed, QueueDuration: time.Second, Duration: time.Second})
 	for _, err := range []error{
 		nil, errors.New("no"), fmt.Errorf("handle: %w", &hook.RetryAfterError{Err: errors.New("later")}),

@@ -117,15 +117,24 @@ func timeoutOf(called any) time.Duration {
 
 // wrapProgram tracks the calls of a program's hooks.
 func (f *inFlight) wrapProgram(p compose.Program) compose.Program {
-	p.Sync, p.Finalize = f.wrapHook(p.Name, "sync", p.Sync), f.wrapHook(p.Name, "finalize", p.Finalize)
-	if timeout := timeoutOf(p.Customize); timeout > 0 {
-		customize := p.Customize
-		p.Customize = hook.CustomizerFunc(func(ctx context.Context, r *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
-			defer f.track(p.Name, "the customize hook", timeout)()
+	now := f.wrapLogic(p.Name, compose.Logic{Sync: p.Sync, Finalize: p.Finalize, Customize: p.Customize})
+	p.Sync, p.Finalize, p.Customize = now.Sync, now.Finalize, now.Customize
+	if p.Former != nil {
+		p.Former = new(f.wrapLogic(p.Name, *p.Former))
+	}
+	return p
+}
+
+func (f *inFlight) wrapLogic(controller string, l compose.Logic) compose.Logic {
+	l.Sync, l.Finalize = f.wrapHook(controller, "sync", l.Sync), f.wrapHook(controller, "finalize", l.Finalize)
+	if timeout := timeoutOf(l.Customize); timeout > 0 {
+		customize := l.Customize
+		l.Customize = hook.CustomizerFunc(func(ctx context.Context, r *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
+			defer f.track(controller, "the customize hook", timeout)()
 			return customize.Customize(ctx, r)
 		})
 	}
-	return p
+	return l
 }
 
 func (f *inFlight) wrapHook(controller, name string, of hook.Hook) hook.Hook {

@@ -40,7 +40,7 @@ func (m *Manager) awaitVersion(ctx context.Context) (served apiversion.Info) {
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < 500 {
 			return false, err
 		}
-		if err.Error() != logged {
+		if err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
 			m.log.Warn("API server does not respond; retrying", "error", logged)
 		}

@@ -40,6 +40,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/rbac"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Manager runs controllers against one cluster.
@@ -66,6 +68,9 @@ type Manager struct {
 	leader          *leader.Elector
 	processLease    *leader.ProcessLease
 	history         *model.History
+	recorders       recording.Recorders
+	tracer          *trace.Tracer
+	stopTraces      func()
 	started         time.Time
 	lastDigest      digestCache
 	ready           chan struct{}
@@ -100,6 +105,12 @@ func New(o Options) (*Manager, error) {
 	if m.metrics = o.Metrics; m.metrics == nil {
 		m.metrics = serving.NewMetrics()
 	}
+	m.tracer, m.stopTraces, err = o.Traces.Start(context.Background(), trace.Process{
+		Service: cmp.Or(o.Name, programName), Version: o.Version, Log: o.Log, Dropped: m.metrics.ObserveDroppedSpans,
+	})
+	if err != nil {
+		return nil, err
+	}
 	m.backends = backend.New(o.Log, m.metrics.ObserveNotification)
 	m.events = newEventWriter(client, o, m.metrics)
 	if m.crds, err = newInstaller(m); err != nil {
@@ -111,7 +122,7 @@ func New(o Options) (*Manager, error) {
 	if m.processLease != nil {
 		m.processLease.OnHeld = m.webhooks.Publish
 	}
-	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges})
+	m.metrics.MustRegister(&serving.Collector{Cache: m.store, Controllers: m.controllers.gauges}, m.webhooks)
 	if o.HookProcesses != nil {
 		m.metrics.MustRegister(o.HookProcesses)
 	}
@@ -160,11 +171,18 @@ func newClient(o Options) (rest.Interface, error) {
 
 // Run runs until the context ends. An error says why it could not start or stop.
 func (m *Manager) Run(ctx context.Context) error {
+	defer m.stopTraces()
 	endpoints, unpublish, err := m.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer unpublish()
+	stopRecording, err := m.startRecording()
+	if err != nil {
+		serving.CloseAll(endpoints)
+		return err
+	}
+	defer stopRecording()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, endpoint := range endpoints {
 		group.Go(func() error { return endpoint.Serve(ctx) })
@@ -235,7 +253,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 func (m *Manager) handlerTools(account identity.Account) handle.Tools {
 	return handle.Tools{
 		Store: m.store, Writer: m.writer(), Access: m.access, Backends: m.backends,
-		Observer: m.observer(account), Unrecorded: m.options.History.Off, Log: m.log,
+		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(), Log: m.log, Tracer: m.tracer,
 	}
 }
 
@@ -245,8 +263,9 @@ func (m *Manager) composeTools(account identity.Account) compose.Tools {
 		Store:    m.store,
 		Writer:   m.writer(),
 		Access:   m.access,
-		Observer: m.observer(account), Unrecorded: m.options.History.Off,
+		Observer: m.observer(account), Unrecorded: m.recordsNoSteps(),
 		Log:     m.log,
+		Tracer:  m.tracer,
 		Resolve: m.resolver.resolve,
 	}
 }

@@ -58,7 +58,7 @@ func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, rel
 	defer compiled.Release()
 	compiled.Programs = slices.Clone(compiled.Programs)
 	for i := range compiled.Programs {
-		if one := &compiled.Programs[i]; one.Customize != nil {
+		if one := &compiled.Programs[i]; one.Customizes() {
 			one.Reads, customizes = slices.Concat(one.Reads, related), true
 		}
 	}

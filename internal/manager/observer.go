@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // observer passes what controllers report to metrics, events and the history.
@@ -19,11 +20,13 @@ type observer struct {
 	events  *eventWriter
 	account identity.Account
 	history *model.History
+	// recorders are those of the process.
+	recorders *recording.Recorders
 }
 
 // observer returns what observes controllers that act as a ServiceAccount.
 func (m *Manager) observer(account identity.Account) observer {
-	return observer{m.metrics, m.events, account, m.history}
+	return observer{m.metrics, m.events, account, m.history, &m.recorders}
 }
 
 // Event sends an event as the ServiceAccount.
@@ -37,6 +40,7 @@ func (o observer) OwnEvent(at *object.Object, event hook.Event) { o.events.Event
 // Ran records a run.
 func (o observer) Ran(run record.Run) {
 	o.ObserveRun(&run)
+	o.recorders.Ran(&run)
 	o.history.Add(run)
 }
 

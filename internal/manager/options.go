@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // programName is the name in field managers, events and the user agent.
@@ -136,9 +139,13 @@ type Options struct {
 	Routed func(address string) bool
 	// History limits the history that Inspect returns.
 	History History
+	// Recording writes all hook calls to a file.
+	Recording Recording
+	// Traces says where spans go; nil for none.
+	Traces *trace.Config
 	// Plan, if set, computes the plan of an object. The package that plans is in a layer
 	// above.
-	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref) (model.Plan, error)
+	Plan func(ctx context.Context, m *Manager, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error)
 	// Name is the name of the program in events and the user agent; Setpoint's if empty.
 	Name string
 	// Version is the version in the user agent; "dev" if empty.
@@ -159,6 +166,7 @@ func (o Options) withDefaults() Options {
 	o.EventsQPS = cmp.Or(o.EventsQPS, 1.0/20)
 	o.EventsBurst = cmp.Or(o.EventsBurst, 25)
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 10*time.Second)
+	o.Recording.MaxBytes = cmp.Or(o.Recording.MaxBytes, recording.DefaultFileSize)
 	if o.UnfinishedTasks == nil {
 		o.UnfinishedTasks = func() []string { return nil }
 	}

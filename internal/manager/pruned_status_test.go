@@ -23,7 +23,7 @@ import (
 func TestPrunedStatusIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pruningServer{}
-		cs, key, e := s.controllers(t)
+		cs, key, e := controllersOf(t, s, prunedController)
 		for range 5 {
 			cs.reportStatus(t.Context(), key, e)
 			<-time.After(reportEvery)
@@ -69,10 +69,10 @@ func (s *pruningServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// controllers returns the controllers of a Manager with that object.
-func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *controllerEntry) {
+// controllersOf returns the controllers of a Manager with one DecoratorController.
+func controllersOf(t *testing.T, server http.RoundTripper, stored string) (*controllerSet, queue.Key, *controllerEntry) {
 	t.Helper()
-	client, err := newClient(Options{Config: &rest.Config{Host: "http://pruner", Transport: s}})
+	client, err := newClient(Options{Config: &rest.Config{Host: "http://server", Transport: server}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (s *pruningServer) controllers(t *testing.T) (*controllerSet, queue.Key, *c
 	<-view.Ready()
 	cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	key := queue.Key{Namespace: kind.Name, Name: "a"}
-	declared, err := object.Parse([]byte(prunedController))
+	declared, err := object.Parse([]byte(stored))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func outcomeOf(refusal *compile.Refusal) queue.Outcome {
 // compile returns the programs of a controller object if it may run.
 func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *object.Object) (*compile.Compiled, error) {
 	env := cs.manager.compileEnvironment()
-	env.Sources = cs.reader(key)
+	env.Sources, env.FormerLogic = cs.reader(key), cs.manager.formerLogic
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
@@ -123,7 +123,7 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 // replace replaces the running controller of a key.
 func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
 	e, refusal := cs.entry(key), now.refusal
-	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object) {
+	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object, compiled) {
 		compiled.Release()
 		cs.update(key, e, compiled)
 		return
@@ -152,6 +152,9 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 				return false
 			}
 			cs.restoreHeldDeletions(key, next)
+			if !cs.restoreRollout(ctx, key, next) {
+				return false
+			}
 			if !cs.setFinalizer(ctx, key, next) {
 				return false
 			}
@@ -200,17 +203,18 @@ func (cs *controllerSet) update(key queue.Key, e *controllerEntry, compiled *com
 
 // keepRunning reports whether a controller keeps running after a change of its object. It
 // reconciles all objects if the user requested that.
-func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object) bool {
+func (cs *controllerSet) keepRunning(e *controllerEntry, declared *object.Object, compiled *compile.Compiled) bool {
 	if unchanged(declared, e.object) {
 		return true
 	}
-	if !onlyCommandAnnotations(declared, e.object) {
+	if !onlyCommandAnnotations(declared, e.object) && !onlyRollout(declared, e.object) {
 		return false
 	}
-	before := e.object
+	before, rolledOut := e.object, e.running.Rollout
 	cs.mu.Lock()
-	e.object = declared
+	e.object, e.running.Rollout = declared, compiled.Rollout
 	cs.mu.Unlock()
+	e.running.setRollbackWhen(rolledOut)
 	e.running.allowDeletions(declared)
 	if reconcileRequested(declared, before) {
 		e.running.syncAll(controller.RequestCause(declared))
@@ -247,6 +251,7 @@ func nonCommandAnnotations(o *object.Object) map[string]string {
 	}
 	delete(all, setpoint.AnnotationReconcileAt)
 	delete(all, setpoint.AnnotationAllowDeletions)
+	delete(all, setpoint.AnnotationRolloutRetryAt)
 	return all
 }
 

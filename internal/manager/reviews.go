@@ -19,7 +19,7 @@ import (
 
 func newWebhooks(m *Manager) *serving.Webhooks {
 	return serving.NewWebhooks(serving.WebhookOptions{
-		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log,
+		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log, Tracer: m.tracer,
 		Lease: m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
 		Started: m.controllers.started.Load, Listed: m.controllers.admissionControllersListed,
 	})
@@ -34,8 +34,9 @@ func (m reviewObserver) Reviewed(o admission.ReviewRecord, key queue.Key, exists
 	if !exists || key == codeReviews {
 		return
 	}
-	if !m.options.History.Off {
+	if !m.recordsNoSteps() {
 		run := reviewRecord(o)
+		m.recorders.Ran(&run)
 		m.history.AddCall(o.Program, o.Webhook, string(run.Outcome), o.Duration)
 		m.history.Add(run)
 	}

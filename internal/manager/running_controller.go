@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -29,8 +30,16 @@ type runningController struct {
 	endpoints *endpoints
 	// deletions is the deletion guard of the programs of hooks.
 	deletions *compose.DeletionGuard
-	cancel    context.CancelFunc
-	stopped   chan struct{}
+	// versions says which parents have moved to changed hooks; nil if all have.
+	versions *compose.Versions
+	// moving is held while parents move, so that a status that was read earlier does not take them back.
+	moving sync.Mutex
+	// logicVersions follows the versions in responses; nil without hooks.
+	logicVersions *compose.LogicVersions
+	// outdatedLogic means that the version of the parents that have not moved is another one by now.
+	outdatedLogic atomic.Bool
+	cancel        context.CancelFunc
+	stopped       chan struct{}
 }
 
 // worker runs one program.
@@ -55,10 +64,15 @@ func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declar
 	if len(compiled.Programs) > 0 {
 		r.deletions = compose.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
+		r.logicVersions = newLogicVersions(compiled, declared)
+	}
+	if compiled.Former() != "" {
+		r.versions = compose.NewVersions(nil)
+		r.setRollbackWhen(nil)
 	}
 	for _, program := range compiled.Programs {
 		tools := cs.manager.composeTools(compiled.Account)
-		tools.DeletionGuard = r.deletions
+		tools.DeletionGuard, tools.Versions, tools.LogicVersions = r.deletions, r.versions, r.logicVersions
 		r.workers = append(r.workers, compose.New(cs.manager.inFlight.wrapProgram(program), tools))
 	}
 	for _, program := range compiled.Handlers {
@@ -204,7 +218,7 @@ func allKinds(c *compile.Compiled) []object.Resource {
 // equivalent reports whether a controller with an unchanged object compiles to what already
 // runs: its code is the same, and its kinds are served as before, with the same status fields.
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
-	return r.Code.Digest == compiled.Code.Digest && slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
+	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) && slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
 			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) && slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&

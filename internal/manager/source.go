@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -30,7 +31,7 @@ type History struct {
 // Inspect returns the state of this process. It works before Run and in standby replicas.
 func (m *Manager) Inspect() model.Source { return &source{m} }
 
-// source implements model.Source for a Manager.
+// source implements model.CallSource for a Manager.
 type source struct{ manager *Manager }
 
 // Name implements model.Source.
@@ -45,7 +46,7 @@ func (s *source) Process(context.Context) (model.Process, error) {
 		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Selector: m.options.Selector, Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),
+		Selector: m.options.Selector, LogLevel: m.logLevel(), Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),
 	}
 	for _, health := range m.controllers.health() {
 		addQueue(&p.Queue, health.Queue)
@@ -190,11 +191,11 @@ func (s *source) withProcess(runs []model.Run) []model.Run {
 var errPlanUnsupported = errors.New("this process has no planner; use `setpoint plan`")
 
 // Plan implements model.Source.
-func (s *source) Plan(ctx context.Context, controller string, ref object.Ref) (model.Plan, error) {
+func (s *source) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error) {
 	if s.manager.options.Plan == nil {
 		return model.Plan{}, errPlanUnsupported
 	}
-	return s.manager.options.Plan(ctx, s.manager, controller, ref)
+	return s.manager.options.Plan(ctx, s.manager, controller, ref, edited)
 }
 
 // objectWorker is a worker that manages objects.

@@ -89,15 +89,16 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	if r := one.running; r != nil {
 		kinds = kindsOf(r.Compiled)
 		c.RelatedKinds = r.relatedKinds()
-		c.Reviews, c.AllReplicas = r.Admission != nil, len(r.Programs)+len(r.Handlers) == 0
+		c.Reviews, c.AllReplicas = r.Admission != nil, r.allReplicas()
 		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
 	}
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
 	c.Paused, c.Conflicting, c.HeldDeletions, c.AllowDeletions = health.Paused, health.Conflicting, health.Held.Count, health.Held.Value
-	if !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || c.AllReplicas {
-		addQueue(&c.Queue, health.Queue) // A standby replica has all objects queued.
+	if s.knowsQueue(c.AllReplicas) {
+		addQueue(&c.Queue, health.Queue)
 	}
+	c.Rollout, c.LogicVersion = one.previous.Rollout, one.previous.LogicVersion
 	c.Last = model.FailureOf(health.LastError)
 	c.Conditions = s.conditions(one, health)
 	if s.isStandby(one) {
@@ -105,6 +106,15 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 	}
 	return c
 }
+
+// knowsQueue reports whether the queue of a controller is that of its work: a standby replica has all
+// objects queued. Every replica serves webhooks.
+func (s *source) knowsQueue(allReplicas bool) bool {
+	return !s.manager.options.LeaderElection.Enabled || s.manager.leader.Leads() || allReplicas
+}
+
+// allReplicas reports whether every replica does what the controller does: it has only webhooks.
+func (r *runningController) allReplicas() bool { return len(r.Programs)+len(r.Handlers) == 0 }
 
 // isStandby reports whether another replica runs a controller object and reports its status.
 func (s *source) isStandby(one *controllerSnapshot) bool {

@@ -51,7 +51,7 @@ func TestInspect(t *testing.T) {
 	if about, err := s.States(t.Context(), shop); err != nil || len(about) != 0 {
 		t.Errorf("states of an unknown object: %v, %v", about, err)
 	}
-	if _, err := s.Plan(t.Context(), "greeter", shop); !errors.Is(err, errPlanUnsupported) {
+	if _, err := s.Plan(t.Context(), "greeter", shop, nil); !errors.Is(err, errPlanUnsupported) {
 		t.Errorf("planned: %v", err)
 	}
 	m.history.Add(record.Run{

@@ -49,25 +49,32 @@ func (cs *controllerSet) resetReported() {
 // reportStatus stores the status of one controller object if it has changed. The next report
 // retries a failure.
 func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *controllerEntry) {
-	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
 	cs.mu.Lock()
 	subject := *e
 	cs.mu.Unlock()
-	if stored == nil || subject.object == nil || stored.UID() != subject.object.UID() || subject.refused(setpoint.ReasonConflictingSetpoint) {
+	if cs.stored(key, &subject) == nil || subject.refused(setpoint.ReasonConflictingSetpoint) {
 		return
 	}
 	if taken, err := cs.take(ctx, key); err != nil || !taken {
 		cs.recheckOwner(key, &subject, err)
 		return
 	}
+	stored := cs.stored(key, &subject) // Taking it may have written it.
+	if stored == nil {
+		return
+	}
 	previous := subject.lastReported.previous(stored)
 	status := subject.status(previous, cs.crdCondition(cs.kinds[key.Namespace]))
+	cs.advanceRollout(ctx, &subject, &status, stored)
+	cs.followLogicVersion(&subject, &status)
+	cs.queueOlder(subject.running)
 	if equality.Semantic.DeepEqual(previous, status) {
+		cs.carryOutRollout(key, &subject)
 		return
 	}
 	now := reportedStatus{status: status, stored: subject.lastReported.stored, written: true}
 	if !subject.lastReported.pruned(stored) {
-		text, err := statusPatch(previous, status)
+		text, err := statusPatch(stored, previous, status)
 		if err == nil {
 			err = cs.patchStatus(ctx, key, text)
 		}
@@ -77,11 +84,22 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 		}
 		now.stored = comparableStatus(cs.kinds[key.Namespace].view.Get("", key.Name))
 	}
+	cs.carryOutRollout(key, &subject)
+	cs.recordRollout(&subject, previous, status)
 	cs.recordTransitions(key, &subject.controllerState, previous.Conditions, status.Conditions)
 	cs.mu.Lock()
 	e.lastReported = now
 	cs.mu.Unlock()
 	cs.recordDeletionsHeld(&subject, previous, status)
+}
+
+// stored returns the cached object of a controller; nil if it is gone, or another one by now.
+func (cs *controllerSet) stored(key queue.Key, e *controllerEntry) *object.Object {
+	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	if stored == nil || e.object == nil || stored.UID() != e.object.UID() {
+		return nil
+	}
+	return stored
 }
 
 // reportedStatus is the status that was written last, and what the API server stored of it:
@@ -117,16 +135,46 @@ func comparableStatus(o *object.Object) setpoint.ControllerStatus {
 	return stored
 }
 
-// statusPatch returns a merge patch from one status to another. Removed fields must be null.
-func statusPatch(previous, now setpoint.ControllerStatus) ([]byte, error) {
-	if previous.HeldDeletions == nil || now.HeldDeletions != nil {
-		return json.Marshal(map[string]any{"status": now})
+// statusPatch returns a merge patch from one status to another. Removed fields must be null. The API server refuses it
+// if the object is not the one that the status was computed from: a replica that does not know yet that another one
+// leads must not take back where that has moved a rollout.
+func statusPatch(of *object.Object, previous, now setpoint.ControllerStatus) ([]byte, error) {
+	before, err := fieldsOf(previous)
+	if err != nil {
+		return nil, err
 	}
-	return json.Marshal(map[string]any{"status": struct {
-		setpoint.ControllerStatus
+	after, err := fieldsOf(now)
+	if err != nil {
+		return nil, err
+	}
+	addRemoved(before, after)
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": of.ResourceVersion(), "uid": of.UID()}, "status": after,
+	})
+}
 
-		HeldDeletions *setpoint.HeldDeletions `json:"heldDeletions"`
-	}{ControllerStatus: now}})
+func fieldsOf(status setpoint.ControllerStatus) (fields map[string]any, err error) {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(text, &fields)
+	return fields, err
+}
+
+// addRemoved adds a null for each field that is gone.
+func addRemoved(before, after map[string]any) {
+	for name, value := range before {
+		below, isObject := value.(map[string]any)
+		now, stays := after[name]
+		if !stays {
+			after[name] = nil
+			continue
+		}
+		if within, is := now.(map[string]any); is && isObject {
+			addRemoved(below, within)
+		}
+	}
 }
 
 // storedStatus returns the status of an object; the zero value if it is invalid.
@@ -180,6 +228,8 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 		Paused:             clampInt32(health.Paused),
 		LastError:          previous.LastError,
 		HeldDeletions:      previous.HeldDeletions,
+		Rollout:            previous.Rollout,
+		LogicVersion:       previous.LogicVersion,
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // review calls the hook and writes its response.
@@ -19,7 +20,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	limit := responseTimeout(r, to.webhook.Timeout)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &timeoutError{limit})
 	defer cancel()
-	record := admission.ReviewRecord{Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(), Authenticated: authenticated(r)}
+	ctx, span := s.options.Tracer.StartReview(ctx, r.Header, to.program.Name, to.webhook.Name)
+	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(), Authenticated: authenticated(r)}
 	reservation := s.memory.begin(to.budget, interruptRead(w))
 	defer reservation.release()
 	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
@@ -29,7 +31,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	} else {
 		writeJSON(w, body)
 	}
-	s.log(to, record.Err)
+	endSpan(span, &record)
+	s.log(to, record.Err, span)
 	if s.options.Observer == nil {
 		return
 	}
@@ -41,6 +44,21 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	for _, event := range responseEvents(record.Request, record.Response) {
 		s.options.Observer.EventAt(to.program.User, event)
 	}
+}
+
+// endSpan ends the span of a review. An error about a Secret is recorded without its text.
+func endSpan(span trace.Span, r *admission.ReviewRecord) {
+	if !span.On() {
+		return
+	}
+	span.Set(trace.AttrOutcome, string(r.Result))
+	span.Set(trace.AttrOperation, string(r.Operation))
+	span.Set(trace.AttrResource, r.Resource.Resource)
+	if r.Request != nil {
+		span.Set(trace.AttrNamespace, r.Request.Namespace)
+		span.Set(trace.AttrName, r.Request.Name)
+	}
+	span.WithoutErrors(r.Resource.Group == "" && r.Resource.Resource == "secrets").End(r.Err)
 }
 
 // authenticated reports that the caller presented a certificate of the API server.
@@ -112,11 +130,11 @@ func (l *timeoutError) Error() string { return "no response within " + l.limit.S
 func (*timeoutError) Unwrap() error   { return context.DeadlineExceeded }
 
 // log logs when a webhook starts to fail and when it recovers.
-func (s *Server) log(to *route, err error) {
+func (s *Server) log(to *route, err error, span trace.Span) {
 	if err == nil && !to.failing.Load() {
 		return
 	}
-	log := s.options.Log.With("program", to.program.Name, "webhook", to.webhook.Name)
+	log := s.options.Log.With("program", to.program.Name, "webhook", to.webhook.Name).With(span.LogAttrs()...)
 	switch was := to.failing.Swap(err != nil); {
 	case err == nil:
 		log.Info("webhook recovered")

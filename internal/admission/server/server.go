@@ -17,12 +17,15 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Options configure a Server. Only Certificate is required.
 type Options struct {
 	Observer admission.Observer
 	Log      *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
 	// Certificate returns the certificate for each connection.
 	Certificate func() (*tls.Certificate, error)
 	// ClientCAs returns the CAs of client certificates for each connection, which are

@@ -158,7 +158,7 @@ func (i *Installer) retryUntilReachable(ctx context.Context, step string, do fun
 		if errors.Is(last, errBreaking) || request.IsPermanent(last) {
 			return false, last
 		}
-		if !errors.Is(last, errNotEstablished) && last.Error() != logged {
+		if !errors.Is(last, errNotEstablished) && last.Error() != logged && ctx.Err() == nil {
 			logged = last.Error()
 			i.options.Log.Warn("CRDs not installed; retrying", "step", step, "error", logged)
 		}

@@ -37,10 +37,14 @@ func (o *Process) ForController(kind object.Resource, c *compile.Compiled) Permi
 
 // processPermissions returns those that a process needs for a controller, whatever its identity.
 func (o *Process) processPermissions(c *compile.Compiled) Permissions {
-	if c.Admission == nil {
-		return nil
+	var all Permissions
+	if c.Rollout != nil {
+		all = on(plan.ControllerRevisions, "get", "list", "create", "update", "delete").in(o.Namespace).to("rollouts of logic")
 	}
-	return ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates), register.Permissions(o.Namespace))).to("webhooks")
+	if c.Admission == nil {
+		return all
+	}
+	return append(all, ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates), register.Permissions(o.Namespace))).to("webhooks")...)
 }
 
 // authorPermissions returns what the identity of webhooks needs, although the process registers them: they
@@ -60,7 +64,7 @@ func authorPermissions(c *compile.Compiled) Permissions {
 // strategy: to adopt, release and label them.
 func programPermissions(p *compose.Program) Permissions {
 	parents := on(p.Parent, "get", "list", "watch").to("parents")
-	if p.Finalize != nil || p.Mark != (plan.Mark{}) {
+	if p.Finalizes() || p.Mark != (plan.Mark{}) {
 		parents = append(parents, on(p.Parent, "update").to("parents")...)
 	}
 	if p.Parent.Status {

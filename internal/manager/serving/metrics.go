@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Metrics are the metrics of the manager and its controllers. No label has an object's
@@ -35,6 +36,7 @@ type Metrics struct {
 	reviewTime    *prometheus.HistogramVec
 	notes         *prometheus.CounterVec
 	droppedEvents *prometheus.CounterVec
+	droppedSpans  *prometheus.CounterVec
 	writes        *prometheus.CounterVec
 	writeTime     *prometheus.HistogramVec
 
@@ -73,6 +75,13 @@ func NewMetrics() *Metrics {
 	m.reviewTime = histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook")
 	m.notes = counter("setpoint_notifications_total", "Lines that processes of handlers wrote to their streams, by result: object, event, unknown (a kind that no controller of the process handles) or malformed.", "result")
 	m.droppedEvents = counter("setpoint_events_dropped_total", "Events on objects that were not sent, by reason: QueueFull, Rejected or Unreachable.", "reason")
+	for _, reason := range []string{EventQueueFull, EventRejected, EventUnreachable} {
+		m.droppedEvents.WithLabelValues(reason) // An increase from nothing is not seen by increase().
+	}
+	m.droppedSpans = counter("setpoint_trace_spans_dropped_total", "Spans that were not sent to the collector, by reason: QueueFull or NotExported.", "reason")
+	for _, reason := range []string{trace.DroppedQueueFull, trace.DroppedNotExported} {
+		m.droppedSpans.WithLabelValues(reason)
+	}
 	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome")
 	m.writeTime = histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb")
 	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -125,6 +134,11 @@ const (
 // ObserveDroppedEvent counts an event that is not sent.
 func (m *Metrics) ObserveDroppedEvent(reason string) { m.droppedEvents.WithLabelValues(reason).Inc() }
 
+// ObserveDroppedSpans counts spans that are not sent.
+func (m *Metrics) ObserveDroppedSpans(reason string, spans int) {
+	m.droppedSpans.WithLabelValues(reason).Add(float64(spans))
+}
+
 // ObserveRequest counts a request to the API server.
 func (m *Metrics) ObserveRequest(resource object.Resource, verb, outcome string, took time.Duration) {
 	m.writes.WithLabelValues(resource.String(), verb, outcome).Inc()
@@ -147,9 +161,24 @@ type Collector struct {
 
 // ControllerState is what gauges show of a controller.
 type ControllerState struct {
-	Ready bool
+	Ready      bool
+	Conditions []model.Condition
+	// QueueKnown is false in a standby replica, which has all objects queued.
+	QueueKnown bool
 	// Health is nil if the controller does not run.
 	Health *controller.Health
+	// Rollout is nil without spec.rollout.
+	Rollout *RolloutState
+}
+
+// RolloutState is what gauges show of a rollout.
+type RolloutState struct {
+	// Moved is the share of the parents that have moved, from 0 to 1.
+	Moved float64
+	// Stopped means that the rollout does not go on.
+	Stopped bool
+	// Compared counts the parents for which versions were compared, by result; nil without a shadow.
+	Compared map[string]int
 }
 
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -160,8 +189,14 @@ var (
 	cachedObjectsDesc = newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
 	cachedBytesDesc   = newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
 	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
-	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority.", "controller", "priority")
+	watchUpDesc       = newDesc("setpoint_watch_up", "1 if the watches of a resource work, else 0: their objects are stale.", "resource", "selector")
+	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority. A standby replica has none.", "controller", "priority")
+	oldestWaitDesc    = newDesc("setpoint_queue_oldest_wait_seconds", "Time that the oldest queued object has waited for a worker.", "controller")
+	rolloutMovedDesc  = newDesc("setpoint_rollout_moved_ratio", "Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller")
+	rolloutStopDesc   = newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.", "controller")
+	rolloutShadowDesc = newDesc("setpoint_rollout_shadow_parents", "Parents for which the versions of the hooks were compared before the first step, by result: same, different or failed.", "controller", "result")
 	readyDesc         = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
+	conditionDesc     = newDesc("setpoint_controller_condition", "1 for each condition of a controller, with its type, status and reason.", "controller", "type", "status", "reason")
 )
 
 // healthGauges are the gauges of running controllers.
@@ -170,6 +205,7 @@ var healthGauges = []struct {
 	value func(h *controller.Health) int
 }{
 	{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"), func(h *controller.Health) int { return h.Queue.Backoff }},
+	{newDesc("setpoint_active_workers", "Workers that reconcile an object.", "controller"), func(h *controller.Health) int { return h.Queue.Active }},
 	{newDesc("setpoint_objects", "Objects managed by a controller.", "controller"), func(h *controller.Health) int { return h.Parents }},
 	{newDesc("setpoint_children", "Children owned by these objects.", "controller"), func(h *controller.Health) int { return h.Children }},
 	{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"), func(h *controller.Health) int { return h.Held.Count }},
@@ -185,7 +221,10 @@ func (*Collector) Describe(chan<- *prometheus.Desc) {}
 // cacheSeries are the labels of a series of the cache.
 type cacheSeries struct{ resource, selector string }
 
-type cacheSum struct{ objects, bytes, lists int }
+type cacheSum struct {
+	objects, bytes, lists int
+	failing               bool
+}
 
 // cacheSums sums the watches of one series: objects may be watched both whole and by metadata.
 func (s *Collector) cacheSums() map[cacheSeries]cacheSum {
@@ -193,35 +232,59 @@ func (s *Collector) cacheSums() map[cacheSeries]cacheSum {
 	for _, w := range s.Cache.Stats() {
 		which := cacheSeries{w.Selection.Resource.String(), w.Selection.Labels}
 		sum := sums[which]
-		sums[which] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists}
+		sums[which] = cacheSum{sum.objects + w.Objects, sum.bytes + w.Bytes, sum.lists + w.Lists, sum.failing || w.Err != nil || !w.Synced}
 	}
 	return sums
 }
 
 // Collect implements prometheus.Collector.
 func (s *Collector) Collect(to chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value int, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
-	}
 	for which, sum := range s.cacheSums() {
-		gauge(cachedObjectsDesc, sum.objects, which.resource, which.selector)
-		gauge(cachedBytesDesc, sum.bytes, which.resource, which.selector)
+		gauge(to, cachedObjectsDesc, float64(sum.objects), which.resource, which.selector)
+		gauge(to, cachedBytesDesc, float64(sum.bytes), which.resource, which.selector)
+		gauge(to, watchUpDesc, oneIf(!sum.failing), which.resource, which.selector)
 		to <- prometheus.MustNewConstMetric(cacheListsDesc, prometheus.CounterValue, float64(sum.lists), which.resource, which.selector)
 	}
 	for name, state := range s.Controllers() {
-		ready := 0
-		if state.Ready {
-			ready = 1
-		}
-		gauge(readyDesc, ready, name)
-		if state.Health == nil {
-			continue
-		}
-		for priority, depth := range state.Health.Queue.Depth {
-			gauge(queueDepthDesc, depth, name, queue.Priority(priority).String())
-		}
-		for _, each := range healthGauges {
-			gauge(each.desc, each.value(state.Health), name)
+		state.collect(to, name)
+	}
+}
+
+// collect writes the gauges of a controller.
+func (c *ControllerState) collect(to chan<- prometheus.Metric, name string) {
+	gauge(to, readyDesc, oneIf(c.Ready), name)
+	for _, condition := range c.Conditions {
+		gauge(to, conditionDesc, 1, name, condition.Type, condition.Status, condition.Reason)
+	}
+	if r := c.Rollout; r != nil {
+		gauge(to, rolloutMovedDesc, r.Moved, name)
+		gauge(to, rolloutStopDesc, oneIf(r.Stopped), name)
+		for result, parents := range r.Compared {
+			gauge(to, rolloutShadowDesc, float64(parents), name, result)
 		}
 	}
+	if c.Health == nil {
+		return
+	}
+	for _, each := range healthGauges {
+		gauge(to, each.desc, float64(each.value(c.Health)), name)
+	}
+	if !c.QueueKnown {
+		return
+	}
+	gauge(to, oldestWaitDesc, c.Health.Queue.OldestWait.Seconds(), name)
+	for priority, depth := range c.Health.Queue.Depth {
+		gauge(to, queueDepthDesc, float64(depth), name, queue.Priority(priority).String())
+	}
+}
+
+func gauge(to chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

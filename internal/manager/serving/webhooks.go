@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // WebhookOptions configure Webhooks.
@@ -49,6 +50,8 @@ type WebhookOptions struct {
 	Started, Listed func() bool
 	Observer        ReviewObserver
 	Log             *slog.Logger
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
 }
 
 // ReviewObserver records what webhooks do.
@@ -78,9 +81,10 @@ type Webhooks struct {
 	// rejected are controllers that were never accepted. Webhook configurations of an earlier
 	// process stay.
 	rejected map[queue.Key]bool
-	// server and registrar are nil before the address is open.
-	server    *server.Server
-	registrar *register.Registrar
+	// server, registrar and certificates are nil before the address is open.
+	server       *server.Server
+	registrar    *register.Registrar
+	certificates *certs.Manager
 	// owner owns the webhook configurations of programs without an owner; nil for none.
 	owner *metav1.OwnerReference
 	// listenErr is why the address cannot be opened.
@@ -242,7 +246,7 @@ func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address reg
 		Secret: o.CertificateSecret(), Provided: o.ProvidesCertificates(), ServerName: address.ServerName(), Store: o.Store, Client: o.Client, Log: o.Log,
 	})
 	reviews := server.New(server.Options{
-		Observer: w, Log: o.Log, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
+		Observer: w, Log: o.Log, Tracer: o.Tracer, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
 		MaxConnections: maxReviewConnections(MaxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.clientCAs(),
 	})
 	registrar := register.New(register.Options{
@@ -251,7 +255,7 @@ func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address reg
 	})
 	owner := w.namespaceOwner(ctx)
 	w.mu.Lock()
-	w.server, w.registrar, w.owner = reviews, registrar, owner
+	w.server, w.registrar, w.certificates, w.owner = reviews, registrar, certificates, owner
 	w.publish()
 	w.mu.Unlock()
 	o.Log.Info("serving webhooks", "address", listener.Addr().String(), "to", address.String())

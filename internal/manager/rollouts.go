@@ -1,0 +1,239 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/rollout"
+)
+
+// formerLogic reads the version that reconciles the parents which have not moved to another one.
+func (m *Manager) formerLogic(ctx context.Context, o *object.Object, version string) (string, json.RawMessage, error) {
+	name := rollout.Former(storedStatus(o).Rollout, version)
+	if name == "" {
+		return "", nil, nil
+	}
+	revision, err := m.writer().Get(ctx, plan.ControllerRevisions, m.options.Namespace, name)
+	switch {
+	case apply.NotFound(err) || err == nil && !revision.ControlledBy(o.UID()):
+		return "", nil, &compile.Refusal{Reason: setpoint.ReasonRevisionNotFound, Err: fmt.Errorf(
+			"spec.rollout: the ControllerRevision %s/%s of this controller does not exist; it has the version of the hooks for parents that have not moved; without spec.rollout all parents move at once",
+			m.options.Namespace, name)}
+	case err != nil:
+		return "", nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", m.options.Namespace, name, err)
+	}
+	return name, revision.Field("data"), nil
+}
+
+// restoreRollout moves the parents of a starting controller as far as the stored status says. It returns false if
+// the context ends first, or if the controller was compiled for another rollout.
+func (cs *controllerSet) restoreRollout(ctx context.Context, key queue.Key, r *runningController) bool {
+	if r.versions == nil {
+		return true
+	}
+	kind, gone := cs.kinds[key.Namespace], false
+	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 7, Cap: 5 * time.Second}
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		// The cache of a new leader may be behind what the leader before stored.
+		stored, err := cs.manager.writer().Get(ctx, kind.Resource, "", key.Name)
+		gone = apply.NotFound(err)
+		cached := kind.view.Get("", key.Name)
+		return gone || err == nil && cached != nil && cached.Version() >= stored.Version(), nil
+	})
+	return err == nil && !gone && cs.setPosition(key, r)
+}
+
+// setPosition moves parents as far as the stored status says. It compiles the controller again if that was compiled
+// with another version for the parents that have not moved.
+func (cs *controllerSet) setPosition(key queue.Key, r *runningController) bool {
+	r.moving.Lock()
+	defer r.moving.Unlock()
+	stored := cs.kinds[key.Namespace].view.Get("", key.Name)
+	if stored == nil {
+		return false
+	}
+	status := storedStatus(stored).Rollout
+	spec, position := r.policy(cs), rollout.End
+	if spec != nil {
+		if former := rollout.Former(status, spec.Version); former != "" && former != r.Former() {
+			r.outdatedLogic.Store(true)
+			cs.queue.Add(key, queue.Cause{Kind: queue.LogicChanged})
+			return false
+		}
+		position = rollout.Position(status, spec.Version)
+	}
+	if r.versions == nil {
+		return true
+	}
+	r.versions.SetShadow(spec != nil && rollout.Compares(status, spec.Version), perSecond(spec))
+	if before := r.versions.SetPosition(position); before != position {
+		r.queueMoved(before, position, spec)
+	}
+	return true
+}
+
+// perSecond is how many parents are reconciled in a second because of a rollout; 0 for no limit.
+func perSecond(spec *compile.Rollout) int {
+	if spec == nil {
+		return 0
+	}
+	return rollout.ParentsPerSecond(spec.Spec)
+}
+
+// queueMoved queues the parents between two positions, as fast as spec.rollout says.
+func (r *runningController) queueMoved(from, to int64, spec *compile.Rollout) {
+	for _, w := range r.workers {
+		if c, is := w.(*compose.Controller); is {
+			c.QueueMoved(from, to, perSecond(spec))
+		}
+	}
+}
+
+// policy returns the rollout that the spec of a running controller declares; nil for none.
+func (r *runningController) policy(cs *controllerSet) *compile.Rollout {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return r.Rollout
+}
+
+// setRollbackWhen replaces the condition of a rollback. If it is another one, it is evaluated for all moved parents.
+func (r *runningController) setRollbackWhen(before *compile.Rollout) {
+	if r.versions == nil {
+		return
+	}
+	var when compose.When
+	if r.Rollout != nil {
+		when = r.Rollout.When
+	}
+	r.versions.SetWhen(when)
+	if before != nil && r.Rollout != nil && before.Spec.Rollback.When != r.Rollout.Spec.Rollback.When {
+		r.queueMoved(0, r.versions.Position(), r.Rollout)
+	}
+}
+
+// rolloutEquivalent reports whether the versions of a controller are those that run already.
+func (r *runningController) rolloutEquivalent(compiled *compile.Compiled) bool {
+	if r.outdatedLogic.Load() {
+		return false
+	}
+	if now, next := r.Rollout, compiled.Rollout; now != nil && next != nil && now.Version != next.Version {
+		return false
+	}
+	return compiled.Former() == "" || compiled.Former() == r.Former()
+}
+
+// onlyRollout reports whether a user changed nothing but spec.rollout.
+func onlyRollout(declared, before *object.Object) bool {
+	if declared == nil || before == nil || declared.UID() != before.UID() || !maps.Equal(labelsOf(declared), labelsOf(before)) {
+		return false
+	}
+	annotations := func(o *object.Object) map[string]string {
+		all := nonCommandAnnotations(o)
+		delete(all, corev1.LastAppliedConfigAnnotation) // kubectl apply stores the whole spec there.
+		return all
+	}
+	return maps.Equal(annotations(declared), annotations(before)) && specWithoutRollout(declared) == specWithoutRollout(before)
+}
+
+func specWithoutRollout(o *object.Object) uint64 {
+	bare, err := o.With(nil, "spec", "rollout")
+	if err != nil {
+		return o.Digest() // The object was parsed before, so editing it cannot fail.
+	}
+	return object.DigestOf(bare.Field("spec"))
+}
+
+// advanceRollout sets the next status of the rollout of a running controller.
+func (cs *controllerSet) advanceRollout(ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object) {
+	r := e.running
+	if r == nil || e.object == nil {
+		return
+	}
+	policy := r.policy(cs)
+	if policy == nil {
+		status.Rollout = nil
+		meta.RemoveStatusCondition(&status.Conditions, setpoint.ConditionProgressing)
+		return
+	}
+	in := rollout.Input{
+		Spec: policy.Spec, Version: policy.Version, RetryAt: plan.Annotation(stored, setpoint.AnnotationRolloutRetryAt),
+		Status: status.Rollout, Now: time.Now(),
+	}
+	if in.Status != nil && in.Status.Phase != setpoint.RolloutComplete && r.versions != nil {
+		for _, w := range r.workers {
+			if c, is := w.(*compose.Controller); is {
+				in.Observed.Add(c.Rollout())
+			}
+		}
+		in.Observed.Shadow.Held = r.deletions.WouldHold(in.Observed.Shadow.Removals())
+	}
+	next := rollout.Next(&in)
+	if before := status.Rollout; before == nil || before.To != next.To {
+		if err := cs.storeVersion(ctx, stored, policy); err != nil {
+			next = rollout.NotStored(before, err)
+		}
+	}
+	next.Namespace, status.Rollout = cs.manager.options.Namespace, next
+	ok, reason, message := rollout.Condition(policy.Spec, next)
+	meta.SetStatusCondition(&status.Conditions, conditionState{ok, reason, message}.condition(setpoint.ConditionProgressing, e.object.Generation()))
+}
+
+// carryOutRollout moves parents as far as the stored status says.
+func (cs *controllerSet) carryOutRollout(key queue.Key, e *controllerEntry) {
+	if e.running == nil || !cs.setPosition(key, e.running) || e.running.versions == nil {
+		return
+	}
+	for _, w := range e.running.workers {
+		if c, is := w.(*compose.Controller); is {
+			c.QueueShadow()
+		}
+	}
+}
+
+// recordRollout records an event for each transition of a rollout. Its message may change without one.
+func (cs *controllerSet) recordRollout(e *controllerEntry, previous, now setpoint.ControllerStatus) {
+	before, after := meta.FindStatusCondition(previous.Conditions, setpoint.ConditionProgressing), meta.FindStatusCondition(now.Conditions, setpoint.ConditionProgressing)
+	if after == nil || before == nil || before.Reason == after.Reason && rollout.SameStep(previous.Rollout, now.Rollout) {
+		return
+	}
+	event := hook.Event{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message}
+	if after.Reason == setpoint.ReasonRolledBack || after.Reason == setpoint.ReasonRolloutBlocked {
+		event.Type = corev1.EventTypeWarning
+	}
+	event.Message = truncateText(event.Message, maxEventMessage)
+	cs.manager.events.Event(e.object, event)
+}
+
+// rolloutGauges returns what metrics show of the rollout that was reported of a controller; nil for none.
+func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
+	if reported.Rollout == nil {
+		return nil
+	}
+	state := &serving.RolloutState{Stopped: meta.IsStatusConditionFalse(reported.Conditions, setpoint.ConditionProgressing)}
+	switch s := reported.Rollout; {
+	case s.Phase == setpoint.RolloutComplete:
+		state.Moved = 1
+	case s.Total > 0:
+		state.Moved = float64(s.Moved) / float64(s.Total)
+	}
+	if shadow := reported.Rollout.Shadow; shadow != nil {
+		state.Compared = map[string]int{"same": int(shadow.Compared - shadow.Different - shadow.Failed), "different": int(shadow.Different), "failed": int(shadow.Failed)}
+	}
+	return state
+}

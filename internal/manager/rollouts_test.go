@@ -1,0 +1,87 @@
+package manager
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/rollout"
+)
+
+// rolloutAt returns a controller object whose rollout has a position.
+func rolloutAt(version, position string) string {
+	return `{"apiVersion":"setpoint.dev/v1alpha1","kind":"DecoratorController","metadata":{"name":"a","uid":"u","resourceVersion":"` + version + `"},` +
+		`"status":{"rollout":{"phase":"Stepping","from":"v1","to":"v2","position":` + position + `}}}`
+}
+
+// laggingServer returns a newer object than its watch, which sends one event when it is released.
+type laggingServer struct{ released chan struct{} }
+
+func (s *laggingServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := rolloutAt("2", "0")
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		select {
+		case <-s.released:
+			body = `{"type":"MODIFIED","object":` + body + `}`
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	case !strings.HasSuffix(r.URL.Path, "/a"):
+		body = `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + rolloutAt("1", "4294967296") + `]}`
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+// A new leader whose cache is behind starts when it knows what the leader before has stored. Until then it would
+// call the version that was taken back.
+func TestANewLeaderWaitsForTheStoredPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &laggingServer{released: make(chan struct{})}
+		cs, key, _ := controllersOf(t, s, rolloutAt("1", "0"))
+		cs.manager.metrics = serving.NewMetrics()
+		r := &runningController{versions: compose.NewVersions(nil), Compiled: &compile.Compiled{
+			Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}, Programs: []compose.Program{{Former: &compose.Logic{Version: "v1"}}},
+		}}
+		restored := make(chan bool)
+		go func() { restored <- cs.restoreRollout(t.Context(), key, r) }()
+		<-time.After(time.Minute)
+		select {
+		case <-restored:
+			t.Fatal("it starts with a position from before the rollback")
+		default:
+		}
+		s.released <- struct{}{}
+		if !<-restored || r.versions.Position() != 0 {
+			t.Errorf("position %d of %d", r.versions.Position(), rollout.End)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if cs.restoreRollout(ctx, key, r) {
+			t.Error("it starts although it does not lead any more")
+		}
+	})
+}
+
+// A status is stored only in the object that it was computed from.
+func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
+	of, err := object.Parse([]byte(rolloutAt("7", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := statusPatch(of, storedStatus(of), setpoint.ControllerStatus{})
+	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
+		t.Errorf("%s, %v", patch, err)
+	}
+}

@@ -1,0 +1,47 @@
+package serving
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+)
+
+// Diagnostic returns one of model.Diagnostics of this process.
+func Diagnostic(name string, metrics prometheus.Gatherer) ([]byte, error) {
+	var out bytes.Buffer
+	switch name {
+	case model.DiagnosticCommand:
+		out.WriteString(strings.Join(os.Args, "\n") + "\n")
+		return out.Bytes(), nil
+	case model.DiagnosticMetrics:
+		return metricsText(&out, metrics)
+	case model.DiagnosticGoroutines:
+		err := pprof.Lookup("goroutine").WriteTo(&out, 1)
+		return out.Bytes(), err
+	case model.DiagnosticHeap:
+		err := pprof.Lookup("heap").WriteTo(&out, 0)
+		return out.Bytes(), err
+	}
+	return nil, fmt.Errorf("the diagnostic %q does not exist: use one of %s", name, strings.Join(model.Diagnostics, ", "))
+}
+
+// metricsText writes the metrics as /metrics does.
+func metricsText(out *bytes.Buffer, metrics prometheus.Gatherer) ([]byte, error) {
+	families, err := metrics.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gather metrics: %w", err)
+	}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(out, family); err != nil {
+			return nil, fmt.Errorf("write the metric %s: %w", family.GetName(), err)
+		}
+	}
+	return out.Bytes(), nil
+}
