@@ -24,6 +24,14 @@ func (p *controllerPage) reviewsOnly() bool {
 	return p.AllReplicas || p.Controller.Reviews && p.Suspended
 }
 
+// ObjectCount returns the number of objects. A controller that watches none knows of none.
+func (p *controllerPage) ObjectCount() int {
+	if p.Objects != nil && p.Objects.Unwatched != "" {
+		return p.Objects.Total
+	}
+	return p.Controller.Objects
+}
+
 // ReviewsURL returns the reviews of the controller.
 func (p *controllerPage) ReviewsURL() string { return reviewsURL(p.Process, p.Name, object.Ref{}) }
 
@@ -47,54 +55,63 @@ func (p *controllerPage) ReviewCounts() []reviewCount {
 }
 
 func showController(req *request) error {
-	return req.renderController(func(source model.Source, c *model.Controller, p *controllerPage) (err error) {
+	return req.renderController(func(t *processInfo, c *model.Controller, p *controllerPage) (err error) {
 		if p.reviewsOnly() {
-			p.Reviews, err = req.listReviews(source, c)
+			p.Reviews, err = req.listReviews(t.Source, c)
 			return err
 		}
-		p.Objects, err = req.listObjects(source, c)
+		p.Objects, err = req.listObjects(t, c)
 		return err
 	})
 }
 
 // renderController renders the page of a controller with one of its lists.
-func (req *request) renderController(load func(model.Source, *model.Controller, *controllerPage) error) error {
-	source, c, err := req.controller()
+func (req *request) renderController(load func(*processInfo, *model.Controller, *controllerPage) error) error {
+	t, c, err := req.controllerInfo()
 	if err != nil {
 		return err
 	}
 	req.redactController(c)
-	process, err := req.processOf(source)
-	if err != nil {
-		return err
+	row := newControllerRow(c, t)
+	data := &controllerPage{controllerRow: row, Caveat: t.Process.CaveatFor(c), Actions: req.controllerActions(c)}
+	if data.Lost != nil {
+		data.Caveat = ""
 	}
-	row := newControllerRow(c, &process)
-	data := &controllerPage{controllerRow: row, Caveat: process.CaveatFor(c), Actions: req.controllerActions(c)}
-	if err := load(source, c, data); err != nil {
+	if err := load(t, c, data); err != nil {
 		return err
 	}
 	if data.Reviews != nil {
 		reviewing := *c
 		reviewing.AllReplicas = true
-		data.Caveat, data.Reviews.PerReplica = process.CaveatFor(&reviewing), process.LeaderElection
+		data.Caveat, data.Reviews.PerReplica = t.Process.CaveatFor(&reviewing), t.Process.LeaderElection
 	}
 	return req.render(page{Name: "controller", Title: row.ShortName, Section: "overview", Data: data})
 }
 
 // controller returns the controller named in the URL.
 func (req *request) controller() (model.Source, *model.Controller, error) {
+	t, c, err := req.controllerInfo()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.Source, c, nil
+}
+
+// controllerInfo returns the controller named in the URL, and its process.
+func (req *request) controllerInfo() (*processInfo, *model.Controller, error) {
 	process, name := req.path("process"), unslug(req.path("controller"))
 	source, err := req.source(process)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := req.controllersOf(source)
+	t, err := req.fetchOne(source)
 	if err != nil {
 		return nil, nil, err
 	}
+	all := t.Controllers
 	for i := range all {
 		if all[i].Name == name && req.canSee(&all[i]) {
-			return source, &all[i], nil
+			return &t, &all[i], nil
 		}
 	}
 	if err := req.accessErrors.first(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -28,7 +29,8 @@ func (req *request) controllerActions(c *model.Controller) []action {
 		return []action{reconcile, suspend}
 	}
 	suspend.DisabledReason = req.missingPermission("patch", *c.Declared)
-	return []action{reconcile, suspend, {Label: "Manifest", URL: objectURL(*c.Declared)}}
+	all := append([]action{reconcile, suspend}, req.rolloutActions(c)...)
+	return append(all, action{Label: "Manifest", URL: objectURL(*c.Declared)})
 }
 
 // notReconcilable returns why the user cannot reconcile all objects of a controller; "" if the
@@ -126,6 +128,6 @@ func (req *request) patch(ctx context.Context, ref object.Ref, change map[string
 			return err
 		}
 	}
-	_, err = req.api.Patch(ctx, ref, types.MergePatchType, body)
+	_, err = req.api.Patch(ctx, ref, types.MergePatchType, body, userclient.WriteOptions{})
 	return err
 }

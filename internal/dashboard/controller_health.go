@@ -33,11 +33,25 @@ const (
 	controllerReady controllerState = "Ready"
 )
 
+// controllerStates returns all states of controllers, by severity.
+func controllerStates() []string {
+	var all []string
+	for _, state := range []controllerState{
+		controllerState(processCrashed), controllerState(processUnreachable), controllerNotAccepted, controllerNotReady, controllerDeletionsHeld,
+		controllerFailing, controllerConflicting, controllerStarting, controllerState(processEnded), controllerSuspended, controllerStandby, controllerReady,
+	} {
+		all = append(all, string(state))
+	}
+	return all
+}
+
 // health is the state of a controller as its badge shows it.
 type health struct {
-	// Tone is the CSS class of the badge. Rank sorts controllers by severity.
+	// Tone is the CSS class of the badge. Rank sorts controllers by severity. State is the label
+	// without numbers.
 	Tone, Label string
 	Rank        int
+	State       controllerState
 	// Reason and Message come from the condition that decided.
 	Reason, Message string
 }
@@ -46,7 +60,7 @@ type health struct {
 func healthOf(c *model.Controller) health {
 	accepted, ready := c.Condition("Accepted"), c.Ready()
 	of := func(tone string, state controllerState, rank int, message model.Condition) health {
-		return health{Tone: tone, Label: string(state), Rank: rank, Reason: message.Reason, Message: message.Message}
+		return health{Tone: tone, Label: string(state), State: state, Rank: rank, Reason: message.Reason, Message: message.Message}
 	}
 	switch {
 	case accepted.Status == "False":
@@ -60,11 +74,11 @@ func healthOf(c *model.Controller) health {
 	case c.HeldDeletions > 0:
 		return of("bad", controllerDeletionsHeld, 1, c.Condition("DeletionsHeld"))
 	case c.Failing > 0:
-		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), Rank: 2}
+		return health{Tone: "warn", Label: formatCount(c.Failing) + " " + string(controllerFailing), State: controllerFailing, Rank: 2}
 	case c.Conflicting > 0:
 		return of("warn", controllerConflicting, 2, c.Condition(v1alpha1.ConditionConflicting))
 	}
-	return health{Tone: "good", Label: string(controllerReady), Rank: 5}
+	return health{Tone: "good", Label: string(controllerReady), State: controllerReady, Rank: 5}
 }
 
 // controllerRow is a controller in a list.
@@ -74,15 +88,26 @@ type controllerRow struct {
 	ShortName, TypeLabel string
 	Health               health
 	Plots                []plot
+	// Lost says why what is known of the controller is old; nil if it is not.
+	Lost *lostProcess
+	// Standby reports that another replica does the work.
+	Standby bool
 }
 
 // newControllerRow returns the row of a controller. Only the leader knows the health of a Go
 // controller, so a standby process shows Standby, unless the controller runs in every replica.
 // Declared controllers report their health in their status.
-func newControllerRow(c *model.Controller, of *model.Process) controllerRow {
-	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series)}
-	if of.IsStandby() && c.Declared == nil && !c.AllReplicas && row.Health.Tone != "bad" {
-		row.Health = health{Tone: "neutral", Label: string(controllerStandby), Rank: 4, Message: of.Caveat()}
+func newControllerRow(c *model.Controller, t *processInfo) controllerRow {
+	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series), Lost: t.Lost}
+	row.Standby = t.Process.IsStandby() && !c.AllReplicas
+	switch {
+	case t.Lost != nil:
+		row.Health = health{Tone: t.Lost.Tone(), Label: string(t.Lost.State), State: controllerState(t.Lost.State), Message: t.Lost.Reason}
+		if t.Lost.State == processEnded {
+			row.Health.Rank = 3
+		}
+	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
+		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4, Message: t.Process.Caveat()}
 	}
 	return row
 }

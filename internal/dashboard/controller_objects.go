@@ -3,25 +3,23 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"net/url"
+	"errors"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// pageSize is the number of objects on a page.
-const pageSize = 100
-
 // objectList is one page of the objects of a controller.
 type objectList struct {
-	model.Page
-	Query model.Query
-	// at is the URL of the page.
-	at url.URL
+	listView
+	Objects []model.ObjectState
+	Query   model.Query
 	// MissingPermission says what the user needs to see any objects; "" if nothing is missing.
 	MissingPermission string
 	// Partial reports whether kinds are hidden because the user may not list them.
@@ -30,12 +28,18 @@ type objectList struct {
 	CanReconcile bool
 	// Kinds are the kinds to filter by.
 	Kinds []object.Kind
+	// Unwatched is the state of all objects that no process watches, such as Suspended. The
+	// API server lists them. TooMany reports that it has more than are listed, Problem is why it
+	// does not list them.
+	Unwatched model.State
+	TooMany   bool
+	Problem   string
 }
 
 // listObjects returns the objects that the URL selects and the user may list. If the kinds of a
 // controller are unknown, the user may list none.
-func (req *request) listObjects(source model.Source, c *model.Controller) (*objectList, error) {
-	list := &objectList{Query: req.objectQuery(), at: *req.r.URL}
+func (req *request) listObjects(t *processInfo, c *model.Controller) (*objectList, error) {
+	list := req.newObjectList()
 	for _, kind := range c.Kinds {
 		if req.can("list", kind, list.Query.Namespace, "") {
 			list.Kinds = append(list.Kinds, kind)
@@ -51,16 +55,150 @@ func (req *request) listObjects(source model.Source, c *model.Controller) (*obje
 	case list.Partial && !list.hasKind(object.Kind{Group: list.Query.Group, Kind: list.Query.Kind}):
 		list.Query.Group, list.Query.Kind = list.Kinds[0].Group, list.Kinds[0].Kind
 	}
+	if list.Unwatched = unwatchedState(t, c); list.Unwatched != "" {
+		return list, req.listUnwatched(list)
+	}
 	list.Query.ReadableKinds = model.Readable(c.Children, list.Query.Namespace, req.canRead)
-	var err error
-	if list.Page, err = req.fetchObjects(source, c.Name, list.Query); err != nil {
+	if err := req.loadObjects(list, t, c); err != nil {
 		return list, err
 	}
-	// Processes of older versions ignore the group.
-	list.Objects = slices.DeleteFunc(list.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
 	list.Objects = req.redactStates(list.Objects)
 	list.CanReconcile = slices.ContainsFunc(list.Kinds, func(k object.Kind) bool { return req.can("patch", k, list.Query.Namespace, "") })
 	return list, nil
+}
+
+// objectSpec is the list of objects. A process compares, filters and sorts them if it watches
+// them.
+func objectSpec() *listSpec[model.ObjectState] {
+	return &listSpec[model.ObjectState]{
+		Target: "controller", One: "object", More: "objects", Label: "States", States: objectStateNames(), Default: "state",
+		State: func(o *model.ObjectState) string { return string(o.State) },
+		Texts: func(o *model.ObjectState) []string { return []string{o.Name, o.Namespace} },
+		Columns: []listColumn[model.ObjectState]{
+			{Name: "Object", Sort: "name", Compare: compareText(func(o *model.ObjectState) string { return o.Namespace + "/" + o.Name })},
+			{Name: "State", Sort: "state", Compare: compareText(func(o *model.ObjectState) string { return string(o.State) })},
+			{Name: "Children", Sort: "children", Class: "number", Compare: compareMost(func(o *model.ObjectState) int { return o.Children })},
+			{Name: "Last run", Sort: "run", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Ran })},
+			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Created })},
+		},
+	}
+}
+
+// The states of objects that no process reconciles. Only the dashboard has them: a process
+// reports StateUnknown.
+const (
+	// stateSuspended says that the controller of the object is suspended: it watches nothing.
+	stateSuspended model.State = "Suspended"
+	// stateStandby says that another replica leads, and reconciles the object.
+	stateStandby model.State = "Standby"
+)
+
+// unwatchedState returns the state of objects whose controller watches nothing; "" if it does.
+func unwatchedState(t *processInfo, c *model.Controller) model.State {
+	switch {
+	case c.Suspended:
+		return stateSuspended
+	case t.Lost != nil:
+		return model.State(t.Lost.State)
+	}
+	return ""
+}
+
+// objectStateNames returns the states to filter by.
+func objectStateNames() []string {
+	var all []string
+	for _, state := range append(model.States(), stateStandby, stateSuspended, model.State(processCrashed), model.State(processUnreachable), model.State(processEnded)) {
+		all = append(all, string(state))
+	}
+	return all
+}
+
+// newObjectList returns the list without its objects.
+func (req *request) newObjectList() *objectList {
+	spec := objectSpec()
+	list := &objectList{listView: req.newListView(spec.view())}
+	list.Query = model.Query{
+		Text: list.Text, Namespace: req.query("ns"), State: model.State(list.State),
+		Sort: strings.TrimPrefix(list.Sort, spec.Default), Reverse: list.Reverse, Limit: pageSize, Offset: list.Offset,
+	}
+	list.Query.Kind, list.Query.Group, _ = strings.Cut(req.query("kind"), ".")
+	return list
+}
+
+// loadObjects takes the page from the process. One beyond the end is the last one.
+func (req *request) loadObjects(list *objectList, t *processInfo, c *model.Controller) error {
+	if list.Query.State == stateStandby {
+		list.Query.State = model.StateUnknown
+	}
+	page, err := req.fetchObjects(t.Source, c.Name, list.Query)
+	if err != nil {
+		return err
+	}
+	list.Total, list.All, list.Matching = page.Total, page.Total, page.Matching
+	list.clamp()
+	if list.Offset != list.Query.Offset {
+		list.Query.Offset = list.Offset
+		if page, err = req.fetchObjects(t.Source, c.Name, list.Query); err != nil {
+			return err
+		}
+	}
+	for state, n := range page.States {
+		list.counts[string(state)] = n
+	}
+	// Processes of older versions ignore the group.
+	list.Objects = slices.DeleteFunc(page.Objects, func(c model.ObjectState) bool { return !list.hasKind(c.Kind) })
+	list.Shown = len(list.Objects)
+	if t.Process.IsStandby() {
+		list.showStandby()
+	}
+	return nil
+}
+
+// showStandby shows the objects of a standby, which knows of no state, as such.
+func (l *objectList) showStandby() {
+	showStandby(l.Objects)
+	unknown := string(model.StateUnknown)
+	l.counts[string(stateStandby)] = l.counts[unknown]
+	delete(l.counts, unknown)
+	if l.State == unknown {
+		l.State = string(stateStandby)
+	}
+}
+
+// showStandby shows states that a standby does not know as such.
+func showStandby(all []model.ObjectState) {
+	for i := range all {
+		if all[i].State == model.StateUnknown {
+			all[i].State = stateStandby
+		}
+	}
+}
+
+// listUnwatched lists the objects of a controller that watches nothing from the API server.
+func (req *request) listUnwatched(l *objectList) error {
+	var all []model.ObjectState
+	for _, kind := range l.Kinds {
+		if l.Query.Kind != "" && (kind.Kind != l.Query.Kind || kind.Group != l.Query.Group) {
+			continue
+		}
+		err := req.api.EachMetadata(req.context(), kind, l.Query.Namespace, "", func(o *metav1.PartialObjectMetadata) {
+			ref := object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
+			all = append(all, model.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil})
+		})
+		switch {
+		case errors.Is(err, userclient.ErrTooMany):
+			l.TooMany = true
+		case userclient.IsUnreachable(err):
+			return err
+		case err != nil:
+			l.Problem = problemOf(err).Text
+		}
+	}
+	spec := objectSpec()
+	slices.SortStableFunc(all, func(a, b model.ObjectState) int { return spec.Columns[0].Compare(&a, &b) })
+	page := newList(req, all, spec)
+	l.listView, l.Objects = page.listView, page.Rows
+	return nil
 }
 
 func (req *request) fetchObjects(source model.Source, controller string, query model.Query) (model.Page, error) {
@@ -119,88 +257,4 @@ func missing(verb string, kind object.Kind, namespace string) string {
 // forbidden is missing as a sentence of its own.
 func forbidden(verb string, kind object.Kind, namespace string) string {
 	return "Forbidden: " + missing(verb, kind, namespace)
-}
-
-// objectQuery returns the query in the URL.
-func (req *request) objectQuery() model.Query {
-	q := model.Query{
-		Text: strings.ToLower(req.query("q")), Namespace: req.query("ns"),
-		Sort: req.query("sort"), Reverse: req.query("reverse") != "", Limit: pageSize,
-	}
-	q.Kind, q.Group, _ = strings.Cut(req.query("kind"), ".")
-	for _, state := range model.States() {
-		if strings.EqualFold(req.query("state"), string(state)) {
-			q.State = state
-		}
-	}
-	if !slices.Contains([]string{"name", "created", "run", "children"}, q.Sort) {
-		q.Sort = ""
-	}
-	q.Offset = req.offset()
-	return q
-}
-
-// offset returns the first item of the page in the URL.
-func (req *request) offset() int {
-	if at, err := strconv.Atoi(req.query("offset")); err == nil && at > 0 {
-		return at - at%pageSize
-	}
-	return 0
-}
-
-// Path returns the path of the list without filters.
-func (l *objectList) Path() string { return l.at.EscapedPath() }
-
-// stateFilter is a link that filters by state.
-type stateFilter struct {
-	Name, URL string
-	Count     int
-	Current   bool
-}
-
-// StateFilters returns the filters for all states that occur, and one for all objects.
-func (l *objectList) StateFilters() []stateFilter {
-	choose := func(name string, state model.State, count int) stateFilter {
-		return stateFilter{Name: name, URL: urlWith(&l.at, "state", string(state), "offset", ""), Count: count, Current: l.Query.State == state}
-	}
-	chips := []stateFilter{choose("All", "", l.Total)}
-	for _, state := range model.States() {
-		if n := l.States[state]; n > 0 || l.Query.State == state {
-			chips = append(chips, choose(string(state), state, n))
-		}
-	}
-	return chips
-}
-
-// column is a sortable column header.
-type column struct {
-	Name, URL string
-	// Sorted is the value of aria-sort: "ascending", "descending", or "".
-	Sorted string
-	Class  string
-	sort   string
-}
-
-// Columns returns the column headers.
-func (l *objectList) Columns() []column {
-	columns := []column{
-		{Name: "Object", sort: "name"}, {Name: "State"}, {Name: "Children", sort: "children", Class: "number"},
-		{Name: "Last run", sort: "run"}, {Name: "Age", sort: "created"},
-	}
-	for i := range columns {
-		c, reverse := &columns[i], ""
-		if l.Query.Sort == c.sort {
-			c.Sorted = "descending"
-			if !l.Query.Reverse {
-				c.Sorted, reverse = "ascending", "yes"
-			}
-		}
-		c.URL = urlWith(&l.at, "sort", c.sort, "reverse", reverse, "offset", "")
-	}
-	return columns
-}
-
-// Pager returns the position of the page.
-func (l *objectList) Pager() pager {
-	return pager{at: l.at, offset: l.Query.Offset, shown: len(l.Objects), total: l.Matching}
 }

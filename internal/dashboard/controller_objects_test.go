@@ -40,7 +40,7 @@ func TestObjectsByKind(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source.page.Objects = []model.ObjectState{newState(deployment("apps")), newState(deployment("test"))}
-			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(source, &model.Controller{Name: "c", Kinds: c.kinds})
+			list, err := newTestRequest(t, "/?kind=Deployment.apps").listObjects(&processInfo{Source: source}, &model.Controller{Name: "c", Kinds: c.kinds})
 			if err != nil || len(list.Objects) != c.objects || list.Query.Kind != "Deployment" || list.Query.Group != "apps" {
 				t.Errorf("%+v, %v", list, err)
 			}
@@ -91,8 +91,8 @@ func TestStateFilters(t *testing.T) {
 		list     objectList
 		has, not string
 	}{
-		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
-		{objectList{Query: model.Query{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you cannot list", "All kinds"},
+		{objectList{listView: listView{Sort: "name", Reverse: true}, Kinds: kinds}, `<option value="">All kinds`, "left out"},
+		{objectList{listView: listView{Sort: "name", Reverse: true}, Kinds: kinds, Partial: true}, "Kinds that you cannot list", "All kinds"},
 	} {
 		test.list.Total = 1
 		var out strings.Builder

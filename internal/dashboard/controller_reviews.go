@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
@@ -16,20 +18,16 @@ import (
 
 // reviewList is one page of the reviews by a controller.
 type reviewList struct {
-	Reviews []reviewRow
-	Filter  model.ReviewFilter
-	// Total is the number of all reviews that the user may see, Matching of those that match the
-	// filter, and counts the number of reviews by outcome that match the rest of the filter.
-	Total, Matching int
-	counts          map[string]int
+	*list[reviewRow]
+	Filter model.ReviewFilter
+	// Reviewed is the number of all reviews that the user may see.
+	Reviewed int
 	// Partial reports whether reviews are hidden because the user may not read their objects.
 	Partial bool
 	// PerReplica reports whether other replicas may have served other reviews.
 	PerReplica bool
 	// Kinds are the kinds of the reviewed objects.
-	Kinds  []object.Kind
-	at     url.URL
-	offset int
+	Kinds []object.Kind
 }
 
 // reviewRow is a review in a list.
@@ -41,44 +39,56 @@ type reviewRow struct {
 
 // showReviews shows the reviews by a controller.
 func showReviews(req *request) error {
-	return req.renderController(func(source model.Source, c *model.Controller, p *controllerPage) (err error) {
-		p.Reviews, err = req.listReviews(source, c)
+	return req.renderController(func(t *processInfo, c *model.Controller, p *controllerPage) (err error) {
+		p.Reviews, err = req.listReviews(t.Source, c)
 		return err
 	})
 }
 
 // listReviews returns the reviews that the URL selects, of objects that the user may read.
 func (req *request) listReviews(source model.Source, c *model.Controller) (*reviewList, error) {
-	list := &reviewList{Filter: req.reviewFilter(), counts: map[string]int{}, at: *req.r.URL, offset: req.offset()}
 	runs, err := req.fetchReviews(source, c.Name)
 	if err != nil {
 		return nil, err
 	}
 	seen, hidden := model.VisibleReviews(runs, req.canRead)
-	list.Total, list.Partial = len(seen), hidden
-	list.count(seen)
-	seen = slices.DeleteFunc(seen, func(run model.Run) bool { return !list.Filter.Match(&run) })
-	list.Matching = len(seen)
-	from := min(list.offset, len(seen))
-	for _, run := range seen[from:min(from+pageSize, len(seen))] {
-		list.Reviews = append(list.Reviews, newReviewRow(run))
+	l := &reviewList{Filter: req.reviewFilter(), Reviewed: len(seen), Partial: hidden, Kinds: reviewedKinds(seen)}
+	var rows []reviewRow
+	for _, run := range seen {
+		if l.Filter.Match(&run) {
+			rows = append(rows, newReviewRow(run))
+		}
 	}
-	return list, nil
+	l.list = newList(req, rows, reviewSpec())
+	l.Total = l.Reviewed
+	return l, nil
 }
 
-// count counts the reviews by outcome, and finds their kinds.
-func (l *reviewList) count(runs []model.Run) {
-	anyOutcome := l.Filter
-	anyOutcome.Outcomes = nil
+func reviewSpec() *listSpec[reviewRow] {
+	return &listSpec[reviewRow]{
+		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: model.ReviewOutcomes(), Default: "time",
+		State: func(r *reviewRow) string { return r.Outcome },
+		Columns: []listColumn[reviewRow]{
+			{Name: "Request", Sort: "name", Compare: compareText(func(r *reviewRow) string { return r.Object.Namespace + "/" + r.ReviewedName() })},
+			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
+				return cmp.Compare(slices.Index(model.ReviewOutcomes(), a.Outcome), slices.Index(model.ReviewOutcomes(), b.Outcome))
+			}},
+			{Name: "User", Sort: "user", Compare: compareText(func(r *reviewRow) string { return r.User })},
+			{Name: "Duration", Sort: "duration", Class: "number", Compare: compareMost(func(r *reviewRow) time.Duration { return r.Took })},
+			{Name: "When", Sort: "time", Compare: compareLatest(func(r *reviewRow) time.Time { return r.Began })},
+		},
+	}
+}
+
+// reviewedKinds returns the kinds of the reviewed objects.
+func reviewedKinds(runs []model.Run) (kinds []object.Kind) {
 	for i := range runs {
 		kind := runs[i].Object.Kind
-		if !slices.ContainsFunc(l.Kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
-			l.Kinds = append(l.Kinds, kind)
-		}
-		if anyOutcome.Match(&runs[i]) {
-			l.counts[runs[i].Outcome]++
+		if !slices.ContainsFunc(kinds, func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+			kinds = append(kinds, kind)
 		}
 	}
+	return kinds
 }
 
 func newReviewRow(run model.Run) reviewRow {
@@ -114,9 +124,6 @@ func (req *request) reviewFilter() model.ReviewFilter {
 		Namespace: req.query("ns"), ObjectName: req.query("name"), User: req.query("user"), Text: strings.ToLower(req.query("q")),
 	}
 	f.Kind.Kind, f.Kind.Group, _ = strings.Cut(req.query("kind"), ".")
-	if outcome := req.query("result"); slices.Contains(model.ReviewOutcomes(), outcome) {
-		f.Outcomes = []string{outcome}
-	}
 	if operation := req.query("operation"); slices.Contains(reviewOperations(), operation) {
 		f.Operation = operation
 	}
@@ -132,35 +139,6 @@ func (*reviewList) Operations() []string { return reviewOperations() }
 // KindOptions returns the kinds to filter by.
 func (l *reviewList) KindOptions() []kindOption {
 	return kindOptions(l.Kinds, l.Filter.Kind.Group, l.Filter.Kind.Kind)
-}
-
-// Path returns the path of the list without filters.
-func (l *reviewList) Path() string { return l.at.EscapedPath() }
-
-// Outcome returns the outcome to filter by; "" for all.
-func (l *reviewList) Outcome() string { return strings.Join(l.Filter.Outcomes, "") }
-
-// OutcomeFilters returns the filters for all outcomes that occur, and one for all reviews.
-func (l *reviewList) OutcomeFilters() []stateFilter {
-	all := 0
-	for _, n := range l.counts {
-		all += n
-	}
-	choose := func(name, outcome string, count int) stateFilter {
-		return stateFilter{Name: name, URL: urlWith(&l.at, "result", outcome, "offset", ""), Count: count, Current: l.Outcome() == outcome}
-	}
-	chips := []stateFilter{choose("All", "", all)}
-	for _, outcome := range model.ReviewOutcomes() {
-		if n := l.counts[outcome]; n > 0 || l.Outcome() == outcome {
-			chips = append(chips, choose(capitalize(outcome), outcome, n))
-		}
-	}
-	return chips
-}
-
-// Pager returns the position of the page.
-func (l *reviewList) Pager() pager {
-	return pager{at: l.at, offset: l.offset, shown: len(l.Reviews), total: l.Matching}
 }
 
 // reviewsURL returns the list of reviews by a controller, of one object unless that is zero.

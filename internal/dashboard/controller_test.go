@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
@@ -26,6 +26,17 @@ func TestControllersAreSortedBySeverity(t *testing.T) {
 			t.Fatalf("%s is missing, or not in its place:\n%s", text, body)
 		}
 		last += at
+	}
+}
+
+func TestRolloutIsShown(t *testing.T) {
+	c := teamsController()
+	c.Rollout = &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping, From: "teams-1", To: "teams-2", Percent: 5, Moved: 1, Reconciled: 1, Total: 20, Message: "step 1 of 2"}
+	body := get(t, newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), controllerURL("setpoint", c.Name)).Body.String()
+	for _, text := range []string{`max="20" value="1"`, "1 of 20 parents moved, 1 reconciled by the new version. This step ends at 5 %.", "step 1 of 2", "teams-1", "teams-2"} {
+		if !strings.Contains(body, text) {
+			t.Errorf("%q is missing:\n%s", text, body)
+		}
 	}
 }
 
@@ -62,17 +73,28 @@ func TestUnknownIsNotShownAsEmpty(t *testing.T) {
 }
 
 func TestObjectPagination(t *testing.T) {
-	list := objectList{at: url.URL{Path: "/c", RawQuery: "offset=200&q=a+b&sort=name&state=Failing"}, Page: model.Page{Total: 10000, Matching: 10000}, Query: model.Query{Offset: 200, Sort: "name", State: model.StateFailing, Text: "a b"}}
-	list.Objects = make([]model.ObjectState, pageSize)
+	source := &fakeSource{name: "setpoint", page: model.Page{Total: 10000, Matching: 10000, Objects: make([]model.ObjectState, pageSize)}}
+	load := func(path string) *objectList {
+		source.page.Objects = make([]model.ObjectState, pageSize)
+		req := newTestRequest(t, path)
+		list := req.newObjectList()
+		if err := req.loadObjects(list, &processInfo{Source: source}, &model.Controller{}); err != nil {
+			t.Fatal(err)
+		}
+		list.Shown = pageSize
+		return list
+	}
+	list := load("/c?offset=200&q=a+b&sort=name&state=Failing")
 	if got, want := list.Pager().PreviousURL(), "/c?offset=100&q=a+b&sort=name&state=Failing"; got != want {
 		t.Errorf("before: %s, want %s", got, want)
 	}
 	if got := list.Pager().Range(); got != "201–300 of 10,000" {
 		t.Errorf("range: %s", got)
 	}
-	list.Query.Offset = 9900
-	if list.Pager().NextURL() != "" {
-		t.Errorf("after the last: %s", list.Pager().NextURL())
+	for _, beyond := range []string{"9900", "9999999", "10000"} {
+		if list := load("/c?offset=" + beyond); list.Pager().NextURL() != "" || list.Query.Offset != 9900 {
+			t.Errorf("after the last: %s of %d", list.Pager().NextURL(), list.Query.Offset)
+		}
 	}
 	for _, c := range list.Columns() {
 		if (c.Sorted == "ascending") != (c.Name == "Object") {

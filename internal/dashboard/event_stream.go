@@ -142,7 +142,7 @@ func (l *eventStream) checkAPIServer(ctx context.Context) (open bool) {
 // watchSources watches all current processes, and reports whether they changed.
 func (l *eventStream) watchSources(ctx context.Context) (changed bool) {
 	present := map[model.Source]bool{}
-	for _, source := range l.options.Sources(ctx) {
+	for _, source := range l.request.sources(ctx) {
 		present[source] = true
 		if l.sources[source] == nil {
 			awaiting, stop := context.WithCancel(ctx)

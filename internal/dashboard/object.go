@@ -39,6 +39,8 @@ type objectPage struct {
 	States  []stateView
 	Actions []action
 	Tree    tree
+	// Runs are the runs that the URL selects, Entries those that the page shows.
+	Runs    *list[timeline.Entry]
 	Entries []entry
 	// NeverStored reports that its creation was denied.
 	NeverStored bool
@@ -72,11 +74,8 @@ func (req *request) renderObject(limit int) error {
 	runs, missing := req.fetchRuns(s, maxRuns)
 	p.setDeletion(runs)
 	p.addWarnings(missing...)
-	p.Entries = req.timelineEntries(s, runs, limit+1)
-	if len(p.Entries) > limit {
-		p.Entries, p.OlderURL = p.Entries[:limit], s.URL("timeline")
-	}
-	if err := req.loadDetails(&p); err != nil {
+	p.setEntries(req, runs, limit)
+	if err := req.loadDetails(&p, runs); err != nil {
 		return err
 	}
 	return req.render(page{
@@ -97,8 +96,8 @@ func (p *objectPage) setDeletion(runs []model.Run) {
 	}
 }
 
-// loadDetails adds states, owners, actions, children and events.
-func (req *request) loadDetails(p *objectPage) error {
+// loadDetails adds states with their incidents, owners, actions, children and events.
+func (req *request) loadDetails(p *objectPage, runs []model.Run) error {
 	s := p.pageObject
 	states, unavailable := req.objectStates(s.Ref)
 	p.addWarnings(unavailable...)
@@ -107,6 +106,7 @@ func (req *request) loadDetails(p *objectPage) error {
 	}
 	processes := req.managingProcesses(states)
 	p.States, p.Caveats = stateViews(states, processes, p.Entries), caveats(processes)
+	req.addIncidents(p, runs)
 	p.Owners = req.owners(s)
 	p.Actions = req.objectActions(s, states)
 	var err error

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ type action struct {
 	Fields map[string]string
 	// DisabledReason is why the user cannot do it; "" if they can.
 	DisabledReason string
+	// Opens reports that a form opens another page.
+	Opens bool
 	// Target is the element that shows the response; "" to load another page.
 	Target string
 	Danger bool
@@ -120,6 +123,10 @@ type planPage struct {
 	Report     string
 	// Fault is why the plan failed.
 	Fault *fault
+	// Edited is the object that is planned for in place of the stored one; nil for the stored one.
+	Edited json.RawMessage
+	// NotManaged reports that the controller does not manage the object.
+	NotManaged bool
 	// MissingPermission is what the user needs to see the plan.
 	MissingPermission string
 	CreatedAt         time.Time
@@ -150,8 +157,8 @@ func showPlan(req *request) error {
 	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p})
 }
 
-// loadPlan makes a plan if the user may read the child kinds of the controller. The plan is
-// shown if the user may read all objects in it, which are known only afterwards.
+// loadPlan makes the plan of the controller of a page. It is shown if the user may read all
+// objects in it, which are known only afterwards.
 func (req *request) loadPlan(p *planPage, source model.Source) error {
 	controllers, err := req.controllersOf(source)
 	if err != nil {
@@ -161,15 +168,20 @@ func (req *request) loadPlan(p *planPage, source model.Source) error {
 		if c.Name != p.Controller || !req.canSee(&c) {
 			continue
 		}
-		if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
-			return nil
-		}
-		return req.makePlan(p, source)
+		return req.planBy(p, source, &c)
 	}
 	if err := req.accessErrors.first(); err != nil {
 		return err
 	}
 	return notFound("There is no controller %s in process %s.", p.Controller, source.Name())
+}
+
+// planBy makes the plan of a controller if the user may read its child kinds.
+func (req *request) planBy(p *planPage, source model.Source, c *model.Controller) error {
+	if p.MissingPermission = req.forbiddenKind(c.Children, p.Namespace); p.MissingPermission != "" {
+		return nil
+	}
+	return req.makePlan(p, source)
 }
 
 // setPlan sets the plan if the user may read all objects in it.

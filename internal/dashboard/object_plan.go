@@ -2,11 +2,15 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // makePlan makes a plan in the process, which uses the permissions of the process. So it is
@@ -25,13 +29,57 @@ func (req *request) makePlan(p *planPage, source model.Source) error {
 	ctx, cancel := context.WithTimeout(req.context(), planTimeout)
 	defer cancel()
 	began := time.Now()
-	plan, err := source.Plan(ctx, p.Controller, p.Ref)
+	plan, err := source.Plan(ctx, p.Controller, p.Ref, p.Edited)
 	req.log.Info("planned for a dashboard user", "user", user, "controller", p.Controller, "process", source.Name(),
 		"resource", p.Resource(), "namespace", p.Namespace, "name", p.Name, "took", time.Since(began).String(), "failed", err != nil)
 	if err != nil {
-		p.Fault = describeFault(err.Error(), model.FaultOf(err), "Plan failed")
+		p.Fault, p.NotManaged = describeFault(err.Error(), model.FaultOf(err), planFailedTitle), errors.Is(err, failure.ErrNotFound)
 		return nil
 	}
 	p.setPlan(&plan, req.usesOwnCredentials(), req.canRead)
 	return nil
+}
+
+const planFailedTitle = "Plan failed"
+
+// planner is a controller that may plan for an object, in its process.
+type planner struct {
+	source     model.Source
+	controller model.Controller
+}
+
+// plannersOf returns the controllers of a kind that the user may see, each in one process, and
+// the number of the others.
+func (req *request) plannersOf(processes []processInfo, kind object.Kind) (all []planner, hidden int) {
+	seen := map[string]bool{}
+	for _, t := range leadersFirst(processes) {
+		if t.Lost != nil {
+			continue
+		}
+		for _, c := range t.Controllers {
+			switch {
+			case seen[c.Name] || c.AllReplicas || !c.Manages(kind):
+				continue
+			case req.canSee(&c):
+				all = append(all, planner{t.Source, c})
+			default:
+				hidden++
+			}
+			seen[c.Name] = true
+		}
+	}
+	return all, hidden
+}
+
+// leadersFirst sorts processes: a leader knows more than a standby.
+func leadersFirst(processes []processInfo) []processInfo {
+	return slices.SortedStableFunc(slices.Values(processes), func(a, b processInfo) int {
+		if a.Process.IsStandby() == b.Process.IsStandby() {
+			return 0
+		}
+		if a.Process.IsStandby() {
+			return 1
+		}
+		return -1
+	})
 }

@@ -21,7 +21,7 @@ type blockingPlanner struct {
 	started, release chan struct{}
 }
 
-func (p *blockingPlanner) Plan(context.Context, string, object.Ref) (model.Plan, error) {
+func (p *blockingPlanner) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
 	p.started <- struct{}{}
 	<-p.release
 	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, nil

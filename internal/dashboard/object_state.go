@@ -15,8 +15,26 @@ type stateView struct {
 	Fault    *fault
 	// LastFailure is the last failed run; nil if unknown.
 	LastFailure *entry
-	// Standby reports that another process does the work.
+	// Incident is what happened since the last good run; nil if the object does not fail.
+	Incident *incident
+	// Standby reports that another process does the work. Lost says why the process does not
+	// respond; nil if it does.
 	Standby bool
+	Lost    *lostProcess
+}
+
+// Label returns the state as the page shows it. The process of a standby, of a suspended
+// controller, or that has ended knows of none.
+func (c stateView) Label() string {
+	switch {
+	case c.Lost != nil:
+		return string(c.Lost.State)
+	case c.Suspended:
+		return string(stateSuspended)
+	case c.Standby && c.State == model.StateUnknown:
+		return string(stateStandby)
+	}
+	return string(c.State)
 }
 
 // managingProcesses returns the processes that manage the object.
@@ -44,7 +62,7 @@ func controllerOf(state *model.ObjectState, all []processInfo) model.Controller 
 // caveats returns what processes do not know.
 func caveats(all []processInfo) (found []string) {
 	for i := range all {
-		if caveat := all[i].Process.Caveat(); caveat != "" {
+		if caveat := all[i].Process.Caveat(); caveat != "" && all[i].Lost == nil {
 			found = append(found, caveat)
 		}
 	}
@@ -55,6 +73,11 @@ func stateViews(states []model.ObjectState, all []processInfo, entries []entry) 
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
+		for i := range all {
+			if all[i].Source.Name() == state.Process {
+				view.Lost = all[i].Lost
+			}
+		}
 		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool { return t.Source.Name() == state.Process && t.Process.IsStandby() })
 		view.Declared = controllerOf(&state, all).Declared
 		if state.State == model.StateFailing && state.Error != "" {

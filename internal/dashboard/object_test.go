@@ -449,7 +449,7 @@ func TestObjectPageStandby(t *testing.T) {
 	processes := req.managingProcesses([]model.ObjectState{state})
 	p.States, p.Caveats = stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
 	html := renderPage(t, "object", p)
-	wantTexts(t, html, "Unknown", "The leader knows its state", "is a standby; setpoint-1 is the leader and has the history", "No history in this process")
+	wantTexts(t, html, "Standby", "The leader reconciles the object and knows its state", "is a standby; setpoint-1 is the leader and has the history", "No history in this process")
 	if len(p.Caveats) != 1 || strings.Contains(html, "appears here automatically") || strings.Contains(html, "Synced") {
 		t.Errorf("caveats %q: %s", p.Caveats, html)
 	}

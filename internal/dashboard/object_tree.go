@@ -64,7 +64,7 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectSt
 
 // listControllers returns the controllers of all processes.
 func (req *request) listControllers() []model.Result[[]model.Controller] {
-	return model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+	return model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
 		return s.Controllers(ctx)
 	})
 }

@@ -11,12 +11,12 @@ import (
 // overview is the data of the first page.
 type overview struct {
 	Processes   []processCard
-	Controllers []controllerRow
+	Controllers *list[controllerRow]
 	// Hidden is the number of controllers that the user may not read.
 	Hidden int
 	// Sums over all visible controllers.
-	Objects, Failing, Suspended, Unhealthy int
-	MultipleProcesses                      bool
+	Objects, Failing, Suspended, Standby, Lost, Unhealthy int
+	MultipleProcesses                                     bool
 	// Unreachable reports that the API server does not respond. Selectors limit which
 	// controllers processes run. Unsynced are processes whose watches are not synced.
 	Unreachable         bool
@@ -48,21 +48,72 @@ func showOverview(req *request) error {
 
 func (req *request) buildOverview() overview {
 	var o overview
+	var rows []controllerRow
 	processes := req.fetchProcesses()
 	for i, t := range req.visibleProcesses(processes) {
 		o.Processes = append(o.Processes, req.newProcessCard(t))
 		o.noteIncomplete(&t)
 		o.Hidden += len(processes[i].Controllers) - len(t.Controllers)
-		for _, c := range t.Controllers {
-			o.addController(&c, &t.Process)
+		for k := range t.Controllers {
+			rows = append(rows, newControllerRow(&t.Controllers[k], &t))
 		}
 	}
 	o.MultipleProcesses = len(o.Processes) > 1
-	slices.SortStableFunc(o.Controllers, func(a, b controllerRow) int {
-		return cmp.Or(cmp.Compare(a.Health.Rank, b.Health.Rank), cmp.Compare(a.ShortName, b.ShortName), cmp.Compare(a.Name, b.Name))
+	req.countUnwatched(rows)
+	for i := range rows {
+		o.count(&rows[i])
+	}
+	slices.SortStableFunc(rows, func(a, b controllerRow) int {
+		return cmp.Or(cmp.Compare(a.ShortName, b.ShortName), cmp.Compare(a.Name, b.Name))
 	})
+	o.Controllers = newList(req, rows, controllerSpec())
 	return o
 }
+
+// controllerSpec is the list of controllers.
+func controllerSpec() *listSpec[controllerRow] {
+	return &listSpec[controllerRow]{
+		Target: "overview", One: "controller", More: "controllers", Label: "States", States: controllerStates(), Default: "state",
+		State: func(r *controllerRow) string { return string(r.Health.State) },
+		Texts: func(r *controllerRow) []string { return []string{r.Name, r.TypeLabel} },
+		Columns: []listColumn[controllerRow]{
+			{Name: "Controller", Sort: "name", Compare: compareText(func(r *controllerRow) string { return r.ShortName })},
+			{Name: "Health", Sort: "state", Compare: func(a, b *controllerRow) int { return cmp.Compare(a.Health.Rank, b.Health.Rank) }},
+			{Name: "Handles"},
+			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Objects })},
+			{Name: "Failing", Sort: "failing", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Failing })},
+			{Name: "Changed", Sort: "changed", Class: "since", Compare: compareLatest(func(r *controllerRow) time.Time { return r.Ready().Since })},
+			{Name: "Activity (10 min)", Class: "activity"},
+		},
+	}
+}
+
+// countUnwatched counts the objects of suspended controllers and of those whose process has
+// ended, which watch none.
+func (req *request) countUnwatched(rows []controllerRow) {
+	var unwatched []*controllerRow
+	for i := range rows {
+		if c := &rows[i]; (c.Suspended || c.Lost != nil) && len(c.Kinds) > 0 && len(unwatched) < maxCounted {
+			unwatched = append(unwatched, c)
+		}
+	}
+	inParallel(len(unwatched), maxParallelReviews, func(i int) {
+		counted := *unwatched[i].Controller
+		counted.Objects = 0
+		for _, kind := range counted.Kinds {
+			if !req.can("list", kind, "", "") {
+				continue
+			}
+			if tally := req.api.Count(req.context(), kind, ""); tally.Err == nil {
+				counted.Objects += int(tally.Count)
+			}
+		}
+		unwatched[i].Controller = &counted
+	})
+}
+
+// maxCounted limits the controllers whose objects the API server counts.
+const maxCounted = 50
 
 // noteIncomplete notes why a process may run fewer controllers than expected.
 func (o *overview) noteIncomplete(t *processInfo) {
@@ -74,13 +125,17 @@ func (o *overview) noteIncomplete(t *processInfo) {
 	}
 }
 
-func (o *overview) addController(c *model.Controller, of *model.Process) {
-	row := newControllerRow(c, of)
-	o.Controllers = append(o.Controllers, row)
-	o.Objects += c.Objects
-	o.Failing += c.Failing
-	if c.Suspended {
+// count adds a controller to the sums.
+func (o *overview) count(row *controllerRow) {
+	o.Objects += row.Objects
+	o.Failing += row.Failing
+	switch {
+	case row.Lost != nil:
+		o.Lost++
+	case row.Suspended:
 		o.Suspended++
+	case row.Standby:
+		o.Standby++
 	}
 	if row.Health.Tone == "bad" {
 		o.Unhealthy++

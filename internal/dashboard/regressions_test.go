@@ -37,7 +37,7 @@ func TestRunsWithoutHistory(t *testing.T) {
 func TestStateInURL(t *testing.T) {
 	for query, want := range map[string]model.State{"failing": model.StateFailing, "Failing": model.StateFailing, "nonsense": ""} {
 		req := &request{r: httptest.NewRequest(http.MethodGet, "/?state="+query, http.NoBody)}
-		if got := req.objectQuery().State; got != want {
+		if got := req.newObjectList().Query.State; got != want {
 			t.Errorf("%s: %q", query, got)
 		}
 	}

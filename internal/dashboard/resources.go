@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // resourcesPage is the data of the page of all kinds: managed kinds and child kinds.
 type resourcesPage struct {
-	Managed, Children []*kindRow
+	Managed, Children *list[*kindRow]
 	// Others are the other resources.
 	Others []string
 }
@@ -20,7 +19,7 @@ type resourcesPage struct {
 // kindRow is a kind and its controllers.
 type kindRow struct {
 	object.Kind
-	Controllers []model.Controller
+	Controllers []controllerRow
 	// Count is how many objects the user sees, Problem why that is unknown.
 	Count   int64
 	Problem string
@@ -34,26 +33,53 @@ func showResources(req *request) error {
 		}
 		return req.redirect(resourceURL(kind))
 	}
-	data := resourcesPage{}
+	var managed, children []*kindRow
 	for _, t := range req.visibleProcesses(req.fetchProcesses()) {
-		for _, c := range t.Controllers {
-			data.Managed = addKinds(data.Managed, c, c.Kinds)
-			data.Children = addKinds(data.Children, c, c.Children)
+		for i := range t.Controllers {
+			c := newControllerRow(&t.Controllers[i], &t)
+			managed, children = addKinds(managed, c, c.Kinds), addKinds(children, c, c.Children)
 		}
 	}
-	sortKinds(data.Managed)
-	sortKinds(data.Children)
-	if err := req.countObjects(slices.Concat(data.Managed, data.Children)); err != nil {
+	sortKinds(managed)
+	sortKinds(children)
+	all := slices.Concat(managed, children)
+	if err := req.countObjects(all); err != nil {
 		return err
 	}
+	data := resourcesPage{Managed: newList(req, managed, kindSpec("Managed by")), Children: newList(req, children, kindSpec("Created by"))}
 	if !req.targets("resources") {
-		data.Others = req.otherKinds(&data)
+		data.Others = req.otherKinds(all)
 	}
 	return req.render(page{Name: "resources", Title: "Resources", Section: "resources", Data: data})
 }
 
+// kindSpec is a list of kinds.
+func kindSpec(controllers string) *listSpec[*kindRow] {
+	return &listSpec[*kindRow]{
+		Target: "resources", One: "kind", More: "kinds", Label: "Health of the controllers", States: controllerStates(), Default: "name",
+		State: func(row **kindRow) string { return string((*row).worst().State) },
+		Columns: []listColumn[*kindRow]{
+			{Name: "Kind", Sort: "name", Compare: compareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
+			{Name: "Group", Sort: "group", Compare: compareText(func(row **kindRow) string { return (*row).Group })},
+			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(row **kindRow) int64 { return (*row).Count })},
+			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int { return cmp.Compare((*a).worst().Rank, (*b).worst().Rank) }},
+		},
+	}
+}
+
+// worst returns the health of the least healthy controller.
+func (h *kindRow) worst() health {
+	worst := h.Controllers[0].Health
+	for i := range h.Controllers {
+		if each := h.Controllers[i].Health; each.Rank < worst.Rank {
+			worst = each
+		}
+	}
+	return worst
+}
+
 // addKinds adds a controller to the rows of its kinds.
-func addKinds(all []*kindRow, c model.Controller, kinds []object.Kind) []*kindRow {
+func addKinds(all []*kindRow, c controllerRow, kinds []object.Kind) []*kindRow {
 	for _, kind := range kinds {
 		i := slices.IndexFunc(all, func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() })
 		if i < 0 {
@@ -89,12 +115,11 @@ func (req *request) countObjects(all []*kindRow) error {
 
 // otherKinds returns the resources without a controller. They are optional, so errors are only
 // logged.
-func (req *request) otherKinds(data *resourcesPage) []string {
+func (req *request) otherKinds(known []*kindRow) []string {
 	kinds, err := req.api.Kinds(req.context())
 	if err != nil {
 		req.log.Debug("kinds are not known", "error", err.Error())
 	}
-	known := slices.Concat(data.Managed, data.Children)
 	var names []string
 	for _, kind := range kinds {
 		is := func(h *kindRow) bool { return h.GroupKind() == kind.GroupKind() }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -68,7 +69,10 @@ func (d *draft) skeleton(namespace string) map[string]any {
 // createObject creates the object of the form, or updates the form.
 func createObject(req *request) error {
 	return req.submitDraft(req.creatableKind, func(d *draft, parsed map[string]any) error {
-		stored, err := req.create(d.Kind, parsed)
+		if req.wantsPreview(parsed) {
+			return req.previewCreate(d, parsed)
+		}
+		stored, err := req.create(d.Kind, parsed, userclient.WriteOptions{})
 		if err != nil {
 			return req.renderRejected(d, err)
 		}
@@ -106,6 +110,7 @@ func (req *request) submitDraft(target func() (object.Ref, error), store func(d 
 	if err != nil {
 		return err
 	}
+	done = sync.OnceFunc(done)
 	defer done()
 	if ref.Name == "" {
 		if err := req.requireCreate(ref.Kind); err != nil {
@@ -113,6 +118,7 @@ func (req *request) submitDraft(target func() (object.Ref, error), store func(d 
 		}
 	}
 	d := req.newDraft(ref)
+	d.release = done
 	if err := d.readForm(req); err != nil {
 		return err
 	}
@@ -127,7 +133,7 @@ func (req *request) submitDraft(target func() (object.Ref, error), store func(d 
 }
 
 // create creates an object in its namespace.
-func (req *request) create(kind object.Kind, object map[string]any) (json.RawMessage, error) {
+func (req *request) create(kind object.Kind, object map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	namespace = targetNamespace(kind, namespace)
@@ -135,7 +141,7 @@ func (req *request) create(kind object.Kind, object map[string]any) (json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return req.api.Create(req.context(), kind, namespace, body)
+	return req.api.Create(req.context(), kind, namespace, body, o)
 }
 
 // applyButton handles buttons that only change the form: adding or removing a row, or switching
@@ -167,6 +173,9 @@ func (req *request) renderRejected(d *draft, err error) error {
 	switch {
 	case userclient.IsUnreachable(err):
 		d.Problem, d.Hint = p.Text, "Your input is kept. Send it again when the API server responds."
+	case apierrors.IsNotFound(err) && d.Existing():
+		d.Problem = "This " + d.Kind.Kind + " was deleted while you edited it."
+		d.Hint = "Nothing was written, and your input is kept. To create it again, copy the YAML into a new " + d.Kind.Kind + "."
 	case apierrors.IsAlreadyExists(err) && d.Mode == modeForm:
 		d.Problem, d.Hint = "An object with this name already exists.", "Choose another name."
 		d.addProblems(form.Problem{Field: "metadata.name", Message: "This name is already in use."})

@@ -22,8 +22,13 @@ func newSecretDigester() *secretDigester {
 // annotation still counts as one that may hold a copy.
 func (s *secretDigester) digest(uid string, entered map[string]any) map[string]any {
 	return replaceSecretValues(entered, func(path string, value any) string {
-		mac := hmac.New(sha256.New, s.key)
-		_ = json.NewEncoder(mac).Encode([]any{uid, path, value})
-		return "{digest " + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16]) + "}"
+		return "{digest " + s.sum([]any{uid, path, value}) + "}"
 	})
+}
+
+// sum returns the digest of a value.
+func (s *secretDigester) sum(value any) string {
+	mac := hmac.New(sha256.New, s.key)
+	_ = json.NewEncoder(mac).Encode(value) //nolint:errchkjson // It was JSON before.
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }

@@ -34,6 +34,8 @@ type draft struct {
 	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
+	// Notice says where the input is from; "" if the user made it.
+	Notice string
 	// Problem is about the whole object, Problems are about fields that are not on the page,
 	// Hint says what to do.
 	Problem, Hint string
@@ -44,6 +46,8 @@ type draft struct {
 	Changes []model.Change
 	// Cancel is the URL to return to.
 	Cancel string
+	// Preview is what saving it would do; nil for none.
+	Preview *preview
 
 	form *form.Form
 	// loaded is the loaded object with digests of hidden values, base with placeholders.
@@ -51,6 +55,8 @@ type draft struct {
 	loaded, base, formBase map[string]any
 	digester               *secretDigester
 	values                 url.Values
+	// release ends its claim on the memory of drafts before it is stored.
+	release func()
 }
 
 // Title is the title of the page.
@@ -79,6 +85,14 @@ func (d *draft) InvalidFields() (invalid []*form.Field) {
 		})
 	}
 	return invalid
+}
+
+// Action is where to send the form.
+func (d *draft) Action() string {
+	if d.Existing() {
+		return objectURL(d.Ref, "edit")
+	}
+	return resourceURL(d.Kind) + "/new"
 }
 
 // Existing reports whether the object exists already.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
@@ -38,7 +40,11 @@ func showEdit(req *request) error {
 // hidden fields stay.
 func saveObject(req *request) error {
 	return req.submitDraft(req.editableRef, func(d *draft, parsed map[string]any) error {
-		return req.save(d, form.Patch(d.base, parsed))
+		patch := form.Patch(d.base, parsed)
+		if req.wantsPreview(parsed) {
+			return req.previewEdit(d, parsed, patch)
+		}
+		return req.save(d, patch)
 	})
 }
 
@@ -51,38 +57,52 @@ func (req *request) save(d *draft, patch map[string]any) error {
 		req.flash("Nothing was changed.")
 		return req.redirect(d.Cancel)
 	}
+	if _, err := req.patchLatest(d, patch, userclient.WriteOptions{}); err != nil {
+		return req.renderUnsaved(d, err)
+	}
+	req.flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
+	return req.redirect(d.Cancel)
+}
+
+// errConcurrentChange is returned if others changed the object. The draft shows what.
+var errConcurrentChange = errors.New("the object changed")
+
+// renderUnsaved shows the form again.
+func (req *request) renderUnsaved(d *draft, err error) error {
+	if errors.Is(err, errConcurrentChange) {
+		return req.renderDraft(d, http.StatusConflict)
+	}
+	return req.renderRejected(d, err)
+}
+
+// patchLatest patches the changes. If only the version of the object changed, it retries.
+func (req *request) patchLatest(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
 	for race := 1; ; race++ {
-		err := req.patchDraft(d, patch)
-		switch {
-		case apierrors.IsConflict(err):
-			same, err := req.rebase(d, patch)
-			if err != nil {
-				return req.renderRejected(d, err)
-			}
-			if !same || race == maxConflicts {
-				return req.renderDraft(d, http.StatusConflict)
-			}
-		case err != nil:
-			return req.renderRejected(d, err)
-		default:
-			req.flash(d.Kind.Kind + " " + d.Ref.Name + " saved.")
-			return req.redirect(d.Cancel)
+		stored, err := req.patchDraft(d, patch, o)
+		if !apierrors.IsConflict(err) {
+			return stored, err
+		}
+		same, err := req.rebase(d, patch)
+		if err != nil {
+			return nil, err
+		}
+		if !same || race == maxConflicts {
+			return nil, errConcurrentChange
 		}
 	}
 }
 
 // patchDraft patches the changes, unless the object changed meanwhile.
-func (req *request) patchDraft(d *draft, patch map[string]any) error {
+func (req *request) patchDraft(d *draft, patch map[string]any, o userclient.WriteOptions) (json.RawMessage, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	versioned, meta := maps.Clone(patch), map[string]any{"resourceVersion": d.Version}
 	maps.Copy(meta, metadata)
 	versioned["metadata"] = meta
 	body, err := json.Marshal(versioned)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = req.api.Patch(req.context(), d.Ref, types.MergePatchType, body)
-	return err
+	return req.api.Patch(req.context(), d.Ref, types.MergePatchType, body, o)
 }
 
 // rebase applies the user's changes to the current object, and shows what others changed. It

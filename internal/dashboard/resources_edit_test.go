@@ -81,6 +81,15 @@ func (k *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/openapi/v3/api/v1":
 		_, _ = io.WriteString(w, objectServerSchema)
 	default:
+		if k.object == nil {
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(schema.GroupResource{Resource: "objects"}, "a").Status())
+			return
+		}
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "All" {
+			k.dryRun(w, r)
+			return
+		}
 		if r.Method == http.MethodPatch && !k.patch(w, r) {
 			return
 		}
@@ -90,6 +99,15 @@ func (k *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (k *objectServer) stored() map[string]any {
 	return form.Apply(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
+}
+
+// dryRun responds to a patch as if it stored it, with a default.
+func (k *objectServer) dryRun(w http.ResponseWriter, r *http.Request) {
+	object, version, patches := k.object, k.version, k.patches
+	if k.patch(w, r) {
+		_ = json.NewEncoder(w).Encode(form.Apply(k.stored(), map[string]any{"data": map[string]any{"mode": "default"}}))
+		k.object, k.version, k.patches = object, version, patches
+	}
 }
 
 func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {

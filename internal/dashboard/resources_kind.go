@@ -21,7 +21,10 @@ type kindPage struct {
 	Namespaces              []string
 	NamespaceNotFound       bool
 	Columns                 []userclient.Column
-	Rows                    []objectRow
+	// listView has the filters by state and the order. The API server knows neither, so a list
+	// with one of them is read whole and is in memory.
+	listView
+	Rows []objectRow
 	// Controllers are the controllers that manage the kind.
 	Controllers []model.Controller
 	// NewURL is where to create an object; MissingPermission is what that needs. CanDelete
@@ -32,8 +35,8 @@ type kindPage struct {
 	// CanEdit reports whether the user may patch some.
 	CanEdit bool
 	// NextURL and FirstURL are other pages of the list. Note is a remark about the list.
-	NextURL, FirstURL, Note string
-	Remaining               int64
+	NextURL, PreviousURL, FirstURL, Note string
+	Remaining                            int64
 	// Problem is why the list failed.
 	Problem *problem
 }
@@ -47,8 +50,22 @@ type objectRow struct {
 	States []model.ObjectState
 }
 
+// worst returns the most severe state; "" if no controller manages the object.
+func (r *objectRow) worst() string {
+	names, worst := objectStateNames(), -1
+	for i := range r.States {
+		if at := slices.Index(names, string(r.States[i].State)); worst < 0 || at < worst {
+			worst = at
+		}
+	}
+	if worst < 0 {
+		return ""
+	}
+	return names[worst]
+}
+
 // Filtered reports whether a filter is set.
-func (p *kindPage) Filtered() bool { return p.Name != "" || p.Labels != "" }
+func (p *kindPage) Filtered() bool { return p.Name != "" || p.Labels != "" || p.State != "" }
 
 // Heading returns the plural of the kind, such as "NetworkPolicies".
 func (p *kindPage) Heading() string {
@@ -72,6 +89,8 @@ func (p *kindPage) UnlistedNamespace() string {
 func (p *kindPage) Range() string {
 	shown := pluralize(len(p.Rows), "object", "objects")
 	switch {
+	case p.isSorted():
+		return p.Pager().Range()
 	case p.Remaining == 0:
 		return shown
 	case p.FirstURL == "":
@@ -87,6 +106,7 @@ func showKind(req *request) error {
 	}
 	data := &kindPage{
 		Kind: kind, Namespace: req.query("namespace"), Name: strings.ToLower(req.query("name")), Labels: req.query("labels"),
+		listView: req.newListView(kindListView(kind, req.query("namespace"))),
 	}
 	switch {
 	case !kind.Namespaced:
@@ -105,7 +125,6 @@ func showKind(req *request) error {
 		}
 		data.Problem = problemOf(err)
 	}
-	req.addStates(data, processes)
 	data.NamespaceNotFound = data.Problem == nil && len(data.Rows) == 0 && req.namespaceMissing(data.Namespace)
 	shown := page{
 		Name: "resource_kind", Title: data.Heading(), Section: "resources",
@@ -148,9 +167,14 @@ func (req *request) listRows(data *kindPage, all []processInfo) error {
 	query := userclient.TableQuery{
 		Namespace: data.Namespace, Labels: data.Labels, Limit: pageRows, Continue: req.query("continue"),
 	}
-	if data.Name != "" {
+	switch {
+	case data.isSorted():
+		return req.listSorted(data, query, all)
+	case data.Name != "":
+		defer req.addStates(data, all)
 		return req.search(data, query, all)
 	}
+	defer req.addStates(data, all)
 	table, err := req.api.Table(req.context(), data.Kind, query)
 	if query.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
 		data.Note = "The list changed too much to continue. This is its first page."
@@ -215,10 +239,17 @@ func (req *request) addStates(data *kindPage, all []processInfo) {
 	defer cancel()
 	for _, t := range all {
 		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
+			if state := unwatchedState(&t, &c); state != "" {
+				data.addUnwatched(&c, state)
+				continue
+			}
 			states, err := data.fetchStates(ctx, t.Source, c.Name)
 			if err != nil {
 				req.log.Debug("states are not known", "controller", c.Name, "error", err.Error())
 				continue
+			}
+			if t.Process.IsStandby() && !c.AllReplicas {
+				showStandby(states)
 			}
 			data.joinStates(req.redactStates(states))
 		}
@@ -239,11 +270,18 @@ func (p *kindPage) fetchStates(ctx context.Context, source model.Source, control
 	if err != nil || first.Matching <= len(first.Objects) {
 		return first.Objects, err
 	}
-	if first.Matching > maxStates {
+	if first.Matching > maxStates && len(p.Rows) <= pageRows {
 		return fetchEach(ctx, source, controller, p.Rows), nil
 	}
-	all, err := source.Objects(ctx, controller, p.query(maxStates))
+	all, err := source.Objects(ctx, controller, p.query(max(maxStates, first.Matching)))
 	return all.Objects, err
+}
+
+// addUnwatched adds the state of all objects of a controller that watches none.
+func (p *kindPage) addUnwatched(c *model.Controller, state model.State) {
+	for i := range p.Rows {
+		p.Rows[i].States = append(p.Rows[i].States, model.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name, Process: c.Process})
+	}
 }
 
 // redactStates removes what the user may not read.

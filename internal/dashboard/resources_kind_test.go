@@ -17,7 +17,7 @@ func TestFiltersSurviveNamespaceChange(t *testing.T) {
 	a := newFakeAPI(t, discoveryResponses())
 	a.responses["/apis/example.org/v1/namespaces/shop/webs"] = `{"rows":[]}`
 	body := get(t, a.newServer(t), "/resources/webs.example.org?namespace=shop&name=a&labels=b%3Dc").Body.String()
-	wantTexts(t, body, `<span id="filters"><input type="hidden" name="name" value="a"><input type="hidden" name="labels" value="b=c"></span>`, `hx-select-oob="#filters"`)
+	wantTexts(t, body, `<span id="filters"><input type="hidden" name="name" value="a"><input type="hidden" name="labels" value="b=c"></span>`, `hx-select-oob="#filters,#order"`)
 }
 
 // getFragment requests one element of a page like htmx.

@@ -25,6 +25,10 @@ type Options struct {
 	Cluster *userclient.Cluster
 	// Access configures authentication.
 	Access access.Options
+	// Exits returns the processes whose supervisor knows that they ended; nil without one.
+	Exits func() []Exit
+	// Programs returns the programs that the supervisor runs; nil without one.
+	Programs func() []Program
 	// Version is the version of Setpoint.
 	Version string
 	// Log is slog.Default if nil.
@@ -42,6 +46,8 @@ type Server struct {
 	probe         *apiProbe
 	// timeouts limits how long to wait for processes.
 	timeouts *model.Timeouts
+	// memory has what processes said last.
+	memory   *processMemory
 	digester *secretDigester
 	streams  limiter
 	plans    limiter
@@ -67,6 +73,7 @@ func New(o Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.memory = &processMemory{exits: o.Exits, now: s.now}
 	s.timeouts, s.changeCache = model.NewTimeouts(sourceTimeout), cache.NewLRUExpireCache(maxCachedChanges)
 	s.probe, s.digester = &apiProbe{cluster: o.Cluster, now: s.now}, newSecretDigester()
 	var err error

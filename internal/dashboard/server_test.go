@@ -63,11 +63,15 @@ func (s *fakeSource) Run(_ context.Context, id uint64) (model.Run, error) {
 	return model.Run{}, failure.ErrNotFound
 }
 
+func (*fakeSource) SetLogLevel(context.Context, string) error { return nil }
+
+func (*fakeSource) Diagnostic(context.Context, string) ([]byte, error) { return nil, nil }
+
 func (*fakeSource) Requests(context.Context) (model.Requests, error) {
 	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, nil
 }
 
-func (s *fakeSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {
+func (s *fakeSource) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
 	return model.Plan{Text: "nothing to do", Report: json.RawMessage("{}")}, s.err
 }
 

@@ -25,10 +25,14 @@ type processInfo struct {
 	Controllers []model.Controller
 	// Err is why the process is unavailable.
 	Err error
+	// Lost says why the rest is old; nil if it is not.
+	Lost *lostProcess
 }
 
-// Unavailable returns the message for an unavailable process.
-func (t processInfo) Unavailable() string { return unavailableMessage(t.Source, t.Err) }
+// sources returns the processes, and those that have ended.
+func (s *Server) sources(ctx context.Context) []model.Source {
+	return s.memory.with(s.options.Sources(ctx))
+}
 
 // unavailableMessage returns the message for an unavailable process.
 func unavailableMessage(of model.Source, err error) string {
@@ -40,18 +44,50 @@ func unavailableMessage(of model.Source, err error) string {
 	default:
 		text = "Process " + of.Name() + " did not respond: " + err.Error() + "."
 	}
-	return text + " Its controllers are not shown. Check that it runs, and its log."
+	return text + " What it said last is shown. Check that it runs, and its log."
 }
 
 // fetchProcesses fetches all processes in parallel.
 func (req *request) fetchProcesses() []processInfo {
-	results := model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), fetchProcess)
+	results := model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), fetchProcess)
 	all := make([]processInfo, len(results))
-	for i, a := range results {
-		all[i] = a.Value
-		all[i].Source, all[i].Err = a.Source, a.Err
+	for i := range results {
+		all[i] = req.remember(&results[i])
 	}
-	return all
+	return slices.DeleteFunc(all, func(t processInfo) bool {
+		_, ended := t.Source.(*lostSource)
+		return ended && req.memory.recall(t.Source.Name()) == nil // It runs under another name.
+	})
+}
+
+// fetchOne fetches a process. Without a response it returns what the process said last, if that is
+// known.
+func (req *request) fetchOne(source model.Source) (processInfo, error) {
+	value, err := model.QueryOne(req.context(), req.timeouts, source, fetchProcess)
+	t := req.remember(&model.Result[processInfo]{Source: source, Value: value, Err: err})
+	if t.Err != nil && len(t.Controllers) == 0 {
+		return t, t.Err
+	}
+	return t, nil
+}
+
+// remember remembers the response of a process, or adds what it said last.
+func (req *request) remember(result *model.Result[processInfo]) processInfo {
+	t := result.Value
+	t.Source, t.Err = result.Source, result.Err
+	_, ended := t.Source.(*lostSource)
+	switch {
+	case ended:
+		t.Lost = req.memory.whyLost(t.Source.Name(), nil)
+	case t.Err == nil:
+		req.memory.note(&t)
+	case req.context().Err() == nil:
+		t.Lost = req.memory.whyLost(t.Source.Name(), t.Err)
+		if last := req.memory.recall(t.Source.Name()); last != nil {
+			t.Process, t.Controllers = last.process, slices.Clone(last.controllers)
+		}
+	}
+	return t
 }
 
 func fetchProcess(ctx context.Context, source model.Source) (t processInfo, err error) {
@@ -64,7 +100,7 @@ func fetchProcess(ctx context.Context, source model.Source) (t processInfo, err 
 
 // source returns a process by name.
 func (req *request) source(process string) (model.Source, error) {
-	for _, source := range req.options.Sources(req.context()) {
+	for _, source := range req.sources(req.context()) {
 		if source.Name() == process {
 			return source, nil
 		}
@@ -75,7 +111,7 @@ func (req *request) source(process string) (model.Source, error) {
 // fetchAll calls all processes in parallel, and returns messages for those that are
 // unavailable.
 func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, error)) (found []T, missing []string) {
-	for _, a := range model.QueryAll(req.context(), req.timeouts, req.options.Sources(req.context()), call) {
+	for _, a := range model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), call) {
 		switch {
 		case a.Err == nil:
 			found = append(found, a.Value)
@@ -84,13 +120,6 @@ func fetchAll[T any](req *request, call func(context.Context, model.Source) (T, 
 		}
 	}
 	return found, missing
-}
-
-// processOf fetches a process.
-func (req *request) processOf(source model.Source) (model.Process, error) {
-	return model.QueryOne(req.context(), req.timeouts, source, func(ctx context.Context, s model.Source) (model.Process, error) {
-		return s.Process(ctx)
-	})
 }
 
 // controllersOf fetches the controllers of a process.

@@ -81,7 +81,7 @@ func TestHungProcessDoesNotBlockPages(t *testing.T) {
 		code  int
 		texts []string
 	}{
-		"/":                                  {http.StatusOK, []string{teamsPage, "Process asleep did not respond in time."}},
+		"/":                                  {http.StatusOK, []string{teamsPage, "No connection to the process <bdi>asleep</bdi>", "the process asleep did not respond in time</span>."}},
 		teamsPage:                            {http.StatusOK, nil},
 		object:                               {http.StatusOK, []string{`id="run-setpoint-7"`, "Process asleep did not respond in time.", "compositecontroller.setpoint.dev~teams"}},
 		object + "/timeline":                 {http.StatusOK, []string{`id="run-setpoint-7"`}},

@@ -18,8 +18,13 @@ type runPage struct {
 	*pageObject
 	Entry entry
 	Steps []stepView
+	// Programs are what programs of setpoint dev printed.
+	Programs []timeline.ProgramOutput
 	// Body is the selected request or response; nil for none.
-	Body *body
+	Body   *body
+	Export runExport
+	// Restore restores the spec that the run has seen; nil if that is the present one.
+	Restore []action
 }
 
 // stepView is one step of a run.
@@ -79,6 +84,7 @@ func showRun(req *request) error {
 	loader.addTriggers(s, &p.Entry)
 	p.Steps = stepViews(&p.Entry)
 	p.openBody()
+	p.Export, p.Restore, p.Programs = req.exportOf(&p), req.restoreActions(s, &run), req.programOutput(s, &run)
 	if req.isFragment() {
 		return req.renderFragment("object_run", "run-detail", p)
 	}
@@ -90,9 +96,14 @@ func showRun(req *request) error {
 // runFromURL returns the run in the URL. It must belong to the object of the page, which the
 // user may read.
 func (req *request) runFromURL(loader *runLoader, s *pageObject) (model.Run, error) {
-	id, err := strconv.ParseUint(req.path("id"), 10, 64)
+	return req.findRun(loader, s, req.path("id"))
+}
+
+// findRun returns a run of the object by its ID.
+func (req *request) findRun(loader *runLoader, s *pageObject, text string) (model.Run, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return model.Run{}, notFound("There is no run %q.", req.path("id"))
+		return model.Run{}, notFound("There is no run %q.", text)
 	}
 	var unavailable error
 	for _, source := range req.options.Sources(req.context()) {
@@ -223,8 +234,13 @@ func (l *runLoader) diffWithPrevious(b *body, run *model.Run, step int, part fun
 		b.EmptyReason = "The previous call is no longer in memory."
 		return
 	}
-	left, cutLeft := diff.Pretty(part(earlier), diff.MaxBytes)
-	right, cutRight := diff.Pretty(part(call), diff.MaxBytes)
+	b.compare(part(earlier), part(call))
+}
+
+// compare sets the diff of two requests or responses.
+func (b *body) compare(earlier, later json.RawMessage) {
+	left, cutLeft := diff.Pretty(earlier, diff.MaxBytes)
+	right, cutRight := diff.Pretty(later, diff.MaxBytes)
 	text := diff.Texts(left, right)
 	b.Diff, b.Truncated = &text, cutLeft || cutRight || text.Truncated
 	if text.Added+text.Removed == 0 {

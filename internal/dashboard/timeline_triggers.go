@@ -41,6 +41,8 @@ type runKey struct {
 type runLoader struct {
 	*request
 	runs map[runKey]model.Run
+	// tokens stand for the values of Secrets, instead of the mask.
+	tokens bool
 }
 
 // load returns a run without what the user may not read.
@@ -54,6 +56,9 @@ func (l *runLoader) load(process string, id uint64) (model.Run, error) {
 		return model.Run{}, err
 	}
 	run, err := model.QueryOne(l.context(), l.timeouts, source, func(ctx context.Context, s model.Source) (model.Run, error) {
+		if calls, can := s.(model.CallSource); can && l.tokens {
+			return calls.RunWithTokens(ctx, id)
+		}
 		return s.Run(ctx, id)
 	})
 	if err != nil {

@@ -116,7 +116,7 @@ func TestCauses(t *testing.T) {
 		{record.Run{Causes: queue.NewCauses(append(slices.Clone(many), queue.Cause{Kind: queue.Start})...)}, "initial list"},
 		{record.Run{Causes: queue.NewCauses(many...)}, "child Pod a changed|child Pod b changed|child Pod c changed|child Pod d changed|child Pod e changed|child Pod f changed|child Pod g changed|child Pod h changed|and 2 more"},
 	} {
-		if got := strings.Join(describeCauses(&c.run), "|"); got != c.want {
+		if got := strings.Join(c.run.CauseTexts(), "|"); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

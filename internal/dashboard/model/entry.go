@@ -2,41 +2,77 @@ package model
 
 import (
 	"slices"
+	"strings"
+	"time"
+	"unsafe"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// entry is a recorded run.
+// entry is a run in the history. A copy of it may be read without the lock.
 type entry struct {
 	key objectKey
-	// run is what lists show. If the run contained Secrets, it has the requests, responses and
-	// changes too, masked.
-	run Run
-	// steps are the recorded steps, from which those of any other run are rendered; nil if they
-	// were dropped.
-	steps    []record.Step
-	resource object.Resource
+	id  uint64
+	// noops and next are as in Run.
+	noops int
+	next  time.Time
+	// recorded is the run, whose objects it shares. It is rendered when it is read, since few are.
+	recorded *record.Run
+	// rendered replaces recorded: of a run that contained Secrets with requests, responses and
+	// changes, in which tokens stand for values; of a stripped run without them.
+	rendered *Run
+	// allowed marks a review that allowed its request, synced a run that completed.
+	allowed, synced bool
 	// size is the memory used.
 	size int
 }
 
-// newEntry returns the entry of a run, whose objects it shares. It keeps no values of Secrets.
+// newEntry returns the entry of a run. It keeps no values of Secrets.
 func newEntry(run *record.Run) *entry {
+	e := &entry{key: objectKeyOf(run), next: run.NextRun, synced: run.Outcome == record.Synced}
+	e.allowed = run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated
+	kept := *run
+	kept.UID = strings.Clone(run.UID)
 	m := memory{secret: run.Resource.GroupKind().IsSecret()}
-	m.add(run.Steps)
-	e := &entry{key: objectKeyOf(run), run: renderRun(run, m.secret), resource: run.Resource}
-	e.size = sizeOf(e.run)
-	if !m.secret {
-		e.steps = run.Steps
-		e.size += m.bytes
+	m.add(&kept)
+	if m.secret {
+		rendered := renderRun(run, true)
+		rendered.hideOutput()
+		e.replace(rendered)
+		return e
 	}
+	e.recorded, e.size = &kept, entrySize+m.bytes
 	return e
 }
 
-// isAllowed reports whether the entry is a review that allowed its request.
-func (e *entry) isAllowed() bool {
-	return e.run.Outcome == ReviewAllowed || e.run.Outcome == ReviewMutated
+const entrySize = int(unsafe.Sizeof(entry{}))
+
+// replace keeps a rendered run only.
+func (e *entry) replace(run Run) {
+	e.recorded, e.rendered = nil, &run
+	e.size = entrySize + sizeOf(&run)
+}
+
+// hideOutput drops what hooks printed, since they may print what they get. The mark is also for
+// calls without output: programs print to their supervisor.
+func (r *Run) hideOutput() {
+	for i := range r.Steps {
+		if call := r.Steps[i].Call; call != nil {
+			call.Output, call.OutputMore, call.OutputHidden = nil, 0, true
+		}
+	}
+}
+
+// strip drops requests, responses and changes, and everything that references objects.
+func (e *entry) strip() {
+	run := e.view()
+	for i := range run.Steps {
+		if call := run.Steps[i].Call; call != nil {
+			call.Dropped = true
+		}
+	}
+	e.replace(run)
 }
 
 // view returns the run without requests, responses and changes. It belongs to the caller.
@@ -48,10 +84,23 @@ func (e *entry) view() Run {
 	return run
 }
 
-// full returns the run as it is kept.
+// full returns the run with what was rendered of requests, responses and changes. It belongs to
+// the caller.
 func (e *entry) full() Run {
-	run := e.run
-	run.Causes, run.Steps = slices.Clone(run.Causes), slices.Clone(run.Steps)
+	var run Run
+	if e.recorded != nil {
+		run = renderRun(e.recorded, false)
+	} else {
+		run = e.rendered.clone()
+	}
+	run.ID, run.Noops, run.Next = e.id, e.noops, e.next
+	return run
+}
+
+// clone copies the run and its steps.
+func (r *Run) clone() Run {
+	run := *r
+	run.Causes, run.Steps = slices.Clone(r.Causes), slices.Clone(r.Steps)
 	for i := range run.Steps {
 		s := &run.Steps[i]
 		s.Call, s.Plan, s.Write, s.Event = clonePtr(s.Call), clonePtr(s.Plan), clonePtr(s.Write), clonePtr(s.Event)
@@ -60,6 +109,25 @@ func (e *entry) full() Run {
 		}
 	}
 	return run
+}
+
+// isReview reports whether the run is a review.
+func (e *entry) isReview() bool {
+	if e.recorded == nil {
+		return e.rendered.Review() != nil
+	}
+	steps := e.recorded.Steps
+	return len(steps) == 1 && steps[0].Call != nil && steps[0].Call.Request.Review != nil
+}
+
+// hasComparable reports whether a call of the run is comparable to a later one.
+func (e *entry) hasComparable(call *Call) bool {
+	if e.recorded == nil {
+		return LastComparable(e.rendered.Steps, call) != nil
+	}
+	return slices.ContainsFunc(e.recorded.Steps, func(s record.Step) bool {
+		return s.Call != nil && s.Call.Name == call.Name && revisionOf(call).ComparableTo(s.Call.Revision)
+	})
 }
 
 // clonePtr copies the value of a pointer.
@@ -71,22 +139,12 @@ func clonePtr[T any](of *T) *T {
 	return &copied
 }
 
-// strip drops requests, responses and changes, and everything that references objects.
-func (e *entry) strip() {
-	e.run, e.steps = e.view(), nil
-	for i := range e.run.Steps {
-		if call := e.run.Steps[i].Call; call != nil {
-			call.Dropped = true
-		}
-	}
-	e.size = sizeOf(e.run)
-}
-
 // summarize removes what lists do not show.
 func (s *Step) summarize() {
 	switch {
 	case s.Call != nil:
 		s.Call.Request, s.Call.Response = nil, nil
+		s.Call.Output, s.Call.OutputMore, s.Call.OutputHidden = nil, 0, false
 		if s.Call.Review = clonePtr(s.Call.Review); s.Call.Review != nil {
 			s.Call.Review.Groups, s.Call.Review.Requested, s.Call.Review.Changes = nil, nil, nil
 		}

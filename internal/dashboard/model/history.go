@@ -74,7 +74,7 @@ func (b *History) Add(run record.Run) {
 		b.all.add(counts)
 	}
 	b.last++
-	e.run.ID = b.last
+	e.id = b.last
 	s.add(e, &run)
 	s.trim(min(maxControllerBytes, b.options.MaxBytes))
 	b.trim()
@@ -127,62 +127,81 @@ func (b *History) Drop(controller string) {
 // Runs returns the runs of an object, newest first, without requests and responses; all if
 // limit is 0.
 func (b *History) Runs(ref object.Ref, limit int) []Run {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var found []*entry
-	for _, s := range b.controllers {
-		for name, d := range s.objects {
-			if name.matches(ref) {
-				found = append(found, d.entries...)
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(b.run.ID, a.run.ID) })
+	found := b.entriesOf(ref)
+	slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(b.id, a.id) })
 	if limit > 0 && len(found) > limit {
 		found = found[:limit]
 	}
 	runs := make([]Run, 0, len(found))
-	for _, e := range found {
-		runs = append(runs, e.view())
+	for i := range found {
+		runs = append(runs, found[i].view())
 	}
 	return runs
 }
 
-// Run returns a run with requests and responses.
-func (b *History) Run(id uint64) (Run, error) {
-	found := b.find(id)
-	if found == nil {
-		return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
-	}
-	for i, step := range renderSteps(found.steps, found.resource, true) {
-		if step.Call != nil {
-			step.Call.Previous = found.run.Steps[i].Call.Previous
+// entriesOf returns copies of the entries of an object.
+func (b *History) entriesOf(ref object.Ref) []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []entry
+	for _, s := range b.controllers {
+		for name, d := range s.objects {
+			if !name.matches(ref) {
+				continue
+			}
+			for _, e := range d.entries {
+				found = append(found, *e)
+			}
 		}
-		found.run.Steps[i] = step
 	}
-	return found.run, nil
+	return found
 }
 
-// find returns a copy of an entry. Its calls have the ID of the previous run with a comparable
-// call.
-func (b *History) find(id uint64) *entry {
+// Run returns a run with requests and responses, in which values of Secrets are masked.
+func (b *History) Run(id uint64) (Run, error) {
+	run, err := b.RunWithTokens(id)
+	run.hideTokens()
+	return run, err
+}
+
+// RunWithTokens returns a run with requests and responses, in which tokens stand for values of Secrets.
+func (b *History) RunWithTokens(id uint64) (Run, error) {
+	found, run := b.find(id)
+	if found.recorded == nil {
+		if found.rendered == nil {
+			return Run{}, fmt.Errorf("run %d is not kept (any more): %w", id, failure.ErrNotFound)
+		}
+		return run, nil
+	}
+	for i, step := range renderSteps(found.recorded.Steps, found.recorded.Resource, true) {
+		if step.Call != nil {
+			step.Call.Previous = run.Steps[i].Call.Previous
+		}
+		run.Steps[i] = step
+	}
+	return run, nil
+}
+
+// find returns a copy of an entry and its run, whose calls have the ID of the previous run with a
+// comparable call; none if it is not kept.
+func (b *History) find(id uint64) (found entry, run Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.controllers {
-		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.run.ID, id) })
+		at, is := slices.BinarySearchFunc(s.entries, id, func(e *entry, id uint64) int { return cmp.Compare(e.id, id) })
 		if !is {
 			continue
 		}
-		found := *s.entries[at]
-		found.run = found.full()
-		for i := range found.run.Steps {
-			if call := found.run.Steps[i].Call; call != nil && found.key.name != "" {
+		found = *s.entries[at]
+		run = found.full()
+		for i := range run.Steps {
+			if call := run.Steps[i].Call; call != nil && found.key.name != "" {
 				call.Previous = s.objects[found.key].lastComparable(call, id)
 			}
 		}
-		return &found
+		break
 	}
-	return nil
+	return found, run
 }
 
 // Stats returns the size and bounds.

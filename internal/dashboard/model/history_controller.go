@@ -37,8 +37,8 @@ type objectHistory struct {
 // if there is none.
 func (d *objectHistory) lastComparable(call *Call, before uint64) uint64 {
 	for _, e := range slices.Backward(d.entries) {
-		if e.run.ID < before && LastComparable(e.run.Steps, call) != nil {
-			return e.run.ID
+		if e.id < before && e.hasComparable(call) {
+			return e.id
 		}
 	}
 	return 0
@@ -51,7 +51,7 @@ func (d *objectHistory) clearNext(run *record.Run) {
 		return
 	}
 	for _, e := range d.entries {
-		e.run.Next = time.Time{}
+		e.next = time.Time{}
 	}
 }
 
@@ -70,15 +70,24 @@ func (s *controllerHistory) add(e *entry, run *record.Run) {
 		d = &objectHistory{}
 	}
 	if len(d.entries) >= maxRunsOf(e.key) {
-		s.remove(expendable(d.entries, countAllowed(d.entries)))
+		s.remove(d.expendable())
 	}
 	d.clearNext(run)
-	e.run.Noops, d.noops = d.noops, 0
+	e.noops, d.noops = d.noops, 0
 	d.entries = append(d.entries, e)
 	s.objects[e.key] = d
 	s.entries = append(s.entries, e)
 	s.bytes += e.size
 	s.allowed += countAllowed(s.entries[len(s.entries)-1:])
+}
+
+// expendable returns the entry to remove first. Of an object that has failed since, it keeps the
+// last successful run and the one after it: what happened between them explains the failures.
+func (d *objectHistory) expendable() *entry {
+	if d.entries[0].synced && len(d.entries) > 2 && !slices.ContainsFunc(d.entries[1:], func(e *entry) bool { return e.synced }) {
+		return d.entries[2]
+	}
+	return expendable(d.entries, countAllowed(d.entries))
 }
 
 // maxRunsOf returns the bound for one object. Reviews of objects whose name the API server has
@@ -94,14 +103,14 @@ func maxRunsOf(key objectKey) int {
 // reviews it is the oldest of those, since a busy webhook would displace its denials.
 func expendable(entries []*entry, allowed int) *entry {
 	if allowed > len(entries)/2 {
-		return entries[slices.IndexFunc(entries, (*entry).isAllowed)]
+		return entries[slices.IndexFunc(entries, func(e *entry) bool { return e.allowed })]
 	}
 	return entries[0]
 }
 
 func countAllowed(entries []*entry) (n int) {
 	for _, e := range entries {
-		if e.isAllowed() {
+		if e.allowed {
 			n++
 		}
 	}
@@ -145,7 +154,11 @@ func (s *controllerHistory) strip(e *entry) {
 // remove removes a run.
 func (s *controllerHistory) remove(e *entry) {
 	at := slices.Index(s.entries, e)
-	s.entries = slices.Delete(s.entries, at, at+1)
+	if at == 0 { // As most are: without a move of the others.
+		s.entries[0], s.entries = nil, s.entries[1:]
+	} else {
+		s.entries = slices.Delete(s.entries, at, at+1)
+	}
 	if at < s.stripped {
 		s.stripped--
 	}
@@ -155,7 +168,7 @@ func (s *controllerHistory) remove(e *entry) {
 		delete(s.objects, e.key)
 	}
 	s.bytes -= e.size
-	if e.isAllowed() {
+	if e.allowed {
 		s.allowed--
 	}
 }

@@ -24,25 +24,24 @@ func (b *History) reviewEntries(controller string) []entry {
 	}
 	var found []entry
 	for _, e := range slices.Backward(s.entries) {
-		if e.run.Review() != nil {
-			one := *e
-			one.run = e.full()
-			found = append(found, one)
+		if e.isReview() {
+			found = append(found, *e)
 		}
 	}
 	return found
 }
 
-// review returns the run of a review, from a copy of its entry.
+// review returns the run of a review.
 func (e *entry) review(detailed bool) Run {
-	step := &e.run.Steps[0]
+	run := e.full()
+	step := &run.Steps[0]
 	if !detailed {
 		step.summarize()
-		return e.run
+		return run
 	}
-	if e.steps != nil {
-		step.Call.Review = (&renderer{e.resource, true}).reviewOf(e.steps[0].Call)
+	if e.recorded != nil {
+		step.Call.Review = (&renderer{e.recorded.Resource, true}).reviewOf(e.recorded.Steps[0].Call)
 	}
 	step.Call.Request, step.Call.Response = nil, nil
-	return e.run
+	return run
 }

@@ -11,7 +11,9 @@ import (
 	"unsafe"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/heaptest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -167,11 +169,11 @@ func checkSums(t *testing.T, b *History) {
 	for name, s := range b.controllers {
 		ofController, ofObjects := 0, 0
 		for i, e := range s.entries {
-			if i > 0 && e.run.ID <= s.entries[i-1].run.ID {
-				t.Fatalf("%s: run %d does not follow the one before", name, e.run.ID)
+			if i > 0 && e.id <= s.entries[i-1].id {
+				t.Fatalf("%s: run %d does not follow the one before", name, e.id)
 			}
-			if i < s.stripped && e.steps != nil {
-				t.Fatalf("%s: run %d has bodies", name, e.run.ID)
+			if i < s.stripped && e.recorded != nil {
+				t.Fatalf("%s: run %d has bodies", name, e.id)
 			}
 			ofController += e.size
 		}
@@ -265,25 +267,17 @@ func TestHistoryIsFair(t *testing.T) {
 	}
 }
 
-// heap is what live objects take.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
-}
-
 // A hundred thousand runs of many controllers take no more than the bound, by its own
 // count and by the runtime's, roughly.
 func TestHistoryMemory(t *testing.T) {
-	before := heap()
 	b := NewHistory(HistoryOptions{}, noon)
-	for i := range 100_000 {
-		b.Add(testRun(fmt.Sprint("c", i%20), fmt.Sprint("o", i%5000), 2000))
-	}
-	checkSums(t, b)
-	stats, took := b.Stats(), int(heap()-before)
+	took := int(heaptest.Held(func() {
+		for i := range 100_000 {
+			b.Add(testRun(fmt.Sprint("c", i%20), fmt.Sprint("o", i%5000), 2000))
+		}
+		checkSums(t, b)
+	}))
+	stats := b.Stats()
 	t.Logf("%d runs, %d bytes by its own count, %d by the runtime's", stats.Runs, stats.Bytes, took)
 	if stats.Bytes > stats.MaxBytes || took > stats.MaxBytes*3/2 {
 		t.Errorf("%d bytes by its own count, %d by the runtime's; no more than %d", stats.Bytes, took, stats.MaxBytes)
@@ -314,7 +308,7 @@ func TestHistoryReleasesObjects(t *testing.T) {
 	o := parsed(t, `{"apiVersion":"example.org/v1","kind":"Rate","metadata":{"name":"eur","uid":"u-1"},"spec":{"text":"`+strings.Repeat("x", 1<<16)+`"}}`)
 	b := NewHistory(HistoryOptions{}, noon)
 	b.Add(record.Run{Controller: "a", Resource: rates, Key: queue.Key{Name: "eur"}, UID: o.UID(), Outcome: record.Failed, Err: errors.New("no")})
-	kept := b.controllers["a"].entries[0].run.Object.UID
+	kept := b.controllers["a"].entries[0].view().Object.UID
 	if kept != "u-1" || unsafe.StringData(kept) == unsafe.StringData(o.UID()) {
 		t.Errorf("%q is a view of the object", kept)
 	}
@@ -474,4 +468,75 @@ func BenchmarkAddFull(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/note")
+}
+
+// What explains the failures of an object stays in its history, however often it fails.
+func TestHistoryKeepsLastGoodRun(t *testing.T) {
+	b := NewHistory(HistoryOptions{}, noon)
+	failed := func(attempt int) record.Run {
+		r := testRun("a", "eur", 10)
+		r.Outcome, r.Attempt, r.Err = record.Failed, attempt, errors.New("no")
+		return r
+	}
+	b.Add(testRun("a", "eur", 10))
+	b.Add(testRun("a", "eur", 10))
+	good := b.Runs(rateRef("eur"), 1)[0].ID
+	for i := range 3 * maxObjectRuns {
+		b.Add(failed(i))
+	}
+	runs := b.Runs(rateRef("eur"), 0)
+	last := len(runs) - 1
+	if len(runs) != maxObjectRuns || runs[last].ID != good || runs[last-1].Attempt != 0 || runs[0].Attempt != 3*maxObjectRuns-1 || runs[last-2].Attempt == 1 {
+		t.Errorf("%d runs, the first ones are %+v", len(runs), runs[last-2:])
+	}
+	for range maxObjectRuns {
+		b.Add(testRun("a", "eur", 10))
+	}
+	if runs := b.Runs(rateRef("eur"), 0); len(runs) != maxObjectRuns || runs[maxObjectRuns-1].Outcome != "synced" {
+		t.Errorf("after it recovered: %d runs", len(runs))
+	}
+}
+
+// What a hook printed is read with its run. It is not kept with values of Secrets, and not shown to
+// readers who may not get all objects of the request.
+func TestHistoryKeepsOutput(t *testing.T) {
+	printed := func(run record.Run) Run {
+		b := NewHistory(HistoryOptions{}, noon)
+		ctx, output := call.WithOutput(t.Context())
+		call.OutputOf(ctx).Add("hello")
+		run.Steps[0].Call.Output = output
+		b.Add(run)
+		listed := b.Runs(object.Ref{Kind: object.KindOf(run.Resource), Namespace: "town", Name: "eur"}, 0)
+		if len(listed) != 1 || listed[0].Steps[0].Call.Output != nil {
+			t.Fatalf("listed: %+v", listed)
+		}
+		whole, err := b.Run(listed[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return whole
+	}
+	whole := printed(testRun("a", "eur", 10))
+	if got := whole.Steps[0].Call.Output; len(got) != 1 || got[0] != "hello" {
+		t.Errorf("printed %q", got)
+	}
+	hidden := Redact(whole, func(object.Kind, string) bool { return false })
+	if !whole.MayShowOutput() || hidden.MayShowOutput() {
+		t.Error("the output of programs is only for readers with permissions")
+	}
+	if got := hidden.Steps[0].Call.Output; len(got) != 1 || got[0] != redacted {
+		t.Errorf("shown to a reader without permissions: %q", got)
+	}
+	secret := testRun("a", "eur", 10)
+	secret.Steps[0].Call.Request.Sync.Related = []hook.Group{{APIVersion: "v1", Kind: "Secret", Objects: []hook.Entry{{Name: "s", Object: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"eA=="}}`)}}}}
+	if got := printed(secret).Steps[0].Call; got.Output != nil || !got.OutputHidden {
+		t.Errorf("with a Secret: %q, hidden %t", got.Output, got.OutputHidden)
+	}
+	secret.Steps[0].Call.Output = nil
+	b := NewHistory(HistoryOptions{}, noon)
+	b.Add(secret)
+	run, err := b.Run(b.last)
+	if err != nil || run.MayShowOutput() {
+		t.Errorf("the output of programs is shown with a Secret: %v", err)
+	}
 }

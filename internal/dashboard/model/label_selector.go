@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // LabelSelector selects objects by their labels, as `kubectl --selector` does. The zero value
@@ -42,4 +44,4 @@ func (s LabelSelector) IsZero() bool { return s.selector == nil || s.selector.Em
 func (s LabelSelector) Equal(other LabelSelector) bool { return s.String() == other.String() }
 
 // matches reports whether an object with these labels is selected.
-func (s LabelSelector) matches(of labels.Labels) bool { return s.IsZero() || s.selector.Matches(of) }
+func (s LabelSelector) matches(of object.Labels) bool { return s.IsZero() || s.selector.Matches(of) }

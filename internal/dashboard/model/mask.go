@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // mask replaces values of Secrets.
@@ -39,58 +39,14 @@ func redactQuotes(text string) string {
 	return text[:end] + ": " + mask
 }
 
-// maskSecrets masks Secrets in JSON about an object of a kind.
-func maskSecrets(text json.RawMessage, about object.Resource) json.RawMessage {
-	ofSecret := about.GroupKind().IsSecret()
-	if text == nil || !ofSecret && !mayHaveSecret(text) {
-		return text
-	}
-	return transformJSON(text, func(value any) any {
-		members, is := value.(map[string]any)
-		if !is {
-			return value
-		}
-		if object.IsSecret(members) {
-			object.MaskSecret(members, mask)
-		}
-		if ofSecret {
-			maskParts(members)
-		}
-		return members
-	})
-}
+// masker masks what the history keeps. Its tokens are shown as the mask.
+var masker = recording.NewMasker()
 
-// mayHaveSecret reports whether JSON may contain a Secret. The kind may be written with
-// escapes.
-func mayHaveSecret(text json.RawMessage) bool {
-	return bytes.Contains(text, []byte(`"Secret"`)) || bytes.Contains(text, []byte(`\u`))
-}
-
-// maskParts masks parts of a Secret that have no kind of their own: patches and changed
-// fields.
-func maskParts(members map[string]any) {
-	if patch, is := members["patch"].(map[string]any); is {
-		object.MaskSecret(patch, mask)
-	}
-	for _, name := range [...]string{"changes", "jsonPatch"} {
-		items, _ := members[name].([]any)
-		for _, item := range items {
-			if change, is := item.(map[string]any); is {
-				maskChange(change)
-			}
-		}
-	}
-}
-
-// maskChange masks a changed field, given by either form of path.
-func maskChange(change map[string]any) {
-	path, _ := change["path"].(string)
-	if strings.HasPrefix(path, "/") || path == "" {
-		path = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), "~1", "/")
-	}
-	for _, side := range [...]string{"from", "to", "value"} {
-		if change[side] != nil && object.IsSecretField(path) {
-			change[side] = mask
+// hideTokens replaces the tokens in requests and responses by the mask.
+func (r *Run) hideTokens() {
+	for i := range r.Steps {
+		if call := r.Steps[i].Call; call != nil {
+			call.Request, call.Response = recording.HideTokens(call.Request, mask), recording.HideTokens(call.Response, mask)
 		}
 	}
 }

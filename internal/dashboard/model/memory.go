@@ -5,7 +5,10 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // memory is what recorded values hold.
@@ -15,10 +18,10 @@ type memory struct {
 	secret bool
 }
 
-// sizeOf returns about how much memory a value takes.
-func sizeOf(value any) int {
+// sizeOf returns about how much memory a run takes.
+func sizeOf(run *Run) int {
 	var m memory
-	m.add(value)
+	m.add(run)
 	return m.bytes
 }
 
@@ -31,17 +34,17 @@ var (
 	timeType     = reflect.TypeFor[time.Time]()
 	resourceType = reflect.TypeFor[object.Resource]()
 	objectType   = reflect.TypeFor[*object.Object]()
+	outputType   = reflect.TypeFor[*call.Output]()
 )
 
-// add adds a value and everything that it references.
-func (m *memory) add(value any) {
-	v := reflect.ValueOf(value)
+// add adds the value that a pointer references, and everything that the value references.
+func (m *memory) add(pointer any) {
+	v := reflect.ValueOf(pointer).Elem()
 	m.bytes += int(v.Type().Size())
 	m.walk(v)
 }
 
-// walk adds what a value references. All requests share the controller and the readers, so they
-// do not count.
+// walk adds what a value references.
 func (m *memory) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -67,7 +70,11 @@ func (m *memory) pointer(v reflect.Value) {
 	switch {
 	case v.IsNil():
 	case v.Type() == objectType:
-		m.bytes += overhead + v.Interface().(*object.Object).Size() //nolint:forcetypeassert // Its type was compared.
+		o, _ := reflect.TypeAssert[*object.Object](v)
+		m.bytes += overhead + o.Size()
+	case v.Type() == outputType:
+		o, _ := reflect.TypeAssert[*call.Output](v)
+		m.bytes += overhead + o.Size()
 	default:
 		m.bytes += overhead + int(v.Type().Elem().Size())
 		m.walk(v.Elem())
@@ -89,23 +96,64 @@ func (m *memory) dynamic(v reflect.Value) {
 
 func (m *memory) fields(v reflect.Value) {
 	if v.Type() == resourceType {
-		resource := v.Interface().(object.Resource) //nolint:forcetypeassert // Its type was compared.
+		resource, _ := reflect.TypeAssert[object.Resource](v)
 		m.secret = m.secret || resource.GroupKind().IsSecret()
 		return
 	}
-	if v.Type() == timeType {
-		return
-	}
-	for i := range v.NumField() {
-		value := v.Field(i)
-		if !hasReferences(value.Kind()) || value.Type() == rawType && v.Type().Field(i).Name == "Controller" {
-			continue
-		}
-		m.walk(value)
+	for _, i := range referencesOf(v.Type()) {
+		m.walk(v.Field(i))
 	}
 }
 
-// hasReferences reports whether values of a kind may reference memory. Most fields do not.
+// references has the types of runs, which reflection reads slowly.
+var references = readReferences(reflect.TypeFor[record.Run](), reflect.TypeFor[Run]()) //nolint:gochecknoglobals // It does not change.
+
+// referencesOf returns the fields of a struct that may reference memory. Most do not.
+func referencesOf(of reflect.Type) []int {
+	if fields, is := references[of]; is {
+		return fields
+	}
+	return readFields(of) // The value of an interface.
+}
+
+// readReferences reads types, and those that they reference.
+func readReferences(types ...reflect.Type) map[reflect.Type][]int {
+	read := map[reflect.Type][]int{}
+	for len(types) > 0 {
+		of := types[len(types)-1]
+		types = types[:len(types)-1]
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			types = append(types, of.Elem())
+		case reflect.Map:
+			types = append(types, of.Key(), of.Elem())
+		case reflect.Struct:
+			if _, is := read[of]; is {
+				continue
+			}
+			read[of] = readFields(of)
+			for _, i := range read[of] {
+				types = append(types, of.Field(i).Type)
+			}
+		}
+	}
+	return read
+}
+
+// readFields reads the type of a struct. All requests share the controller and the readers, so
+// they do not count.
+func readFields(of reflect.Type) []int {
+	fields := []int{}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		if field.Type != timeType && hasReferences(field.Type.Kind()) && (field.Type != rawType || field.Name != "Controller") {
+			fields = append(fields, i)
+		}
+	}
+	return fields
+}
+
+// hasReferences reports whether values of a kind may reference memory.
 func hasReferences(k reflect.Kind) bool {
 	switch k {
 	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Struct:
@@ -118,7 +166,7 @@ func (m *memory) elements(v reflect.Value) {
 	m.bytes += v.Len() * int(v.Type().Elem().Size())
 	switch {
 	case v.Type() == rawType:
-		m.secret = m.secret || mayHaveSecret(v.Bytes())
+		m.secret = m.secret || recording.MayHaveSecret(v.Bytes())
 	case hasReferences(v.Type().Elem().Kind()):
 		for i := range v.Len() {
 			m.walk(v.Index(i))

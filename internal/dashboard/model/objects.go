@@ -204,13 +204,14 @@ func (s *ManagedObject) View() ObjectState {
 	}
 	objectState.Next, objectState.Conflict, objectState.Waiting = s.NextRun, s.Conflict, s.Waiting
 	objectState.HeldDeletions, objectState.AllowDeletions = s.HeldDeletions, s.AllowDeletions
+	objectState.Shadow, objectState.LogicVersion = s.Shadow, s.LogicVersion
 	if s.Failing {
 		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
 	}
 	if mentionsSecret(s.Locations) {
 		objectState.Error, objectState.Conflict = redactQuotes(objectState.Error), redactQuotes(objectState.Conflict)
 	}
-	if objectState.Error+objectState.Conflict != "" {
+	if objectState.Error+objectState.Conflict != "" || s.Shadow != nil {
 		objectState.Mentions = locationsOf(s.Locations)
 	}
 	return objectState

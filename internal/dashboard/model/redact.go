@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -37,6 +38,17 @@ func Redact(run Run, may func(kind object.Kind, namespace string) bool) Run {
 	return run
 }
 
+// CanReadAll reports whether the reader may get all objects in a run.
+func CanReadAll(run Run, may func(kind object.Kind, namespace string) bool) bool {
+	all := true
+	Redact(run, func(kind object.Kind, namespace string) bool {
+		can := may(kind, namespace)
+		all = all && can
+		return can
+	})
+	return all
+}
+
 // redactor redacts for one reader.
 type redactor struct {
 	may     func(object.Kind, string) bool
@@ -45,6 +57,8 @@ type redactor struct {
 	namespace string
 	// hiddenErrors are errors that other texts must not repeat.
 	hiddenErrors []string
+	// hidden reports that an object was hidden.
+	hidden bool
 }
 
 // hiddenWriteErrors returns the errors of writes that the reader may not see.
@@ -92,6 +106,9 @@ func (r *redactor) step(step Step, own bool) Step {
 	case step.Call != nil:
 		call := *step.Call
 		call.Request, call.Response = r.text(call.Request, own), r.text(call.Response, own)
+		if len(call.Output) > 0 && (!own || r.hidden) {
+			call.Output, call.OutputMore = []string{redacted}, 0
+		}
 		if !own && call.Error != "" {
 			call.Error, call.Fault = redacted, nil
 		}
@@ -165,6 +182,7 @@ func (r *redactor) object(value any) any {
 	if r.may(called, namespace) {
 		return value
 	}
+	r.hidden = true
 	names := map[string]any{}
 	for _, name := range [...]string{"name", "namespace"} {
 		if metadata[name] != nil {
@@ -180,4 +198,28 @@ func (r *redactor) kindOf(apiVersion, kind string) object.Kind {
 		return known
 	}
 	return of
+}
+
+// marshal returns JSON; nil for a value that cannot be encoded.
+func marshal(value any) json.RawMessage {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// MayShowOutput reports whether the reader may see what programs printed during a redacted run: it
+// has no values of Secrets, and the reader may get all objects of its calls. That is unknown once
+// they are dropped.
+func (r *Run) MayShowOutput() bool {
+	return !slices.ContainsFunc(r.Steps, func(s Step) bool {
+		if s.Call == nil {
+			return false
+		}
+		hides := func(text string) bool {
+			return bytes.Contains(s.Call.Request, []byte(text)) || bytes.Contains(s.Call.Response, []byte(text))
+		}
+		return s.Call.OutputHidden || s.Call.Dropped || hides(redacted) || hides(mask)
+	})
 }

@@ -21,6 +21,9 @@ func RedactState(objectState ObjectState, may func(kind object.Kind, namespace s
 			*text = hiddenMessage + ": " + hidden
 		}
 	}
+	if objectState.Shadow != nil {
+		objectState.Shadow = []string{hiddenMessage + ": " + hidden}
+	}
 	return objectState
 }
 
@@ -66,6 +69,13 @@ func RedactController(c Controller, may AccessCheck) Controller {
 	for i := range c.Conditions {
 		if c.Conditions[i].Message != "" {
 			c.Conditions[i].Message = hiddenMessage
+		}
+	}
+	if c.Rollout != nil {
+		c.Rollout = c.Rollout.DeepCopy()
+		c.Rollout.Message, c.Rollout.Blocked = hiddenMessage, ""
+		if shadow := c.Rollout.Shadow; shadow != nil {
+			shadow.Failure, shadow.Examples = "", nil
 		}
 	}
 	if len(c.Notes) > 0 {

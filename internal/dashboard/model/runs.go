@@ -1,8 +1,6 @@
 package model
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +17,8 @@ func renderRun(run *record.Run, whole bool) Run {
 	rendered := Run{
 		Controller: run.Controller,
 		Object:     object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: strings.Clone(run.UID)},
-		Causes:     describeCauses(run),
-		Attempt:    run.Attempt, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
+		Causes:     run.CauseTexts(),
+		Attempt:    run.Attempt, TraceID: run.TraceID, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
 		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun,
 		Steps: renderSteps(run.Steps, run.Resource, whole),
 	}
@@ -71,64 +69,15 @@ func errorLine(err error) string {
 	return failure.OneLine(err)
 }
 
-// describeCauses returns the causes of a run, the most important first.
-func describeCauses(run *record.Run) []string {
-	if run.Trigger != "" {
-		return []string{run.Trigger}
-	}
-	causes := []string{}
-	list, more := slices.Clone(run.Causes.List()), run.Causes.More()
-	if run.Causes.Has(queue.Start) {
-		// Objects in the initial list have not changed.
-		more = 0
-		list = slices.DeleteFunc(list, func(c queue.Cause) bool {
-			return c.Kind == queue.Start || c.Kind == queue.ChildChanged || c.Kind == queue.RelatedChanged
-		})
-		list = append(list, queue.Cause{Kind: queue.Start}) // It may have been displaced by other causes.
-	}
-	for _, cause := range slices.SortedStableFunc(slices.Values(list), func(a, b queue.Cause) int {
-		return cmp.Compare(causeRank(a.Kind), causeRank(b.Kind))
-	}) {
-		causes = append(causes, describeCause(cause))
-	}
-	if more > 0 {
-		causes = append(causes, fmt.Sprintf("and %d more", more))
-	}
-	return causes
-}
-
-// causeRank orders causes: user actions, then changes, then timers.
-func causeRank(kind queue.CauseKind) int {
-	switch kind {
-	case queue.ReconcileRequested, queue.HookChanged:
-		return 0
-	case queue.ParentChanged:
-		return 1
-	case queue.ChildChanged, queue.RelatedChanged:
-		return 2
-	case queue.StatusChanged:
-		return 3
-	case queue.Retrying:
-		return 5
-	}
-	return 4
-}
-
 // IsPrimaryCause reports whether a cause explains a run regardless of other changes: a
 // manual reconcile or a new version of the hook.
 func IsPrimaryCause(cause string) bool {
-	return strings.HasPrefix(cause, queue.ReconcileRequested.String()) || cause == queue.HookChanged.String()
+	return strings.HasPrefix(cause, queue.ReconcileRequested.String()) || IsLogicCause(cause)
 }
 
-// describeCause returns the text of a cause.
-func describeCause(cause queue.Cause) string {
-	switch cause.Kind {
-	case queue.ParentChanged:
-		return "the object changed"
-	case queue.StatusChanged:
-		return "the object's status changed"
-	}
-	return cause.String()
+// IsLogicCause reports whether a cause says that the hook, or its version, changed.
+func IsLogicCause(cause string) bool {
+	return strings.HasPrefix(cause, queue.LogicChanged.String()) || cause == queue.HookChanged.String()
 }
 
 // renderer renders the steps of a run for an object of a kind.
@@ -154,14 +103,15 @@ func (w *renderer) step(s *record.Step) Step {
 }
 
 func (w *renderer) call(a *record.Call) *Call {
-	call := &Call{Name: a.Name, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err)}
+	call := &Call{Name: a.Name, Version: a.Version, Reason: string(a.Reason), Error: errorLine(a.Err), Fault: record.FaultOf(a.Err)}
 	if a.Revision != (record.Revision{}) {
 		call.Revision = new(a.Revision)
 	}
 	call.Review = w.reviewOf(a)
 	if w.whole {
-		call.Request = maskSecrets(requestJSON(&a.Request), w.resource)
-		call.Response = maskSecrets(responseJSON(&a.Response, a.Request.ControllerType), w.resource)
+		masked := masker.Mask(a, w.resource)
+		call.Request, call.Response = masked.Request.JSON(), masked.Response
+		call.Output, call.OutputMore = a.Output.Lines()
 	}
 	return call
 }

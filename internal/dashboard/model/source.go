@@ -44,10 +44,15 @@ type Source interface { //nolint:interfacebloat // Each method is one view of a 
 	Reviews(ctx context.Context, controller string, detailed bool) ([]Run, error)
 	// Run returns one run with complete requests and responses.
 	Run(ctx context.Context, id uint64) (Run, error)
-	// Plan returns a dry run for an object.
-	Plan(ctx context.Context, controller string, ref object.Ref) (Plan, error)
+	// Plan returns a dry run for an object. edited is the object as a user would store it; nil
+	// for the stored one.
+	Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (Plan, error)
 	// Requests returns what the process has requested of the API server.
 	Requests(ctx context.Context) (Requests, error)
+	// SetLogLevel sets the lowest level of log lines, one of LogLevels, until the process ends.
+	SetLogLevel(ctx context.Context, level string) error
+	// Diagnostic returns one of Diagnostics, which help to find a defect of the process itself.
+	Diagnostic(ctx context.Context, name string) ([]byte, error)
 	// Await returns once the revision differs from since, or with the error of ctx when
 	// that ends.
 	Await(ctx context.Context, since uint64) (revision uint64, err error)
@@ -68,6 +73,8 @@ type Process struct {
 	// HeapBytes is the live Go heap, Goroutines their number.
 	HeapBytes  uint64 `json:"heapBytes"`
 	Goroutines int    `json:"goroutines"`
+	// LogLevel is the lowest level of log lines; empty if it cannot change.
+	LogLevel string `json:"logLevel,omitempty"`
 	// Selector limits the controllers of the process (--selector).
 	Selector string `json:"selector,omitempty"`
 	// Watches are the watches of the cache.
@@ -181,6 +188,10 @@ type Controller struct {
 	HeldDeletions  int    `json:"heldDeletions"`
 	AllowDeletions string `json:"allowDeletions,omitempty"`
 	Queue          Queue  `json:"queue"`
+	// Rollout is where the rollout of changed hooks is; nil without spec.rollout.
+	Rollout *setpoint.RolloutStatus `json:"rollout,omitempty"`
+	// LogicVersion is the one that responses have; empty if they have none.
+	LogicVersion string `json:"logicVersion,omitempty"`
 	// Last is the latest failure, even if it is resolved.
 	Last *Failure `json:"lastFailure,omitempty"`
 	// Calls are the calls of hooks, handlers and reviews since the start, by outcome.
@@ -354,6 +365,10 @@ type ObjectState struct {
 	Conflict string `json:"conflict,omitempty"`
 	// Waiting is why a queued object waits, apart from other objects before it.
 	Waiting string `json:"waiting,omitempty"`
+	// LogicVersion is that of the latest response; empty if unknown.
+	LogicVersion string `json:"logicVersion,omitempty"`
+	// Shadow is how the response of a new version of the hooks differs while versions are compared.
+	Shadow []string `json:"shadow,omitempty"`
 	// Suspended reports that the controller is suspended; whether it selects the object is
 	// unknown then.
 	Suspended bool `json:"suspended,omitempty"`
@@ -361,7 +376,7 @@ type ObjectState struct {
 	// value of the annotation that allows them.
 	HeldDeletions  int    `json:"heldDeletions,omitempty"`
 	AllowDeletions string `json:"allowDeletions,omitempty"`
-	// Mentions are the locations of objects that Error and Conflict may quote.
+	// Mentions are the locations of objects that Error, Conflict and Shadow may quote.
 	Mentions []Location `json:"mentions,omitempty"`
 	// Next is the next scheduled run; zero if there is none.
 	Next time.Time `json:"next,omitzero"`
@@ -393,7 +408,9 @@ type Run struct {
 	// Causes are the triggers, such as "child Pod shop/a changed".
 	Causes []string `json:"causes"`
 	// Attempt is the number of consecutive failures before this run.
-	Attempt   int           `json:"attempt,omitempty"`
+	Attempt int `json:"attempt,omitempty"`
+	// TraceID is the ID of the trace, if it was sampled.
+	TraceID   string        `json:"traceID,omitempty"`
 	Began     time.Time     `json:"began"`
 	QueuedFor time.Duration `json:"queuedForNanoseconds"`
 	Took      time.Duration `json:"tookNanoseconds"`
@@ -434,6 +451,8 @@ type Call struct {
 	// is why a handler was called.
 	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"`
+	// Version is the version of the hooks of a controller with rollouts.
+	Version string `json:"version,omitempty"`
 	// Revision is the revision of the parent in the request; nil if the controller keeps
 	// none.
 	Revision *Revision `json:"revision,omitempty"`
@@ -446,6 +465,12 @@ type Call struct {
 	Request  json.RawMessage `json:"request,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`
 	Dropped  bool            `json:"dropped,omitempty"`
+	// Output has the lines that the hook printed, and OutputMore is the number of further ones;
+	// only set by Source.Run. OutputHidden reports that all that is printed during the call may have
+	// values of Secrets.
+	Output       []string `json:"output,omitempty"`
+	OutputMore   int      `json:"outputMore,omitempty"`
+	OutputHidden bool     `json:"outputHidden,omitempty"`
 	// Previous is the ID of the previous run with a comparable call; 0 if there is none.
 	Previous uint64 `json:"previous,omitempty"`
 }

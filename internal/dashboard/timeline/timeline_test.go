@@ -172,3 +172,47 @@ func TestIsCreation(t *testing.T) {
 		}
 	}
 }
+
+func TestIncidents(t *testing.T) {
+	failed := func(id uint64, attempt int) model.Run {
+		r := failedAt(int(id), "no", nil)
+		r.Attempt = attempt
+		return r
+	}
+	synced := func(id uint64) model.Run {
+		return model.Run{ID: id, Process: "setpoint", Controller: "cc/webs", Outcome: "synced"}
+	}
+	other := synced(9)
+	other.Controller = "dc/labels"
+	replaced := synced(9)
+	replaced.Object.UID = "former"
+	review := synced(9)
+	review.Steps = []model.Step{{Call: &model.Call{Review: &model.Review{}}}}
+	postponed := synced(9)
+	postponed.Outcome = "postponed"
+	for name, c := range map[string]struct {
+		runs        []model.Run // The latest first.
+		first, good uint64
+	}{
+		"one failure":      {[]model.Run{failed(3, 0), synced(2), failed(1, 0)}, 3, 2},
+		"several":          {[]model.Run{failed(5, 2), failed(4, 1), postponed, failed(3, 0), synced(2)}, 3, 2},
+		"other runs":       {[]model.Run{failed(4, 1), other, review, failed(3, 0), synced(2)}, 3, 2},
+		"always failed":    {[]model.Run{failed(4, 1), failed(3, 0)}, 3, 0},
+		"former object":    {[]model.Run{failed(4, 1), failed(3, 0), replaced}, 3, 0},
+		"no longer known":  {[]model.Run{failed(40, 39), failed(39, 38)}, 0, 0},
+		"nothing is known": {nil, 0, 0},
+	} {
+		state := model.ObjectState{Ref: object.Ref{UID: "u"}, Process: "setpoint", Controller: "cc/webs"}
+		found := IncidentOf(c.runs, &state)
+		var first, good uint64
+		if found.FirstFailure != nil {
+			first = found.FirstFailure.ID
+		}
+		if found.LastGood != nil {
+			good = found.LastGood.ID
+		}
+		if first != c.first || good != c.good {
+			t.Errorf("%s: first failure %d, last good %d", name, first, good)
+		}
+	}
+}

@@ -139,7 +139,7 @@ func TestUnreachable(t *testing.T) {
 	_, kind := client.Kind(ctx, "pods")
 	_, get := client.Get(ctx, guitars, "shop", "a")
 	_, table := client.Table(ctx, guitars, userclient.TableQuery{})
-	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`))
+	_, create := client.Create(ctx, guitars, "shop", []byte(`{}`), userclient.WriteOptions{})
 	_, verify := c.Verify(ctx, "token")
 	_, _, schema := client.Schema(ctx, guitars)
 	for what, err := range map[string]error{"kind": kind, "get": get, "table": table, "create": create, "verify": verify, "schema": schema} {

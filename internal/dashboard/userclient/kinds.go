@@ -145,3 +145,21 @@ func checkReadable(k *served.Kind) error {
 	}
 	return nil
 }
+
+// KindsLike returns the kinds that a name means, as for Kind, and those whose names contain it. It
+// waits for no new discovery of unknown names.
+func (c *Client) KindsLike(ctx context.Context, name string) (exact, like []object.Kind, err error) {
+	all, err := c.cluster.kinds.list(ctx, kindsMaxAge)
+	for _, s := range matchKinds(all, name) {
+		if slices.Contains(s.Verbs, "list") {
+			exact = append(exact, s.Kind)
+		}
+	}
+	contains := func(s *served.Kind) bool {
+		return slices.Contains(s.Verbs, "list") && (strings.Contains(strings.ToLower(s.Plural), name) || strings.Contains(strings.ToLower(s.Kind.Kind), name))
+	}
+	for _, s := range served.Preferred(all, contains) {
+		like = append(like, s.Kind)
+	}
+	return exact, like, err
+}

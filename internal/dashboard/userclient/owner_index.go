@@ -75,7 +75,7 @@ func (f *OwnerIndex) list(ctx context.Context, kind object.Kind, namespace strin
 		return
 	}
 	f.listed[at] = true
-	err := f.client.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { f.add(kind, o) })
+	err := f.client.EachMetadata(ctx, kind, namespace, "", func(o *metav1.PartialObjectMetadata) { f.add(kind, o) })
 	if err != nil {
 		f.listErrors = append(f.listErrors, &ListError{kind, namespace, err})
 	}

@@ -70,27 +70,27 @@ func (r Permission) resource() string {
 // Commands returns kubectl commands that grant the permission.
 func (r Permission) Commands() []string {
 	main, _, _ := strings.Cut(r.Resource, "/")
-	name := shellQuote(main + "-" + r.Verb)
-	subject := "--user=" + shellQuote(r.User)
+	name := ShellQuote(main + "-" + r.Verb)
+	subject := "--user=" + ShellQuote(r.User)
 	if account, ok := strings.CutPrefix(r.User, "system:serviceaccount:"); ok {
-		subject = "--serviceaccount=" + shellQuote(account)
+		subject = "--serviceaccount=" + ShellQuote(account)
 	}
-	to := " --verb=" + shellQuote(r.Verb) + " --resource=" + shellQuote(r.resource())
+	to := " --verb=" + ShellQuote(r.Verb) + " --resource=" + ShellQuote(r.resource())
 	if r.Namespace == "" {
 		return []string{
 			"kubectl create clusterrole " + name + to,
 			"kubectl create clusterrolebinding " + name + " --clusterrole=" + name + " " + subject,
 		}
 	}
-	in := " -n " + shellQuote(r.Namespace)
+	in := " -n " + ShellQuote(r.Namespace)
 	return []string{
 		"kubectl create role " + name + to + in,
 		"kubectl create rolebinding " + name + " --role=" + name + " " + subject + in,
 	}
 }
 
-// shellQuote quotes a word for a shell.
-func shellQuote(word string) string {
+// ShellQuote quotes a word for a shell.
+func ShellQuote(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:/@") == "" {
 		return word
 	}

@@ -3,6 +3,7 @@ package userclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -25,6 +26,19 @@ func (c *Client) Get(ctx context.Context, kind object.Kind, namespace, name stri
 	return data, nil
 }
 
+// Metadata reads the metadata of an object.
+func (c *Client) Metadata(ctx context.Context, kind object.Kind, namespace, name string) (metav1.ObjectMeta, error) {
+	path, err := pathOf(kind, namespace, name)
+	if err != nil {
+		return metav1.ObjectMeta{}, err
+	}
+	var o metav1.PartialObjectMetadata
+	if err := c.get(ctx, mediaTypeMetadata, c.rest.Get().AbsPath(path...), &o); err != nil {
+		return metav1.ObjectMeta{}, fmt.Errorf("get %s: %w", describe(kind, namespace, name), err)
+	}
+	return o.ObjectMeta, nil
+}
+
 // Namespaces returns the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 	return c.Names(ctx, object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
@@ -33,13 +47,22 @@ func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 // Names returns the names of all objects of a kind in a namespace, or in all. After an error it
 // returns the names read so far.
 func (c *Client) Names(ctx context.Context, kind object.Kind, namespace string) ([]string, error) {
+	return c.LabelledNames(ctx, kind, namespace, "")
+}
+
+// LabelledNames is Names for the objects that a label selector selects.
+func (c *Client) LabelledNames(ctx context.Context, kind object.Kind, namespace, labels string) ([]string, error) {
 	var names []string
-	err := c.listMetadata(ctx, kind, namespace, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
+	err := c.EachMetadata(ctx, kind, namespace, labels, func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	return names, err
 }
 
-// listMetadata calls show for each object of a kind, page by page.
-func (c *Client) listMetadata(ctx context.Context, kind object.Kind, namespace string, show func(o *metav1.PartialObjectMetadata)) error {
+// ErrTooMany means that a list ended at its limit.
+var ErrTooMany = errors.New("too many objects")
+
+// EachMetadata calls show for each object of a kind with the labels, page by page. It returns
+// ErrTooMany after the first 20,000.
+func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, labels string, show func(o *metav1.PartialObjectMetadata)) error {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return err
@@ -50,11 +73,14 @@ func (c *Client) listMetadata(ctx context.Context, kind object.Kind, namespace s
 		if next != "" {
 			request.Param("continue", next)
 		}
+		if labels != "" {
+			request.Param("labelSelector", labels)
+		}
 		if err := c.get(ctx, mediaTypeList, request, &list); err != nil {
 			return fmt.Errorf("list %s: %w", describe(kind, namespace, ""), err)
 		}
 		if left -= len(list.Items); left < 0 {
-			return fmt.Errorf("list %s: there are more than %d objects", describe(kind, namespace, ""), maxListed)
+			return fmt.Errorf("list %s: there are more than %d objects: %w", describe(kind, namespace, ""), maxListed, ErrTooMany)
 		}
 		for i := range list.Items {
 			show(&list.Items[i])

@@ -16,24 +16,32 @@ import (
 // fieldManager is the field manager of the dashboard.
 const fieldManager = "setpoint-dashboard"
 
+// WriteOptions configure a creation or a patch.
+type WriteOptions struct {
+	// DryRun stores nothing. The API server defaults, validates and calls admission webhooks all the same.
+	DryRun bool
+}
+
 // Create creates an object from JSON and returns the stored object.
-func (c *Client) Create(ctx context.Context, kind object.Kind, namespace string, body []byte) (json.RawMessage, error) {
+func (c *Client) Create(ctx context.Context, kind object.Kind, namespace string, body []byte, o WriteOptions) (json.RawMessage, error) {
 	return c.write(ctx, write{
-		verb: "create", kind: kind, namespace: namespace,
+		verb: "create", kind: kind, namespace: namespace, WriteOptions: o,
 		request: c.rest.Post().SetHeader("Content-Type", mediaTypeJSON).Body(body),
 	})
 }
 
 // Patch patches an object and returns the stored object.
-func (c *Client) Patch(ctx context.Context, at object.Ref, kind types.PatchType, body []byte) (json.RawMessage, error) {
+func (c *Client) Patch(ctx context.Context, at object.Ref, kind types.PatchType, body []byte, o WriteOptions) (json.RawMessage, error) {
 	return c.write(ctx, write{
-		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name,
+		verb: "patch", kind: at.Kind, namespace: at.Namespace, name: at.Name, WriteOptions: o,
 		request: c.rest.Patch(kind).Body(body),
 	})
 }
 
 // write is a write request.
 type write struct {
+	WriteOptions
+
 	verb      string
 	kind      object.Kind
 	namespace string
@@ -48,6 +56,9 @@ func (w *write) ref() object.Ref {
 // write makes a write with strict field validation.
 func (c *Client) write(ctx context.Context, w write) (json.RawMessage, error) {
 	w.request.Param("fieldManager", fieldManager).Param("fieldValidation", metav1.FieldValidationStrict)
+	if w.DryRun {
+		w.request.Param("dryRun", metav1.DryRunAll)
+	}
 	return c.doWrite(ctx, w)
 }
 
@@ -61,7 +72,7 @@ func (c *Client) doWrite(ctx context.Context, w write) (json.RawMessage, error) 
 	defer cancel()
 	began := time.Now()
 	data, err := c.do(ctx, w.request.AbsPath(path...).SetHeader("Accept", mediaTypeJSON))
-	if c.cluster.OnWrite != nil {
+	if c.cluster.OnWrite != nil && !w.DryRun {
 		c.cluster.OnWrite(c.user.Name, w.verb, withGeneratedName(w.ref(), data), err, time.Since(began))
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ type client struct {
 	wait time.Duration
 }
 
-var _ model.Source = (*client)(nil)
+var _ model.CallSource = (*client)(nil)
 
 // NewClient returns a Source that reads the Handler at base, such as http://127.0.0.1:8082.
 // A nil transport is http.DefaultTransport. An empty token is not sent.
@@ -112,17 +113,38 @@ func (c *client) Run(ctx context.Context, id uint64) (model.Run, error) {
 	return found, err
 }
 
-// Plan implements model.Source.
-func (c *client) Plan(ctx context.Context, controller string, ref object.Ref) (found model.Plan, err error) {
-	err = c.call(ctx, endpoint{http.MethodPost, pathPlan, maxPlan + c.wait}, arguments{controller: controller, ref: ref}, &found)
+// RunWithTokens implements model.CallSource.
+func (c *client) RunWithTokens(ctx context.Context, id uint64) (model.Run, error) {
+	found, err := get[model.Run](ctx, c, pathRuns+"/"+strconv.FormatUint(id, 10), arguments{tokens: true})
+	found.Process = c.name
 	return found, err
+}
+
+// Plan implements model.Source.
+func (c *client) Plan(ctx context.Context, controller string, ref object.Ref, edited json.RawMessage) (found model.Plan, err error) {
+	to := endpoint{method: http.MethodPost, path: pathPlan, limit: maxPlan + c.wait}
+	if edited != nil {
+		to.path, to.body = pathPlanEdited, edited
+	}
+	err = c.call(ctx, to, arguments{controller: controller, ref: ref}, &found)
+	return found, err
+}
+
+// SetLogLevel implements model.Source.
+func (c *client) SetLogLevel(ctx context.Context, level string) error {
+	return c.call(ctx, endpoint{method: http.MethodPost, path: pathLogLevel, limit: c.wait}, arguments{name: level}, &struct{}{})
+}
+
+// Diagnostic implements model.Source.
+func (c *client) Diagnostic(ctx context.Context, name string) ([]byte, error) {
+	return get[[]byte](ctx, c, pathDiagnostics, arguments{name: name})
 }
 
 // Await implements model.Source by long polling.
 func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		var found revision
-		err := c.call(ctx, endpoint{http.MethodGet, pathRevision, maxPoll + c.wait}, arguments{since: since}, &found)
+		err := c.call(ctx, endpoint{method: http.MethodGet, path: pathRevision, limit: maxPoll + c.wait}, arguments{since: since}, &found)
 		if err != nil || found.Revision != since {
 			return found.Revision, err
 		}
@@ -130,52 +152,69 @@ func (c *client) Await(ctx context.Context, since uint64) (uint64, error) {
 }
 
 func get[T any](ctx context.Context, c *client, path string, a arguments) (found T, err error) {
-	err = c.call(ctx, endpoint{http.MethodGet, path, c.wait}, a, &found)
+	err = c.call(ctx, endpoint{method: http.MethodGet, path: path, limit: c.wait}, a, &found)
 	return found, err
 }
 
-// endpoint is a path with its timeout.
+// endpoint is a path with its timeout, and the body of the request; nil for none.
 type endpoint struct {
 	method, path string
 	limit        time.Duration
+	body         []byte
 }
 
 // call sends a request with a timeout, since a stopped process still accepts connections.
 func (c *client) call(ctx context.Context, e endpoint, a arguments, into any) error {
-	at := c.base.JoinPath(Prefix, e.path)
-	at.RawQuery = a.values().Encode()
 	limited, cancel := context.WithTimeout(ctx, e.limit)
 	defer cancel()
-	err := c.exchange(limited, e.method, at, into)
+	err := c.exchange(limited, e, a, into)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("read the process %s: no response within %s: %w", c.name, e.limit, err)
 	}
 	return err
 }
 
-// exchange sends a request. If the token is rejected and there is a new one, it retries once.
-func (c *client) exchange(ctx context.Context, method string, at *url.URL, into any) error {
+// exchange sends a request and decodes the response.
+func (c *client) exchange(ctx context.Context, e endpoint, a arguments, into any) error {
+	return c.open(ctx, e, a, func(response *http.Response) error {
+		body, err := c.read(ctx, response)
+		switch {
+		case err != nil:
+			return err
+		case response.StatusCode != http.StatusOK:
+			return c.responseError(response.StatusCode, body)
+		}
+		if err := json.Unmarshal(body, into); err != nil {
+			return fmt.Errorf("invalid response of the process %s for %s: %w", c.name, Prefix, err)
+		}
+		return nil
+	})
+}
+
+// open sends a request and reads the response with a function. If the token is rejected and there is a new one, it
+// retries once.
+func (c *client) open(ctx context.Context, e endpoint, a arguments, read func(*http.Response) error) error {
 	token, err := c.token(ctx, "")
 	if err != nil {
 		return err
 	}
-	status, body, err := c.roundTrip(ctx, method, at, token)
-	if err == nil && status == http.StatusUnauthorized {
-		refused := token
-		if token, err = c.token(ctx, refused); err == nil && token != refused {
-			status, body, err = c.roundTrip(ctx, method, at, token)
+	response, err := c.roundTrip(ctx, e, a, token)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode == http.StatusUnauthorized {
+		if renewed, err := c.token(ctx, token); err != nil || renewed != token {
+			_ = response.Body.Close()
+			if err != nil {
+				return err
+			}
+			if response, err = c.roundTrip(ctx, e, a, renewed); err != nil {
+				return err
+			}
 		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case status != http.StatusOK:
-		return c.responseError(status, body)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("invalid response of the process %s for %s: %w", c.name, Prefix, err)
-	}
-	return nil
+	defer func() { _ = response.Body.Close() }()
+	return read(response)
 }
 
 // token returns the token to send.
@@ -187,37 +226,43 @@ func (c *client) token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// roundTrip sends one request and reads the response.
-func (c *client) roundTrip(ctx context.Context, method string, at *url.URL, token string) (status int, body []byte, err error) {
+// roundTrip sends one request.
+func (c *client) roundTrip(ctx context.Context, e endpoint, a arguments, token string) (*http.Response, error) {
+	at := c.base.JoinPath(Prefix, e.path)
+	at.RawQuery = a.values().Encode()
 	//nolint:gosec // The address was published by the process, to its own user or in its Lease.
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, e.method, at.String(), bytes.NewReader(e.body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the process %s: %w", c.name, err)
+		return nil, fmt.Errorf("read the process %s: %w", c.name, err)
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := c.http.Do(request) //nolint:gosec // As above.
-	if err != nil {
-		if ctx.Err() != nil {
-			return 0, nil, ctx.Err()
-		}
-		if failed, is := errors.AsType[*url.Error](err); is {
-			err = failed.Err // The URL does not help the user.
-		}
-		return 0, nil, fmt.Errorf("read the process %s: %w", c.name, err)
+	if err == nil {
+		return response, nil
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if failed, is := errors.AsType[*url.Error](err); is {
+		err = failed.Err // The URL does not help the user.
+	}
+	return nil, fmt.Errorf("read the process %s: %w", c.name, err)
+}
+
+// read reads a response.
+func (c *client) read(ctx context.Context, response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	switch {
 	case ctx.Err() != nil:
-		return 0, nil, ctx.Err()
+		return nil, ctx.Err()
 	case err != nil:
-		return 0, nil, fmt.Errorf("read the response of the process %s: %w", c.name, err)
+		return nil, fmt.Errorf("read the response of the process %s: %w", c.name, err)
 	case len(body) > maxResponse:
-		return 0, nil, fmt.Errorf("the response of the process %s is longer than %d bytes", c.name, maxResponse)
+		return nil, fmt.Errorf("the response of the process %s is longer than %d bytes", c.name, maxResponse)
 	}
-	return response.StatusCode, body, nil
+	return body, nil
 }
 
 // responseError converts an error response.

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -28,6 +30,9 @@ type route func(r *http.Request, a arguments) (any, error)
 // token.
 func Handler(source model.Source, guard Guard) http.Handler {
 	mux := http.NewServeMux()
+	if calls, has := source.(model.CallSource); has {
+		mux.HandleFunc("GET "+Prefix+pathRecording, recordHandler(calls))
+	}
 	for pattern, handle := range routes(source) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			a, err := readArguments(r)
@@ -51,6 +56,7 @@ func Handler(source model.Source, guard Guard) http.Handler {
 // routes returns the methods of a Source by their patterns.
 func routes(source model.Source) map[string]route {
 	const get = "GET " + Prefix
+	plans := planner{source, make(chan struct{}, maxPlans)}
 	return map[string]route{
 		get + pathProcess:     func(r *http.Request, _ arguments) (any, error) { return source.Process(r.Context()) },
 		get + pathRequests:    func(r *http.Request, _ arguments) (any, error) { return source.Requests(r.Context()) },
@@ -63,14 +69,13 @@ func routes(source model.Source) map[string]route {
 		get + pathReviews: func(r *http.Request, a arguments) (any, error) {
 			return source.Reviews(r.Context(), a.controller, a.detailed)
 		},
-		get + pathRuns + "/{id}": func(r *http.Request, _ arguments) (any, error) {
-			id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-			if err != nil {
-				return nil, badRequest(fmt.Errorf("run ID: %w", err))
-			}
-			return source.Run(r.Context(), id)
+		get + pathRuns + "/{id}":          runRoute(source),
+		"POST " + Prefix + pathPlan:       plans.stored,
+		"POST " + Prefix + pathPlanEdited: plans.edited,
+		"POST " + Prefix + pathLogLevel: func(r *http.Request, a arguments) (any, error) {
+			return struct{}{}, source.SetLogLevel(r.Context(), a.name)
 		},
-		"POST " + Prefix + pathPlan: planRoute(source),
+		get + pathDiagnostics: func(r *http.Request, a arguments) (any, error) { return source.Diagnostic(r.Context(), a.name) },
 		get + pathRevision: func(r *http.Request, a arguments) (any, error) {
 			return await(r.Context(), source, a.since)
 		},
@@ -78,20 +83,46 @@ func routes(source model.Source) map[string]route {
 	}
 }
 
-// planRoute limits concurrent plans, because each calls hooks.
-func planRoute(source model.Source) route {
-	turns := make(chan struct{}, maxPlans)
+func runRoute(source model.Source) route {
 	return func(r *http.Request, a arguments) (any, error) {
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		default:
-			return nil, statusError{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are running; retry later", maxPlans)}
+		id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+		if err != nil {
+			return nil, badRequest(fmt.Errorf("run ID: %w", err))
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
-		defer cancel()
-		return source.Plan(ctx, a.controller, a.ref)
+		if calls, has := source.(model.CallSource); has && a.tokens {
+			return calls.RunWithTokens(r.Context(), id)
+		}
+		return source.Run(r.Context(), id)
 	}
+}
+
+// planner limits concurrent plans, because each calls hooks.
+type planner struct {
+	source model.Source
+	turns  chan struct{}
+}
+
+func (p planner) stored(r *http.Request, a arguments) (any, error) { return p.plan(r, a, nil) }
+
+// edited plans for the object in the body.
+func (p planner) edited(r *http.Request, a arguments) (any, error) {
+	edited, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxEdited))
+	if err != nil || !json.Valid(edited) {
+		return nil, badRequest(cmp.Or(err, errors.New("the edited object is not JSON")))
+	}
+	return p.plan(r, a, edited)
+}
+
+func (p planner) plan(r *http.Request, a arguments, edited json.RawMessage) (any, error) {
+	select {
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
+	default:
+		return nil, statusError{http.StatusTooManyRequests, reasonBusy, fmt.Errorf("%d plans are running; retry later", maxPlans)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxPlan)
+	defer cancel()
+	return p.source.Plan(ctx, a.controller, a.ref, edited)
 }
 
 // await responds once the revision changes, or after maxPoll.

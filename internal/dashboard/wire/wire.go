@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // Version is the version of paths and types.
@@ -34,11 +35,16 @@ const (
 	pathRuns        = "runs"
 	pathReviews     = "reviews"
 	pathPlan        = "plan"
+	// An older process would ignore the edited object in the body of pathPlan.
+	pathPlanEdited  = "plan-edited"
 	pathRevision    = "revision"
 	pathRequests    = "requests"
+	pathRecording   = "recording"
+	pathLogLevel    = "log-level"
+	pathDiagnostics = "diagnostics"
 )
 
-// The parameters. Ref and Query are JSON.
+// The parameters. Ref, Query and Filter are JSON.
 const (
 	paramController = "controller"
 	paramRef        = "ref"
@@ -46,6 +52,9 @@ const (
 	paramLimit      = "limit"
 	paramSince      = "since"
 	paramDetailed   = "detailed"
+	paramTokens     = "tokens"
+	paramFilter     = "filter"
+	paramName       = "name"
 )
 
 // arguments are the arguments of the methods of model.Source.
@@ -56,11 +65,15 @@ type arguments struct {
 	limit      int
 	since      uint64
 	detailed   bool
+	tokens     bool
+	filter     recording.Filter
+	// name is a log level or a diagnostic.
+	name string
 }
 
 // encoded returns the parameters that are JSON.
 func (a *arguments) encoded() map[string]any {
-	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since, paramDetailed: &a.detailed}
+	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since, paramDetailed: &a.detailed, paramTokens: &a.tokens, paramFilter: &a.filter}
 }
 
 // values returns the arguments as parameters of a request.
@@ -68,6 +81,9 @@ func (a *arguments) values() url.Values {
 	values := url.Values{}
 	if a.controller != "" {
 		values.Set(paramController, a.controller)
+	}
+	if a.name != "" {
+		values.Set(paramName, a.name)
 	}
 	for name, value := range a.encoded() {
 		if of := reflect.ValueOf(value).Elem(); !of.IsZero() {
@@ -81,7 +97,7 @@ func (a *arguments) values() url.Values {
 // readArguments reads the parameters of a request.
 func readArguments(r *http.Request) (arguments, error) {
 	given := r.URL.Query()
-	a := arguments{controller: given.Get(paramController)}
+	a := arguments{controller: given.Get(paramController), name: given.Get(paramName)}
 	for name, into := range a.encoded() {
 		if text := given.Get(name); text != "" {
 			if err := decodeStrictly(text, into); err != nil {
@@ -119,6 +135,8 @@ const (
 	maxWait = 30 * time.Second
 	// maxPlan is the timeout of a plan, which calls hooks.
 	maxPlan = time.Minute
+	// maxEdited is the size of the largest edited object.
+	maxEdited = 4 << 20
 	// maxPlans is the number of concurrent plans.
 	maxPlans = 8
 )

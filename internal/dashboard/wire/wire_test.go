@@ -73,8 +73,14 @@ func (c *fakeSource) Requests(context.Context) (model.Requests, error) {
 	return model.Requests{Requests: []model.Request{{Verb: "get", Resource: "pods", Count: 2}}}, c.record()
 }
 
-func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref) (model.Plan, error) {
-	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref)
+func (c *fakeSource) Plan(_ context.Context, controller string, ref object.Ref, edited json.RawMessage) (model.Plan, error) {
+	return model.Plan{Text: "nothing", Report: json.RawMessage(`{}`)}, c.record(controller, ref, string(edited))
+}
+
+func (c *fakeSource) SetLogLevel(_ context.Context, level string) error { return c.record(level) }
+
+func (c *fakeSource) Diagnostic(_ context.Context, name string) ([]byte, error) {
+	return []byte("up 1\n"), c.record(name)
 }
 
 func (c *fakeSource) Await(ctx context.Context, since uint64) (uint64, error) {
@@ -116,8 +122,10 @@ func calls() map[string][]any {
 		"Runs":        {ref(), 12},
 		"Reviews":     {"x/teams", true},
 		"Run":         {uint64(1) << 63},
-		"Plan":        {"x/teams", ref()},
+		"Plan":        {"x/teams", ref(), json.RawMessage(`{"spec":{"a":"<b>"}}`)},
 		"Requests":    {},
+		"SetLogLevel": {"debug"},
+		"Diagnostic":  {"metrics"},
 		"Await":       {uint64(3)},
 	}
 }
@@ -272,7 +280,7 @@ type slowSource struct {
 	begun, goOn chan struct{}
 }
 
-func (s *slowSource) Plan(context.Context, string, object.Ref) (model.Plan, error) {
+func (s *slowSource) Plan(context.Context, string, object.Ref, json.RawMessage) (model.Plan, error) {
 	s.begun <- struct{}{}
 	<-s.goOn
 	return model.Plan{}, nil

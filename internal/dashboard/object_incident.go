@@ -1,0 +1,174 @@
+package dashboard
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/diff"
+)
+
+// incident is what is known about why an object fails since its last good run.
+type incident struct {
+	// LastGood and FirstFailure are runs; nil if they are no longer in the history.
+	LastGood, FirstFailure *entry
+	comparison
+	// CompareURL compares both runs; "" if one is missing.
+	CompareURL string
+	// Actions retry now, and restore the spec of the last good run if it differs.
+	Actions []action
+}
+
+// comparison is what differs between two runs.
+type comparison struct {
+	// Objects changed between the calls of the runs.
+	Objects []objectChange
+	// FromVersion and ToVersion are the versions of the hooks; "" if they are the same. LogicCause
+	// is why the later run says that they changed; "" for none.
+	FromVersion, ToVersion, LogicCause string
+	// Responses is how logicVersion in the responses differs.
+	Responses logicVersions
+	// UnknownReason is why the calls cannot be compared; "" if they were.
+	UnknownReason string
+
+	before, after *model.Call
+}
+
+// logicVersions are the versions in two responses of a controller; equal if they are the same, or one is unknown.
+type logicVersions struct {
+	From, To string
+	// Elsewhere reports that To is that of the latest responses for other objects, since the later call has none.
+	Elsewhere bool
+}
+
+// Changed reports that the versions differ.
+func (v logicVersions) Changed() bool { return v.From != v.To }
+
+// logicVersionsOf compares the versions in the responses of two calls. A call that failed has no response:
+// then the version that counts for its controller tells what the hook runs now.
+func (l *runLoader) logicVersionsOf(before, after *model.Call, later *model.Run) logicVersions {
+	from, known := timeline.LogicVersion(before)
+	if !known {
+		return logicVersions{}
+	}
+	if to, known := timeline.LogicVersion(after); known {
+		return logicVersions{From: from, To: to}
+	}
+	if c := l.controllerOfRun(later); c != nil && c.LogicVersion != "" {
+		return logicVersions{From: from, To: c.LogicVersion, Elsewhere: true}
+	}
+	return logicVersions{}
+}
+
+// Unchanged reports that the calls were compared, and nothing differs.
+func (c comparison) Unchanged() bool {
+	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && !c.Responses.Changed()
+}
+
+// addIncidents adds to the failing states what happened.
+func (req *request) addIncidents(p *objectPage, runs []model.Run) {
+	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	for i := range p.States {
+		if state := &p.States[i]; state.Fault != nil && !state.Standby {
+			state.Incident = loader.incident(p.pageObject, &state.ObjectState, runs)
+		}
+	}
+}
+
+func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []model.Run) *incident {
+	found := timeline.IncidentOf(runs, state)
+	in := &incident{Actions: []action{annotateAction(s, "reconcile", "Retry now", "again", l.missingPermission("patch", s.Ref))}}
+	for run, into := range map[*model.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
+		if run != nil {
+			e := newEntry(s, timeline.Entry{Run: *run})
+			*into = &e
+		}
+	}
+	if in.LastGood != nil {
+		if full, err := l.load(in.LastGood.Process, in.LastGood.ID); err == nil {
+			for _, each := range l.restoreActions(s, &full) {
+				each.Label = "Restore last good spec"
+				in.Actions = append(in.Actions, each)
+			}
+		}
+	}
+	if in.LastGood == nil || in.FirstFailure == nil {
+		return in
+	}
+	good, bad := found.LastGood, found.FirstFailure
+	in.comparison = l.compare(s, good, bad)
+	in.CompareURL = s.URL("runs", strconv.FormatUint(bad.ID, 10), "compare") + "?" + url.Values{"in": {bad.Process}, "with": {strconv.FormatUint(good.ID, 10)}}.Encode()
+	return in
+}
+
+// compare compares the main call of a run with the comparable call of an earlier one.
+func (l *runLoader) compare(s *pageObject, earlier, run *model.Run) (c comparison) {
+	good, errGood := l.load(earlier.Process, earlier.ID)
+	bad, errBad := l.load(run.Process, run.ID)
+	if cmp.Or(errGood, errBad) != nil {
+		c.UnknownReason = "One of the runs is no longer in the history."
+		return c
+	}
+	c.before, c.after = timeline.CallsToCompare(&good, &bad)
+	c.FromVersion, c.ToVersion, c.LogicCause = timeline.LogicChange(c.before, c.after, bad.Causes)
+	c.Responses = l.logicVersionsOf(c.before, c.after, &bad)
+	switch {
+	case c.after == nil:
+		c.UnknownReason = "The run failed before it called the hook."
+	case c.before == nil:
+		c.UnknownReason = "The earlier run has no such call."
+	case len(c.before.Request) == 0 || len(c.after.Request) == 0:
+		c.UnknownReason = "A request is no longer in memory."
+	default:
+		parts, err := diff.Requests(c.before.Request, c.after.Request)
+		if err != nil {
+			c.UnknownReason = "The requests are " + diff.ErrTooLarge.Error() + "."
+			return c
+		}
+		slices.SortStableFunc(parts, func(a, b diff.ObjectChange) int {
+			return cmp.Compare(triggerRank(&a, bad.Causes), triggerRank(&b, bad.Causes))
+		})
+		c.Objects = newObjectChanges(s, parts, good.Began, bad.Began)
+	}
+	return c
+}
+
+// comparePage is the data of the comparison of a run with an earlier one.
+type comparePage struct {
+	*pageObject
+	Earlier, Later entry
+	comparison
+	Request, Response body
+}
+
+func compareRuns(req *request) error {
+	s, err := req.loadObject()
+	if err != nil {
+		return err
+	}
+	loader := &runLoader{request: req, runs: map[runKey]model.Run{}}
+	later, err := req.runFromURL(loader, s)
+	if err != nil {
+		return err
+	}
+	earlier, err := req.findRun(loader, s, req.query("with"))
+	if err != nil {
+		return err
+	}
+	p := comparePage{pageObject: s, comparison: loader.compare(s, &earlier, &later)}
+	p.Earlier, p.Later = newEntry(s, timeline.Entry{Run: earlier}), newEntry(s, timeline.Entry{Run: later})
+	p.Request, p.Response = body{ID: "compare-request"}, body{ID: "compare-response"}
+	if p.UnknownReason == "" {
+		p.Request.compare(p.before.Request, p.after.Request)
+		p.Response.compare(p.before.Response, p.after.Response)
+	}
+	if p.after != nil && p.after.Error != "" {
+		p.Response.EmptyReason = "The later call has no response: " + diff.Shorten(p.after.Error, maxShortText)
+	}
+	return req.render(page{
+		Name: "object_compare", Title: "Two runs of " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p,
+	})
+}

@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+const objectPath = "/resources/configmaps/shop/a"
+
+// newIncidentServer returns a dashboard with a ConfigMap whose last run failed after its size changed.
+func newIncidentServer(t *testing.T) (*objectServer, *Server, *previewSource) {
+	t.Helper()
+	k, s, source := newPreviewServer(t, v1Object("ConfigMap", map[string]any{"size": "13"}))
+	ref := object.Ref{Kind: source.controllers[0].Kinds[0], Namespace: "shop", Name: "a", UID: "u"}
+	run := func(id uint64, outcome, size, version string) model.Run {
+		parent := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop","uid":"u"},"data":{"size":"` + size + `"}}`
+		return model.Run{
+			ID: id, Controller: source.controllers[0].Name, Process: "setpoint", Object: ref, Outcome: outcome, Attempt: int(id) - 2,
+			Began: noon.Add(time.Duration(id) * time.Second), Took: 12 * time.Millisecond, Causes: []string{"the object changed"},
+			Steps: []model.Step{{Call: &model.Call{Name: "sync", Version: version, Previous: id - 1, Request: json.RawMessage(`{"parent":` + parent + `}`), Response: json.RawMessage(`{"children":[]}`)}}},
+		}
+	}
+	bad := run(2, "failed", "13", "teams-2")
+	bad.Error, bad.Steps[0].Call.Error, bad.Steps[0].Call.Response = "13 is not a size", "13 is not a size", nil
+	again := bad
+	again.ID, again.Attempt, again.Began = 3, 1, bad.Began.Add(time.Second)
+	source.runs = []model.Run{again, bad, run(1, "synced", "3", "teams-1")}
+	source.states = []model.ObjectState{{
+		Ref: ref, Controller: source.controllers[0].Name, Process: "setpoint", State: model.StateFailing, Error: bad.Error, Attempts: 2, FailingSince: bad.Began,
+	}}
+	return k, s, source
+}
+
+func TestIncident(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	page := get(t, s, objectPath).Body.String()
+	checkInert(t, page)
+	wantTexts(t, page, "Failed 2 times in a row", "Last good run", "took 12ms", "First failure", "Changed between",
+		"the object itself</span> changed", `<code class="path" dir="ltr">data.size</code>`, "<code>teams-1</code>", "<code>teams-2</code>",
+		"Retry now", "Restore last good spec", objectPath+"/runs/2/compare?in=setpoint&amp;with=1")
+
+	page = get(t, s, objectPath+"/runs/2/compare?in=setpoint&with=1").Body.String()
+	checkInert(t, page)
+	wantTexts(t, page, `diff-del"> &#34;size&#34;: &#34;3&#34;`, `diff-add"> &#34;size&#34;: &#34;13&#34;`, "The later call has no response: 13 is not a size")
+	for _, path := range []string{"/runs/2/compare?in=setpoint", "/runs/2/compare?in=setpoint&with=9"} {
+		if w := get(t, s, objectPath+path); w.Code != http.StatusNotFound {
+			t.Errorf("%s has status %d", path, w.Code)
+		}
+	}
+
+	source.runs = source.runs[:1]
+	page = get(t, s, objectPath).Body.String()
+	wantTexts(t, page, "The last good run is no longer in the history.", "The first failure is no longer in the history.", "Retry now")
+	if strings.Contains(page, "Compare with last good") {
+		t.Error("compares with a run that is not in the history")
+	}
+}
+
+// TestIncidentAfterChangedLogic compares what responses say about the version of the logic.
+func TestIncidentAfterChangedLogic(t *testing.T) {
+	const elsewhere = "this is the version of other objects now"
+	for name, c := range map[string]struct {
+		good, bad, now string
+		want, not      []string
+	}{
+		"both responses":      {`{"logicVersion":"a1"}`, `{"logicVersion":"b2"}`, "c3", []string{"logicVersion in responses", "<code>a1</code>", "<code>b2</code>"}, []string{elsewhere, "c3"}},
+		"a version is new":    {`{"children":[]}`, `{"logicVersion":"b2"}`, "", []string{"<del><code>none</code></del>", "<code>b2</code>"}, nil},
+		"without response":    {`{"logicVersion":"a1"}`, "", "c3", []string{"<code>a1</code>", "<code>c3</code>", elsewhere}, nil},
+		"markup":              {`{"logicVersion":"<b>a1"}`, `{"logicVersion":"b2"}`, "", []string{"&lt;b&gt;a1"}, []string{"<b>a1"}},
+		"the same":            {`{"logicVersion":"a1"}`, `{"logicVersion":"a1"}`, "c3", nil, []string{"logicVersion in responses"}},
+		"the same elsewhere":  {`{"logicVersion":"a1"}`, "", "a1", nil, []string{"logicVersion in responses"}},
+		"unknown before":      {"", `{"logicVersion":"b2"}`, "b2", nil, []string{"logicVersion in responses"}},
+		"a hidden response":   {`"hidden"`, `{"logicVersion":"b2"}`, "b2", nil, []string{"logicVersion in responses"}},
+		"unknown at all ends": {`{"logicVersion":"a1"}`, "", "", nil, []string{"logicVersion in responses"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s, source := newIncidentServer(t)
+			source.runs[1].Steps[0].Call.Response, source.runs[2].Steps[0].Call.Response = json.RawMessage(c.bad), json.RawMessage(c.good)
+			source.controllers[0].LogicVersion = c.now
+			page := get(t, s, objectPath+"/runs/2/compare?in=setpoint&with=1").Body.String()
+			checkInert(t, page)
+			_, comparison, _ := strings.Cut(page, "Changed between")
+			comparison, _, _ = strings.Cut(comparison, "<h3>")
+			wantTexts(t, comparison, c.want...)
+			for _, each := range c.not {
+				if strings.Contains(comparison, each) {
+					t.Errorf("the page has %q", each)
+				}
+			}
+		})
+	}
+}
+
+func TestRestore(t *testing.T) {
+	k, s, source := newIncidentServer(t)
+	wantTexts(t, get(t, s, objectPath+"/runs/1?in=setpoint").Body.String(), "Restore this spec")
+	if strings.Contains(get(t, s, objectPath+"/runs/2?in=setpoint").Body.String(), "Restore this spec") {
+		t.Error("the present spec can be restored")
+	}
+	fields := formFields(get(t, s, editPath).Body.String())
+	w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields)
+	page := w.Body.String()
+	wantTexts(t, page, "Nothing is restored until you save", `diff-del"> size: &#34;13&#34;`, `diff-add"> size: &#34;3&#34;`, "- Pod shop/b", `action="`+editPath+`"`)
+	if len(k.patches) != 0 || !strings.Contains(source.planned[0], `"size":"3"`) {
+		t.Errorf("patches %q, planned %q", k.patches, source.planned)
+	}
+	previewed := formFields(page)
+	previewed.Set("do", doSavePreviewed)
+	if w := post(t, s, editPath, previewed); w.Code != http.StatusSeeOther || len(k.patches) != 1 || !strings.Contains(k.patches[0], `"data":{"size":"3"}`) {
+		t.Errorf("status %d, patches %q", w.Code, k.patches)
+	}
+	k.object = nil
+	if w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields); w.Code != http.StatusNotFound {
+		t.Errorf("a deleted object is restored with status %d", w.Code)
+	}
+}
+
+func TestRestoreNeedsTheSpec(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	for want, request := range map[string]string{
+		"no longer in memory":         "",
+		"no values of Secrets":        `{"parent":{"apiVersion":"v1","kind":"Secret","metadata":{}}}`,
+		"has seen version":            `{"object":{"apiVersion":"v2","kind":"ConfigMap","metadata":{}}}`,
+		"you cannot get the object":   `{"parent":{"apiVersion":"v1","kind":"ConfigMap","hidden":"x"}}`,
+		"does not have data.password": `{"parent":{"apiVersion":"v1","kind":"ConfigMap","data":{"password":"••••••"}}}`,
+		"decode the object":           `{}`,
+		"decode the request":          `{`,
+	} {
+		source.runs[2].Steps[0].Call.Request = json.RawMessage(request)
+		if request == "" {
+			source.runs[2].Steps[0].Call.Request = nil
+		}
+		if w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", formFields(get(t, s, editPath).Body.String())); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s has status %d, not %q: %s", request, w.Code, want, w.Body)
+		}
+	}
+}
+
+func TestOutputOfHooks(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	call := source.runs[2].Steps[0].Call
+	call.Output, call.OutputMore = []string{"resize to 3", hostile}, 7
+	source.runs[1].Steps[0].Call.OutputHidden = true
+	page := get(t, s, objectPath+"/runs/1?in=setpoint").Body.String()
+	checkInert(t, page)
+	wantTexts(t, page, "Output", "2 lines, 7 more not kept", "resize to 3")
+	wantTexts(t, get(t, s, objectPath+"/runs/2?in=setpoint").Body.String(), "What the hook prints is not shown, since the run has values of Secrets.")
+}
+
+// Programs print to their supervisor, not with their responses.
+func TestOutputOfPrograms(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	source.controllers[0].Declared = nil
+	ran := source.runs[2].Began
+	printed := []timeline.OutputLine{{At: ran, Text: "resize a " + hostile}, {At: ran, Text: "cache of 7"}, {At: ran, Text: `object="ConfigMap shop/b"`}}
+	process := "other"
+	s.options.Programs = func() []Program {
+		return []Program{{Name: process, Serves: func(string) bool { return false }, Output: func() []timeline.OutputLine { return printed }}}
+	}
+	page := func() string { return get(t, s, objectPath+"/runs/1?in=setpoint").Body.String() }
+	wantNone := func(when string) {
+		t.Helper()
+		if containsText(page(), "Output of the program") {
+			t.Errorf("%s: output is shown", when)
+		}
+	}
+	wantNone("another program")
+	process = "setpoint"
+	checkInert(t, page())
+	wantTexts(t, page(), "Output of the program setpoint about this object", "resize a", "Output of the program setpoint during this run", "cache of 7")
+	if strings.Contains(page(), "shop/b") {
+		t.Error("a line about another object is shown")
+	}
+	call := source.runs[2].Steps[0].Call
+	call.OutputHidden = true
+	wantNone("with values of Secrets")
+	call.OutputHidden, call.Dropped = false, true
+	wantNone("without the request")
+	call.Dropped = false
+	source.controllers[0].Declared = &source.runs[2].Object
+	wantNone("the hook is not in the program")
+}

@@ -1,0 +1,292 @@
+package dashboard
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Limits of a search: the controllers that are searched for objects, and the objects that each
+// returns, of which the names are not all that match.
+const (
+	maxPaletteSources = 64
+	maxPaletteFound   = 50
+)
+
+// paletteSearch finds the results of one query, with the permissions of the user.
+type paletteSearch struct {
+	*request
+	*palettePage
+	paletteQuery
+	rows []paletteController
+}
+
+// paletteController is a controller and its process.
+type paletteController struct {
+	controllerRow
+	process processInfo
+}
+
+// search fills the page.
+func (s *paletteSearch) search() {
+	for _, t := range s.visibleProcesses(s.fetchProcesses()) {
+		for i := range t.Controllers {
+			s.rows = append(s.rows, paletteController{newControllerRow(&t.Controllers[i], &t), t})
+		}
+		if t.Err != nil {
+			s.Warnings = append(s.Warnings, unavailableMessage(t.Source, t.Err))
+		}
+	}
+	named, kind := s.exactKind()
+	objects := s.findObjects(named, kind)
+	if kind != nil && len(named) == 0 {
+		objects = s.findObjects(s.target, nil) // An object may have the name of a kind.
+	}
+	acting := s.findControllers(s.target)
+	s.add("Actions", s.findActions(acting, objects, kind))
+	s.add("Pages", s.findPages())
+	var controllers []paletteItem
+	for _, c := range s.findControllers(s.words) {
+		controllers = append(controllers, paletteItem{action{Label: c.ShortName, URL: controllerURL(c.Process, c.Name)}, c.TypeLabel + " · " + c.Health.Label})
+	}
+	s.add("Controllers", controllers)
+	s.add("Kinds", s.findKinds(kind))
+	var found []paletteItem
+	for i := range objects {
+		found = append(found, objectItem(&objects[i]))
+	}
+	s.add("Objects", append(found, s.moreObjects(named, kind, objects)...))
+}
+
+func objectItem(o *model.ObjectState) paletteItem {
+	return paletteItem{action{Label: joinName(o.Namespace, o.Name), URL: objectURL(o.Ref)}, strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
+}
+
+// joinName returns "namespace/name", or the name.
+func joinName(namespace, name string) string {
+	return strings.TrimPrefix(namespace+"/"+name, "/")
+}
+
+// findPages returns the pages whose names have all words.
+func (s *paletteSearch) findPages() (found []paletteItem) {
+	for _, each := range []paletteItem{
+		{action{Label: "Overview", URL: "/"}, "all controllers and processes"},
+		{action{Label: "Resources", URL: "/resources"}, "all kinds"},
+		{action{Label: "Failing controllers", URL: "/?state=failing"}, "overview"},
+		{action{Label: "Suspended controllers", URL: "/?state=Suspended"}, "overview"},
+	} {
+		if containsAll(s.words, each.Label) {
+			found = append(found, each)
+		}
+	}
+	return found
+}
+
+// findControllers returns the controllers that have all words in their names, best first.
+func (s *paletteSearch) findControllers(words []string) (found []*paletteController) {
+	for i := range s.rows {
+		if c := &s.rows[i]; containsAll(words, c.Name, c.TypeLabel) {
+			found = append(found, c)
+		}
+	}
+	first := strings.Join(words, " ")
+	slices.SortStableFunc(found, func(a, b *paletteController) int {
+		return cmp.Or(nameRank(a.ShortName, first)-nameRank(b.ShortName, first), cmp.Compare(a.Health.Rank, b.Health.Rank), strings.Compare(a.ShortName, b.ShortName))
+	})
+	return found[:min(len(found), maxPaletteItems)]
+}
+
+// nameRank orders names by how well they fit: the same, a prefix, others.
+func nameRank(name, text string) int {
+	switch name = strings.ToLower(name); {
+	case name == text:
+		return 0
+	case strings.HasPrefix(name, text):
+		return 1
+	}
+	return 2
+}
+
+// findActions returns the actions that the query names, on the controllers and objects that it
+// names. Without the name of an action it returns those of a single match.
+func (s *paletteSearch) findActions(controllers []*paletteController, objects []model.ObjectState, kind *object.Kind) (found []paletteItem) {
+	if len(s.actions) == 0 && (len(s.words) == 0 || len(controllers)+len(objects) != 1) {
+		return nil
+	}
+	add := func(name, detail string, actions []action) {
+		for _, a := range actions {
+			if !hasWords(s.actions, a.Label) || len(found) >= maxPaletteItems {
+				continue
+			}
+			a.Label += ": " + name
+			found = append(found, paletteItem{a, detail})
+		}
+	}
+	if kind != nil {
+		missing := s.missingPermission("create", object.Ref{Kind: *kind})
+		add(kind.Kind, "", []action{{Label: "Create", Icon: "plus", URL: resourceURL(*kind) + "/new", DisabledReason: missing}})
+	}
+	for _, c := range controllers {
+		if c.Lost == nil && len(found) < maxPaletteItems {
+			add(c.ShortName, c.TypeLabel, s.controllerActions(c.Controller))
+		}
+	}
+	for i := range objects {
+		if len(found) < maxPaletteItems {
+			add(joinName(objects[i].Namespace, objects[i].Name), objects[i].Kind.Kind, s.foundObjectActions(&objects[i]))
+		}
+	}
+	return found
+}
+
+// foundObjectActions returns the actions for an object of a list.
+func (s *paletteSearch) foundObjectActions(o *model.ObjectState) []action {
+	of := &pageObject{Ref: o.Ref}
+	missing := s.missingPermission("patch", o.Ref)
+	var all []action
+	if o.Controller != "" {
+		pause := annotateAction(of, "pause", "Pause", "pause", missing)
+		if o.State == model.StatePaused {
+			pause = annotateAction(of, "resume", "Resume", "play", missing)
+		}
+		all = []action{annotateAction(of, "reconcile", "Reconcile now", "again", missing), pause}
+	}
+	return append(all,
+		action{Label: "Edit", Icon: "edit", URL: of.URL("edit"), DisabledReason: missing},
+		action{Label: "Graph", Icon: "graph", URL: of.URL("graph")},
+		action{Label: "Delete", Icon: "trash", URL: of.URL("delete"), DisabledReason: s.missingPermission("delete", o.Ref)})
+}
+
+// exactKind returns the kind that one of the words names, and the other words.
+func (s *paletteSearch) exactKind() (others []string, kind *object.Kind) {
+	for i, word := range s.target {
+		exact, _, err := s.api.KindsLike(s.context(), word)
+		if err != nil {
+			s.log.Debug("kinds are not known", "error", err.Error())
+		}
+		if len(exact) == 1 {
+			return slices.Delete(slices.Clone(s.target), i, i+1), &exact[0]
+		}
+	}
+	return s.target, nil
+}
+
+// findKinds returns the kinds whose names have the words, those of controllers first.
+func (s *paletteSearch) findKinds(exact *object.Kind) (found []paletteItem) {
+	var kinds []object.Kind
+	if exact != nil && len(s.words) == 1 {
+		kinds = append(kinds, *exact)
+	}
+	for _, c := range s.rows {
+		for _, kind := range slices.Concat(c.Kinds, c.Children) {
+			if containsAll(s.words, kind.Plural, kind.Kind, kind.Group) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	if len(s.words) == 1 {
+		_, like, _ := s.api.KindsLike(s.context(), s.words[0])
+		kinds = append(kinds, like...)
+	}
+	for i, kind := range kinds {
+		if len(found) < maxPaletteItems && !slices.ContainsFunc(kinds[:i], func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+			found = append(found, paletteItem{action{Label: kind.Kind, URL: resourceURL(kind)}, kind.Group})
+		}
+	}
+	return found
+}
+
+// findObjects returns the objects that controllers manage and whose names have the words. Each
+// process searches its cache.
+func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.ObjectState {
+	if len(words) == 0 {
+		return nil
+	}
+	namespace, text := "", words[0]
+	if in, name, has := strings.Cut(text, "/"); has {
+		namespace, text = in, name
+	}
+	var queries []objectSearch
+	for i := range s.rows {
+		c := &s.rows[i]
+		for _, k := range c.Kinds {
+			matches := kind == nil || kind.GroupKind() == k.GroupKind()
+			if matches && !c.AllReplicas && unwatchedState(&c.process, c.Controller) == "" && len(queries) < maxPaletteSources {
+				queries = append(queries, objectSearch{c, k, model.Query{Text: text, Namespace: namespace, Group: k.Group, Kind: k.Kind, Sort: "name", Limit: maxPaletteFound}})
+			}
+		}
+	}
+	results := make([][]model.ObjectState, len(queries))
+	inParallel(len(queries), maxParallelReviews, func(i int) { results[i] = s.searchObjects(&queries[i]) })
+	found := slices.DeleteFunc(slices.Concat(results...), func(o model.ObjectState) bool {
+		return !strings.Contains(strings.ToLower(o.Name), text) || !containsAll(words[1:], o.Namespace, o.Name)
+	})
+	if kind != nil && len(queries) == 0 {
+		found = s.lookUp(*kind, namespace, text)
+	}
+	slices.SortStableFunc(found, func(a, b model.ObjectState) int {
+		return cmp.Or(nameRank(a.Name, text)-nameRank(b.Name, text), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	})
+	return found[:min(len(found), maxPaletteItems)]
+}
+
+// objectSearch is a search for the objects of one kind of a controller.
+type objectSearch struct {
+	*paletteController
+	kind  object.Kind
+	query model.Query
+}
+
+// searchObjects returns the objects that the user may list.
+func (s *paletteSearch) searchObjects(q *objectSearch) []model.ObjectState {
+	if !s.can("list", q.kind, q.query.Namespace, "") {
+		return nil
+	}
+	page, err := s.fetchObjects(q.process.Source, q.Name, q.query)
+	if err != nil {
+		s.log.Debug("objects are not known", "controller", q.Name, "error", err.Error())
+		return nil
+	}
+	objects := slices.Clone(page.Objects) // A source in this process may share them.
+	for i := range objects {
+		// Processes of older versions do not know the plural.
+		objects[i].Kind = q.kind
+	}
+	return objects
+}
+
+// lookUp finds objects of any kind by their exact name.
+func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found []model.ObjectState) {
+	if !kind.Namespaced {
+		namespace = ""
+	}
+	table, err := s.api.Table(s.context(), kind, userclient.TableQuery{Namespace: namespace, Fields: "metadata.name=" + name, Limit: maxPaletteItems})
+	if err != nil {
+		s.Warnings = append(s.Warnings, problemOf(err).Text)
+		return nil
+	}
+	for _, row := range table.Rows {
+		found = append(found, model.ObjectState{Ref: object.Ref{Kind: kind, Namespace: row.Namespace, Name: row.Name, UID: row.UID}})
+	}
+	return found
+}
+
+// moreObjects links to the list of a kind with the rest of the query.
+func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []model.ObjectState) []paletteItem {
+	if kind == nil || len(words) == 0 || len(found) >= maxPaletteItems {
+		return nil
+	}
+	values := url.Values{}
+	if in, name, has := strings.Cut(words[0], "/"); has {
+		values.Set("namespace", in)
+		values.Set("name", name)
+	} else {
+		values.Set("name", words[0])
+	}
+	return []paletteItem{{action{Label: "All " + kind.Kind + " with names like “" + shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode()}, ""}}
+}

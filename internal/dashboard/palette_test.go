@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	authorization "k8s.io/api/authorization/v1"
+
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// paletteSource has a controller with a rollout and one object.
+func paletteSource() *fakeSource {
+	c := teamsController()
+	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "teams"}
+	c.Declared, c.Rollout = &declared, &setpoint.RolloutStatus{Phase: setpoint.RolloutStepping}
+	state := model.ObjectState{Ref: object.Ref{Kind: c.Kinds[0], Namespace: "shop", Name: "Blue-team"}, State: model.StateFailing, Controller: c.Name, Process: "setpoint"}
+	return &fakeSource{name: "setpoint", controllers: []model.Controller{c}, page: model.Page{Total: 1, Matching: 1, Objects: []model.ObjectState{state}}}
+}
+
+// reviewAccess allows some verbs.
+func reviewAccess(w http.ResponseWriter, r *http.Request, verbs ...string) {
+	var review authorization.SelfSubjectAccessReview
+	_ = json.NewDecoder(r.Body).Decode(&review)
+	if of := review.Spec.ResourceAttributes; of != nil {
+		review.Status.Allowed = slices.Contains(verbs, of.Verb)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// searchPalette returns what a dialog shows for a query.
+func searchPalette(t *testing.T, s *Server, query string) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/palette?q="+url.QueryEscape(query), http.NoBody)
+	r.Header.Set("Hx-Request", "true")
+	r.Header.Set("Hx-Target", "palette-results")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Errorf("%q: %d %s", query, w.Code, w.Body)
+	}
+	checkInert(t, w.Body.String())
+	return strings.Join(strings.Fields(w.Body.String()), " ")
+}
+
+func TestPalette(t *testing.T) {
+	s := newServer(t, paletteSource())
+	for query, want := range map[string]struct{ has, not string }{
+		"":                {`href="/resources"`, "Suspend: teams"},
+		"teams":           {`href="` + teamsPage + `"`, "Overview"},
+		"TEAM":            {`<bdi>shop/Blue-team</bdi>`, "Overview"},
+		"suspend te":      {`action="` + teamsPage + `/suspend"`, "Pause rollout"},
+		"pause rollout":   {`<input type="hidden" name="do" value="pause">`, "Suspend"},
+		"reconcile blue":  {`action="/resources/teams.example.org/shop/Blue-team/annotate"`, "Reconcile all"},
+		"shop/blue":       {`<bdi>shop/Blue-team</bdi>`, `<bdi>Overview</bdi>`},
+		"blue del":        {`href="/resources/teams.example.org/shop/Blue-team/delete"`, ">Edit: "},
+		"nothing-at-all":  {`data-palette-status="0 results"`, "option"},
+		"overv":           {`id="palette-0-0"`, "teams"},
+		"failing control": {`href="/?state=failing"`, "teams"},
+	} {
+		body := searchPalette(t, s, query)
+		if !strings.Contains(body, want.has) || strings.Contains(body, want.not) {
+			t.Errorf("%q: has %t, lacks %t:\n%s", query, strings.Contains(body, want.has), !strings.Contains(body, want.not), body)
+		}
+	}
+}
+
+// Whatever is typed, the results are few and inert.
+func TestPaletteTakesAnything(t *testing.T) {
+	source := newHostileSource()
+	for range 200 {
+		source.controllers = append(source.controllers, source.controllers[0])
+		source.page.Objects = append(source.page.Objects, source.page.Objects[0])
+	}
+	s := newServer(t, source)
+	for _, query := range []string{hostileScript, "javascript:alert(3)", "src=x", strings.Repeat("a ", 5000), strings.Repeat("é", 400), "\x00", "/", "//", "a/b/c", "..", "%", "suspend", "delete onerror"} {
+		body := searchPalette(t, s, query)
+		if options := strings.Count(body, `role="option"`); options > 5*maxPaletteItems+1 {
+			t.Errorf("%q finds %d", query[:min(len(query), 20)], options)
+		}
+		if w := get(t, s, "/palette?q="+url.QueryEscape(query)); w.Code != http.StatusOK {
+			t.Errorf("the page of %q: %d", query[:min(len(query), 20)], w.Code)
+		}
+	}
+}
+
+// Users find only what they may see, and actions name the missing right.
+func TestPaletteHasThePermissionsOfTheUser(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reviewAccess(w, r, "get", "list") }))
+	defer api.Close()
+	load := newProxyServer(t, api.URL, paletteSource())
+	wantTexts(t, load("/palette?q=suspend+teams").Body.String(), "Suspend: teams", "Forbidden: you cannot patch")
+	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reviewAccess(w, r) }))
+	defer none.Close()
+	load = newProxyServer(t, none.URL, paletteSource())
+	for _, query := range []string{"teams", "blue", "suspend", "team"} {
+		if body := load("/palette?q=" + query).Body.String(); strings.Contains(body, "Blue-team") || strings.Contains(body, teamsPage) {
+			t.Errorf("%q shows what the user may not see", query)
+		}
+	}
+}
+
+func TestRolloutActions(t *testing.T) {
+	source := paletteSource()
+	s := newServer(t, source)
+	c := &source.controllers[0]
+	for _, test := range []struct {
+		phase  setpoint.RolloutPhase
+		reason string
+		want   string
+	}{
+		{setpoint.RolloutStepping, "", "Pause rollout"}, {setpoint.RolloutStepping, setpoint.ReasonRolloutPaused, "Resume rollout"},
+		{setpoint.RolloutRolledBack, "", "Resume rollout"}, {setpoint.RolloutComplete, "", ""},
+	} {
+		c.Rollout.Phase = test.phase
+		c.Conditions = []model.Condition{{Type: "Progressing", Status: "False", Reason: test.reason}}
+		body := searchPalette(t, s, "rollout teams")
+		if got := strings.Contains(body, "/rollout"); got != (test.want != "") || !strings.Contains(body, test.want) {
+			t.Errorf("%s %s: %s", test.phase, test.reason, body)
+		}
+	}
+}

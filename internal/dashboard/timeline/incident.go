@@ -1,0 +1,74 @@
+package timeline
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/record"
+)
+
+// Incident is a series of failed runs of one controller for an object, up to now.
+type Incident struct {
+	// FirstFailure is the first failed run, LastGood the successful run before it; nil if they
+	// are no longer in the history.
+	FirstFailure, LastGood *model.Run
+}
+
+// IncidentOf returns the incident of an object that fails under a controller. The runs are newest
+// first. Runs of an earlier object with the same name do not count.
+func IncidentOf(runs []model.Run, state *model.ObjectState) (found Incident) {
+	for i := range runs {
+		run := &runs[i]
+		another := state.UID != "" && run.Object.UID != "" && run.Object.UID != state.UID
+		if run.Process != state.Process || run.Controller != state.Controller || run.Review() != nil || another {
+			continue
+		}
+		switch run.Outcome {
+		case string(record.Failed):
+			found.FirstFailure = run
+		case string(record.Synced):
+			found.LastGood = run
+			return found
+		}
+	}
+	// Without a run before it, only the number of its attempt tells whether it was the first.
+	if found.FirstFailure != nil && found.FirstFailure.Attempt > 0 {
+		found.FirstFailure = nil
+	}
+	return found
+}
+
+// CallsToCompare returns the main call of a run and the comparable call of an earlier one; nil if
+// there is none.
+func CallsToCompare(earlier, run *model.Run) (before, after *model.Call) {
+	if after, _ = MainCall(run.Steps); after != nil {
+		before = model.LastComparable(earlier.Steps, after)
+	}
+	return before, after
+}
+
+// LogicChange returns the versions of the logic in two calls, and why the first run with the new
+// one says that the logic changed; "" if it does not.
+func LogicChange(before, after *model.Call, causes []string) (from, to, cause string) {
+	if before != nil && after != nil && before.Version != after.Version {
+		from, to = before.Version, after.Version
+	}
+	if i := slices.IndexFunc(causes, model.IsLogicCause); i >= 0 {
+		cause = causes[i]
+	}
+	return from, to, cause
+}
+
+// LogicVersion returns the logicVersion in the response of a call; "" for none. It is unknown without a
+// whole response: the call failed, or the response is no longer in memory or hidden.
+func LogicVersion(call *model.Call) (version string, known bool) {
+	if call == nil || len(call.Response) == 0 {
+		return "", false
+	}
+	var response struct{ LogicVersion string }
+	if json.Unmarshal(call.Response, &response) != nil {
+		return "", false
+	}
+	return response.LogicVersion, true
+}
