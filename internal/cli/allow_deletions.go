@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -101,7 +102,7 @@ func (r *permissions) annotate(ctx context.Context, ref object.Ref, key, value s
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	if _, err := r.api.Patch(ctx, ref, types.MergePatchType, patch); err != nil {
+	if _, err := r.api.Patch(ctx, ref, types.MergePatchType, patch, userclient.WriteOptions{}); err != nil {
 		return fmt.Errorf("annotate %s: %w", nameOf(ref), err)
 	}
 	return nil

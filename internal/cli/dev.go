@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +33,8 @@ type devFlags struct {
 	interpreter string
 	// clusterOnly starts no controllers.
 	clusterOnly bool
+	recording   flags.RecordFlags
+	traces      flags.TraceFlags
 	context     devContextFlags
 }
 
@@ -99,6 +103,10 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 	c.Flags().StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
 	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
 	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
+	recording := flag.NewFlagSet("dev", flag.ContinueOnError)
+	f.recording.Register(recording)
+	f.traces.Register(recording)
+	c.Flags().AddGoFlagSet(recording)
 	f.context.register(c, &f.kubeconfig)
 	return c
 }
@@ -115,7 +123,11 @@ func (p *program) dev(c *cobra.Command, f *devFlags, dirs, command []string) err
 	if f.interpreter != "" && len(files) == 0 {
 		return usageError{errors.New("--python-interpreter requires FILE.py; a setpoint.yaml has it in its command")}
 	}
+	if err := f.checkRecording(); err != nil {
+		return usageError{err}
+	}
 	o := dev.Options{
+		Recording: f.recording.Options(), Traces: f.traces.Options(),
 		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
 		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
@@ -146,6 +158,13 @@ func (p *program) dev(c *cobra.Command, f *devFlags, dirs, command []string) err
 	o.Signals = signals
 	p.code, err = dev.Run(c.Context(), o)
 	return err
+}
+
+func (f *devFlags) checkRecording() error {
+	if f.clusterOnly && f.recording.Options().File != "" {
+		return errors.New("--record excludes --cluster-only, which runs no controllers")
+	}
+	return cmp.Or(f.recording.Check(), f.traces.Check())
 }
 
 // splitFiles splits the arguments into folders, manifest files and Python files.

@@ -25,7 +25,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := between(t, string(text), "<!-- former -->\n", "<!-- end of former -->", legacyTable())
-	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "uninstall"} {
+	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "rollout status", "rollout undo", "rollout history", "uninstall", "log-level", "support-bundle", "record", "test"} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", help(t, name))
 	}
 	if want == string(text) {
@@ -53,7 +53,7 @@ func help(t *testing.T, command string) string {
 	t.Helper()
 	var out bytes.Buffer
 	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
-	if code := p.execute(t.Context(), []string{command, "--help"}); code != codeOK {
+	if code := p.execute(t.Context(), append(strings.Fields(command), "--help")); code != codeOK {
 		t.Fatal(out.String())
 	}
 	return "```\n" + out.String() + "```\n"
@@ -171,7 +171,7 @@ func TestEveryFlagIsUsed(t *testing.T) {
 		o := parsed(t, args...).options(manager.Cluster{Config: &rest.Config{}})
 		return fmt.Sprintf("%+v", o)
 	}
-	elsewhere := append([]string{"kubeconfig", "context", "log-format", "log-level", "help", "python", "module", "operator"}, operatorOnly...)
+	elsewhere := append([]string{"kubeconfig", "context", "log-format", "log-level", "trace-annotations", "help", "python", "module", "operator"}, operatorOnly...)
 	parsed(t).set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || slices.Contains(elsewhere, f.Name) {
 			return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/flags"
@@ -257,16 +258,20 @@ func matchesController(word string, c model.Controller) bool {
 
 func (r *session) getControllers(ctx context.Context) error {
 	t := r.table(r.stdout)
-	warned := false
+	warned, rollouts, versions := false, false, false
 	return r.follow(ctx, func(ctx context.Context) error {
 		all, err := r.controllers(ctx)
 		if err != nil {
 			return err
 		}
 		all, hidden := r.permissions.controllers(ctx, all)
+		if !t.started {
+			rollouts = slices.ContainsFunc(all, func(c model.Controller) bool { return c.Rollout != nil })
+			versions = slices.ContainsFunc(all, func(c model.Controller) bool { return c.LogicVersion != "" })
+		}
 		var rows []row
 		for _, c := range all {
-			rows = append(rows, r.controllerRow(c, time.Now()))
+			rows = append(rows, r.controllerRow(c, rollouts, versions, time.Now()))
 		}
 		if r.output.Value == asTable && len(rows) > 0 {
 			abbreviate(rows, rows[0].headers, all, terminalWidth(r.stdout))
@@ -316,28 +321,37 @@ func (r *session) show(t *table, rows []row, all any) error {
 	return nil
 }
 
-func (r *session) controllerRow(c model.Controller, now time.Time) row {
+// controllerRow returns the row of a controller, with the columns ROLLOUT and VERSION if one of them has rollouts, or
+// versions in responses.
+func (r *session) controllerRow(c model.Controller, rollouts, versions bool, now time.Time) row {
 	number := strconv.Itoa
 	last := lastError(&c, now)
 	shown := last
 	if r.output.Value != asWide {
 		shown = short(last, 100)
 	}
-	headers, cells := r.columns(
-		column{header: "NAME", cell: c.Name},
-		column{header: "PROCESS", cell: c.Process, wide: true},
-		column{header: "READY", cell: readiness(&c)},
-		column{header: "KINDS", cell: kindNames(c.Kinds), wide: true},
-		column{header: "CHILDREN", cell: number(c.Owned), wide: true},
-		column{header: "OBJECTS", cell: number(c.Objects)},
-		column{header: "FAILING", cell: number(c.Failing)},
-		column{header: "CONFLICTING", cell: number(c.Conflicting), wide: true},
-		column{header: "PAUSED", cell: number(c.Paused), wide: true},
-		column{header: "SUSPENDED", cell: strconv.FormatBool(c.Suspended)},
-		column{header: "QUEUE", cell: number(c.Queue.Queued)},
-		column{header: "BACKOFF", cell: number(c.Queue.BackingOff), wide: true},
-		column{header: "LAST ERROR", cell: shown},
-	)
+	columns := []column{
+		{header: "NAME", cell: c.Name},
+		{header: "PROCESS", cell: c.Process, wide: true},
+		{header: "READY", cell: readiness(&c)},
+		{header: "KINDS", cell: kindNames(c.Kinds), wide: true},
+		{header: "CHILDREN", cell: number(c.Owned), wide: true},
+		{header: "OBJECTS", cell: number(c.Objects)},
+		{header: "FAILING", cell: number(c.Failing)},
+		{header: "CONFLICTING", cell: number(c.Conflicting), wide: true},
+		{header: "PAUSED", cell: number(c.Paused), wide: true},
+		{header: "SUSPENDED", cell: strconv.FormatBool(c.Suspended)},
+		{header: "QUEUE", cell: number(c.Queue.Queued)},
+		{header: "BACKOFF", cell: number(c.Queue.BackingOff), wide: true},
+		{header: "LAST ERROR", cell: shown},
+	}
+	if rollouts {
+		columns = slices.Insert(columns, len(columns)-1, column{header: "ROLLOUT", cell: rolloutCell(&c)})
+	}
+	if versions {
+		columns = slices.Insert(columns, len(columns)-1, column{header: "VERSION", cell: c.LogicVersion})
+	}
+	headers, cells := r.columns(columns...)
 	same := strings.Join(cells[:len(cells)-1], "\t") + c.Refusal() + c.Outdated()
 	if c.Last != nil && last != "" {
 		same += c.Last.Object + c.Last.Message
@@ -372,6 +386,24 @@ func failureLine(f *model.Failure) string {
 		return f.Message
 	}
 	return f.Object + ": " + f.Message
+}
+
+// rolloutCell returns where the rollout of a controller is; "" if it has none.
+func rolloutCell(c *model.Controller) string {
+	s, reason := c.Rollout, c.Condition(setpoint.ConditionProgressing).Reason
+	switch {
+	case s == nil:
+		return ""
+	case s.Phase == setpoint.RolloutInShadow && reason != setpoint.ReasonRolloutShadow:
+		return fmt.Sprintf("%s %d of %d (%s)", s.Phase, s.Shadow.Compared, s.Total, reason)
+	case s.Phase == setpoint.RolloutInShadow:
+		return fmt.Sprintf("%s %d of %d", s.Phase, s.Shadow.Compared, s.Total)
+	case s.Phase != setpoint.RolloutStepping:
+		return string(s.Phase)
+	case reason == setpoint.ReasonRolloutStepping:
+		return fmt.Sprintf("%d of %d", s.Moved, s.Total)
+	}
+	return fmt.Sprintf("%d of %d (%s)", s.Moved, s.Total, reason)
 }
 
 // kindNames returns kinds as command-line arguments.

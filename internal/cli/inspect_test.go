@@ -205,7 +205,7 @@ func TestLastErrorOnlyWhileFailing(t *testing.T) {
 		{model.Controller{Conditions: []model.Condition{{Type: "Ready", Status: "False"}}, Last: last}, "5s ago, no answer"},
 		{model.Controller{Conditions: []model.Condition{ready}, Last: last}, ""},
 	} {
-		if cells := r.controllerRow(c.of, noon.Add(5*time.Second)).cells; cells[len(cells)-1] != c.want {
+		if cells := r.controllerRow(c.of, false, false, noon.Add(5*time.Second)).cells; cells[len(cells)-1] != c.want {
 			t.Errorf("%+v: %q, want %q", c.of, cells, c.want)
 		}
 	}

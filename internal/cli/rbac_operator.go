@@ -38,6 +38,9 @@ func (r *rbacRun) operatorManifests(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, c := range all {
+		c.Close()
+	}
 	text, err := manager.ProgramManifests(all, o, r.grant.Process.Name, func(rules []rbac.NamespaceRules) []rbac.NamespaceRules {
 		return rbac.AddRules(rules, "", r.grant.Extra...)
 	})

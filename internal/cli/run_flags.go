@@ -162,7 +162,7 @@ func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
-		History: f.History(), Plan: dryrun.ForObject, Expressions: expression.Compile,
+		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject, Expressions: expression.Compile,
 		Dashboard: &f.dashboard,
 		Version:   readVersion().Version,
 	}

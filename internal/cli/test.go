@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,14 +22,18 @@ import (
 
 // testFlags are the flags of `setpoint test`.
 type testFlags struct {
-	only      []string
-	run       string
-	limits    exploreFlags
-	update    bool
-	verbose   bool
-	junit     string
-	hooks     []string
-	processes hookProcesses
+	only []string
+	// recordings are files to replay.
+	recordings []string
+	run        string
+	limits     exploreFlags
+	update     bool
+	verbose    bool
+	junit      string
+	timeline   string
+	hooks      []string
+	cluster    testClusterFlags
+	processes  hookProcesses
 	outputFlags
 }
 
@@ -51,11 +56,14 @@ func (p *program) testCommand() *cobra.Command {
   cases    files of kind Case: a request to a hook, and the response that is expected
   explore  files of kind Exploration: every order in which events, writes, crashes, faults
            and edits can follow each other, within bounds, and what must hold in all of them
-  replay   files of kind Story, which explore writes for what does not hold
+  replay   files of kind Story, which explore writes for what does not hold; with --replay,
+           recordings of 'setpoint record': the hooks are called with the recorded requests,
+           and what would be deleted, created, updated is shown
 
 DIR has a setpoint.yaml, whose manifests are read and whose programs are started if they serve
-a hook, or else manifests. Tests are in any file directly in DIR, or in its folder tests. FILE
-is a manifest with controllers, CRDs or tests. Inline hooks run as in 'setpoint run', exec
+a hook or run an operator in Python, or else manifests. Tests are in any file directly in DIR, or
+in its folder tests. FILE is a manifest with controllers, CRDs or tests, or an operator in Python.
+Inline hooks run as in 'setpoint run', exec
 hooks run in DIR or beside FILE.
 
 In cases the API server's part of objects may be left out, and only the fields in expect are
@@ -70,6 +78,9 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
   setpoint test . --update && git diff     # accept what the hooks respond now
   setpoint test . --only explore --time 5m --faults 2
   setpoint test . stories/rollout-settles.yaml
+  setpoint test . --replay calls           # what would be different
+  setpoint test . stories/ --timeline stories.html
+  setpoint test . stories/ --on-cluster    # make the steps of stories on a real API server
   setpoint test . --junit report.xml       # for a CI system`,
 		RunE: func(c *cobra.Command, args []string) error { return p.test(c.Context(), f, args) },
 	}
@@ -77,13 +88,16 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.SortFlags = false
 	set.StringSliceVar(&f.only, "only", nil, "comma-separated `parts` to run: "+strings.Join(testParts(), ", ")+" (default: all)")
 	completeWords(c, "only", testParts())
+	set.StringArrayVar(&f.recordings, "replay", nil, "`file` of 'setpoint record' to replay, and without --only nothing else (repeatable)")
 	set.StringVar(&f.run, "run", "", "run only what has a name that matches this regular `expression`")
 	f.limits.register(set)
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
+	set.StringVar(&f.timeline, "timeline", "", "`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	f.processes.registerMemory(set)
+	f.cluster.register(c)
 	f.register(c)
 	return c
 }
@@ -98,11 +112,33 @@ func (f *testFlags) check(args []string) (matcher, error) {
 			return nil, usageError{fmt.Errorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))}
 		}
 	}
+	if err := cmp.Or(f.limits.check(), f.checkCluster(), checkOutput("--junit", f.junit), checkOutput("--timeline", f.timeline)); err != nil {
+		return nil, usageError{err}
+	}
 	matches, err := newMatcher(f.run)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--run: %w", err)}
 	}
 	return matches, nil
+}
+
+// checkOutput reports a file that cannot be written when a long run is over.
+func checkOutput(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s: %s is a folder; give a file", flag, file)
+	}
+	switch info, err := os.Stat(filepath.Dir(file)); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: the folder %s does not exist", flag, filepath.Dir(file))
+	case err != nil:
+		return fmt.Errorf("%s: %w", flag, err)
+	case !info.IsDir():
+		return fmt.Errorf("%s: %s is no folder", flag, filepath.Dir(file))
+	}
+	return nil
 }
 
 func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed error) {
@@ -112,6 +148,10 @@ func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	config, err := f.cluster.config()
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	output := &programOutput{}
 	defer func() {
@@ -128,15 +168,17 @@ func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed
 	if err != nil {
 		return err
 	}
+	plan.cluster = config
 	if plan.size() == 0 {
 		return errorWithHint{fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), "docs/test.md has examples"}
 	}
+	plan.progress, plan.timelines = newReporter(p.stderr), f.newTimelines()
 	report, err := plan.run(ctx, f)
 	if err != nil {
 		return err
 	}
 	report.summarize(plan.size(), time.Since(began), w.Kinds.Assumed())
-	return p.finishTest(ctx, f, report)
+	return errors.Join(p.finishTest(ctx, f, report), plan.writeTimelines(f.timeline))
 }
 
 func (f *testFlags) filtered() string {
@@ -154,11 +196,10 @@ func (p *program) finishTest(ctx context.Context, f *testFlags, report *testRepo
 	if ctx.Err() != nil {
 		p.code = codeAborted
 	}
-	if f.junit != "" {
-		if err := report.writeJUnit(f.junit); err != nil {
-			return fmt.Errorf("--junit: %w", err)
-		}
-	}
+	return errors.Join(p.printTest(f, report), report.writeJUnit(f.junit))
+}
+
+func (p *program) printTest(f *testFlags, report *testReport) error {
 	if f.structured() {
 		return f.printValue(p.stdout, report)
 	}
@@ -190,7 +231,7 @@ func (p *program) openWorkspace(ctx context.Context, f *testFlags, output *progr
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.dial, Routed: routes.has,
-		Executable: executable, Output: func(name string) process.Output { return output.of(name) },
+		Operator: f.openOperator(output), Check: checkController, Executable: executable, Output: func(name string) process.Output { return output.of(name) },
 	})
 	if err != nil && ctx.Err() != nil {
 		p.code = codeAborted

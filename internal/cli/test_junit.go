@@ -21,6 +21,8 @@ type (
 		Errors   int         `xml:"errors,attr"`
 		Time     string      `xml:"time,attr"`
 		Cases    []junitCase `xml:"testcase"`
+
+		took float64
 	}
 	junitCase struct {
 		Name  string `xml:"name,attr"`
@@ -38,64 +40,82 @@ type (
 	}
 )
 
-// writeJUnit writes the report to a file.
+// writeJUnit writes the report to a file; "" for none.
 func (r *testReport) writeJUnit(file string) error {
-	suite := junitSuite{Name: partCases, Tests: len(r.Cases), Time: seconds(r.Summary.Seconds)}
-	for i := range r.Cases {
-		one := junitOf(&r.Cases[i])
-		switch {
-		case one.Error != nil:
-			suite.Errors++
-		case one.Failure != nil:
-			suite.Failures++
-		}
-		suite.Cases = append(suite.Cases, one)
+	if file == "" {
+		return nil
 	}
-	suites := junitSuites{Suites: []junitSuite{suite, r.explorationSuite(), r.storySuite()}}
-	text, err := xml.MarshalIndent(suites, "", "  ")
+	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{r.caseSuite(), r.explorationSuite(), r.storySuite(), r.recordingSuite()}}, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o644)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("--junit: %w", err)
 	}
-	return os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o644)
+	return nil
+}
+
+// add adds a test that took some seconds, and counts its problem.
+func (s *junitSuite) add(one junitCase, took float64) {
+	one.Time = seconds(took)
+	switch {
+	case one.Error != nil:
+		s.Errors++
+	case one.Failure != nil:
+		s.Failures++
+	}
+	s.took += took
+	s.Tests, s.Time, s.Cases = s.Tests+1, seconds(s.took), append(s.Cases, one)
+}
+
+func newSuite(name string) junitSuite { return junitSuite{Name: name, Time: seconds(0)} }
+
+func (r *testReport) caseSuite() junitSuite {
+	suite := newSuite(partCases)
+	for i := range r.Cases {
+		suite.add(junitOf(&r.Cases[i]), r.Cases[i].Seconds)
+	}
+	return suite
 }
 
 func (r *testReport) explorationSuite() junitSuite {
-	suite := junitSuite{Name: partExplore, Tests: len(r.Explorations), Time: seconds(0)}
+	suite := newSuite(partExplore)
 	for i := range r.Explorations {
 		e := &r.Explorations[i]
-		one := junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line, Time: seconds(0)}
+		one := junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}
 		switch {
 		case e.Error != "":
-			one.Error, suite.Errors = &junitProblem{e.Error, e.Error}, suite.Errors+1
+			one.Error = &junitProblem{e.Error, e.Error}
 		case !e.Passed:
-			one.Failure, suite.Failures = &junitProblem{fmt.Sprintf("%d properties are violated", len(e.Report.Violations)), e.Report.Text()}, suite.Failures+1
+			one.Failure = &junitProblem{fmt.Sprintf("%d properties are violated", len(e.Report.Violations)), e.Report.Text()}
 		}
+		took := 0.0
 		if e.Report != nil {
-			one.Time = seconds(e.Report.Seconds)
+			took = e.Report.Seconds
 		}
-		suite.Cases = append(suite.Cases, one)
+		suite.add(one, took)
 	}
 	return suite
 }
 
 func (r *testReport) storySuite() junitSuite {
-	suite := junitSuite{Name: partReplay, Tests: len(r.Stories), Time: seconds(0)}
+	suite := newSuite(partReplay)
 	for i := range r.Stories {
 		s := &r.Stories[i]
-		one := junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line, Time: seconds(s.Seconds)}
+		one := junitCase{Name: s.Name, Class: partReplay, File: s.File, Line: s.Line}
 		switch {
 		case s.Error != "":
-			one.Error, suite.Errors = &junitProblem{s.Error, s.Error}, suite.Errors+1
+			one.Error = &junitProblem{s.Error, s.Error}
 		case !s.Passed:
-			one.Failure, suite.Failures = &junitProblem{"the story still violates its property", s.Violation}, suite.Failures+1
+			one.Failure = &junitProblem{"the story still violates its property", s.Violation}
 		}
-		suite.Cases = append(suite.Cases, one)
+		suite.add(one, s.Seconds)
 	}
 	return suite
 }
 
 func junitOf(c *testcase.Result) junitCase {
-	one := junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line, Time: seconds(c.Seconds)}
+	one := junitCase{Name: c.Name, Class: c.Controller + "." + c.Hook, File: c.File, Line: c.Line}
 	switch {
 	case c.Error != "":
 		one.Error = &junitProblem{c.Error, c.Error}

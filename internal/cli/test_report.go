@@ -18,6 +18,7 @@ type testReport struct {
 	Cases        []testcase.Result   `json:"cases"`
 	Explorations []explorationResult `json:"explorations,omitempty"`
 	Stories      []storyResult       `json:"stories,omitempty"`
+	Recordings   *recordingResult    `json:"recordings,omitempty"`
 	Summary      testSummary         `json:"summary"`
 	// Notes are what may make the results less certain.
 	Notes []string `json:"notes,omitempty"`
@@ -48,7 +49,10 @@ func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
 	for i := range r.Stories {
 		r.Summary.add(r.Stories[i].Passed)
 	}
-	r.Summary.NotRun, r.Summary.Seconds = all-len(r.Cases)-len(r.Explorations)-len(r.Stories), took.Seconds()
+	if r.Recordings != nil {
+		r.Summary.add(r.Recordings.Passed)
+	}
+	r.Summary.NotRun, r.Summary.Seconds = all-r.Summary.Passed-r.Summary.Failed-r.Summary.Updated, took.Seconds()
 	if len(assumed) > 0 {
 		r.Notes = append(r.Notes, "no CRD in the files, assumed to be namespaced: "+strings.Join(assumed, ", "))
 	}
@@ -78,6 +82,9 @@ func (r *testReport) writeText(out io.Writer, s testStyle) error {
 	for i := range r.Cases {
 		s.writeCase(&b, &r.Cases[i])
 	}
+	if r.Recordings != nil {
+		s.writeRecordings(&b, r.Recordings)
+	}
 	for i := range r.Stories {
 		s.writeStory(&b, &r.Stories[i])
 	}
@@ -104,6 +111,19 @@ func (t testSummary) String() string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// writeName writes the line of a test.
+func (s testStyle) writeName(b *strings.Builder, passed bool, name, file string, line int) {
+	name = clean(name)
+	if passed {
+		fmt.Fprintf(b, "%s  %s\n", s.paint(green, "ok  "), name)
+		return
+	}
+	if file != "" {
+		name += fmt.Sprintf(" (%s:%d)", file, line)
+	}
+	fmt.Fprintf(b, "%s  %s\n", s.paint(red, "FAIL"), name)
 }
 
 func (s testStyle) writeCase(b *strings.Builder, c *testcase.Result) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ type whyFlags struct {
 	readFlags
 	runs int
 	full bool
+	// cases prints the latest run as a case.
+	cases bool
 }
 
 func (p *program) whyCommand() *cobra.Command {
@@ -38,15 +41,22 @@ reviews'.
 ` + discoveryHelp,
 		Example: `  setpoint why team/red -n shop
   setpoint why team/red --runs 1 --full     # with complete requests and responses
+  setpoint why team/red --case >red.yaml    # the latest call as a case of 'setpoint test'
   setpoint why team/red -w                  # watch for new runs
   setpoint why team/red -o json`,
 		Args:              objectArgs,
 		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
-		RunE:              func(c *cobra.Command, args []string) error { return p.why(c.Context(), f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.cases && !c.Flags().Changed("runs") {
+				f.runs = 1
+			}
+			return p.why(c.Context(), f, args)
+		},
 	}
 	f.register(c)
 	c.Flags().IntVar(&f.runs, "runs", 10, "number of latest runs to show; identical failures count as one")
 	c.Flags().BoolVar(&f.full, "full", false, "show complete requests, responses and changes")
+	c.Flags().BoolVar(&f.cases, "case", false, "print the calls of the latest run as cases of 'setpoint test', with --runs those of more runs; tokens stand for values of Secrets")
 	return c
 }
 
@@ -54,11 +64,17 @@ func (p *program) why(ctx context.Context, f *whyFlags, args []string) error {
 	if f.runs < 1 {
 		return usageError{fmt.Errorf("--runs must be at least 1, not %d", f.runs)}
 	}
+	if f.cases && (f.watch || f.structured() || f.full) {
+		return usageError{errors.New("--case excludes -w, -o and --full")}
+	}
 	r, ref, err := f.openObject(ctx, p, args)
 	if err != nil {
 		return err
 	}
 	w := &explainer{session: r, ref: ref, runs: f.runs, full: f.full}
+	if f.cases {
+		return w.printCases(ctx)
+	}
 	return r.follow(ctx, w.show)
 }
 

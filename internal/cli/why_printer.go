@@ -156,6 +156,15 @@ func (t printer) printState(c visibleState) {
 	if c.Hidden > 0 {
 		t.line(2, "%s", hiddenCount(c.Hidden))
 	}
+	if c.LogicVersion != "" {
+		t.line(1, "Its latest response has the logicVersion %s.", c.LogicVersion)
+	}
+	if len(c.Shadow) > 0 {
+		t.line(1, "The new version of the hooks, which is compared in the shadow, would respond differently:")
+	}
+	for _, text := range c.Shadow {
+		t.line(2, "%s", text)
+	}
 }
 
 // problemOf returns the error of an object, or its conflict, or why it waits.

@@ -177,7 +177,7 @@ func callText(call *model.Call) string {
 	if call.Reason != "" {
 		return "called the handler " + call.Name + ": " + reasonText(call.Reason)
 	}
-	return "called " + call.Name
+	return "called " + call.Name + parenthesized(call.Version)
 }
 
 // reasonText describes the reason for which a handler is called.
@@ -404,6 +404,9 @@ func (t printer) printOutcome(r *runDetails) {
 		if r.Outcome == "failed" {
 			again = "; next retry at " + t.clock(r.Next)
 		}
+	}
+	if r.TraceID != "" {
+		t.line(1, "trace %s", r.TraceID)
 	}
 	after := preciseDuration(r.Took)
 	switch r.Outcome {

@@ -33,13 +33,15 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 		return nil, fmt.Errorf("serve the dashboard (--dashboard-address): %w", err)
 	}
 	s.dashboardURL = "http://" + listener.Addr().String() + "/"
-	return &devDashboard{listener: listener, otherSources: discovery.FolderSources(s.inspectDir)}, nil
+	return &devDashboard{listener: listener, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list, programs: s.programs}, nil
 }
 
 // devDashboard serves the dashboard without sign-in, for all processes of the session.
 type devDashboard struct {
 	listener     net.Listener
 	otherSources func(context.Context) []model.Source
+	exits        func() []dashboard.Exit
+	programs     func() []dashboard.Program
 }
 
 // Check implements manager.Dashboard.
@@ -58,7 +60,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]se
 		return all
 	}
 	handler, err := dashboard.NewForConfig(p.Config, dashboard.Options{
-		Access: access.Options{Open: true}, Sources: sources, Version: p.Version, Log: p.Log,
+		Access: access.Options{Open: true}, Sources: sources, Exits: d.exits, Programs: d.programs, Version: p.Version, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Cluster is a running control plane.
@@ -30,6 +31,8 @@ type Cluster interface {
 	// Address returns the URL of the API server.
 	Address() string
 	Components() []Component
+	// AwaitReady returns once the controllers of Kubernetes run and pods can be scheduled.
+	AwaitReady(ctx context.Context) error
 	// Done is closed when the cluster stops. Err returns why; nil after Stop.
 	Done() <-chan struct{}
 	Err() error
@@ -53,7 +56,7 @@ type BootOptions struct {
 	Log      *slog.Logger
 }
 
-// Boot starts a cluster and returns once it is ready.
+// Boot starts a cluster and returns once its API server is ready.
 type Boot func(ctx context.Context, o BootOptions) (Cluster, error)
 
 // Manager runs the controllers. manager.Manager implements it.
@@ -99,6 +102,11 @@ type Options struct {
 
 	// ProgramsUsing returns the programs of exec hooks that a change of a file restarts; nil for none.
 	ProgramsUsing func(file string) []string
+
+	// Recording writes all hook calls to a file.
+	Recording manager.Recording
+	// Traces says where spans go; nil for none.
+	Traces *trace.Config
 
 	// FreePort finds a port for a process; one of process.FreePorts if nil.
 	FreePort func() (int, error)

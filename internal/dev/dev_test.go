@@ -32,6 +32,7 @@ type fakeCluster struct {
 	kubeconfig string
 	done       chan struct{}
 	err        error
+	notReady   error
 	stopped    bool
 }
 
@@ -47,6 +48,8 @@ func (c *fakeCluster) Kubeconfig() string    { return c.kubeconfig }
 func (c *fakeCluster) Address() string       { return "https://127.0.0.1:1" }
 func (c *fakeCluster) Done() <-chan struct{} { return c.done }
 func (c *fakeCluster) Err() error            { return c.err }
+
+func (c *fakeCluster) AwaitReady(context.Context) error { return c.notReady }
 
 func (c *fakeCluster) Components() []dev.Component {
 	return []dev.Component{{Name: "etcd", Log: "/data/logs/etcd.log"}}
@@ -442,5 +445,16 @@ func TestBootFails(t *testing.T) {
 	}
 	if got := <-s.start(t); got.code != 1 || !strings.Contains(fmt.Sprint(got.err), "in use by process 7") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestClusterDoesNotGetReady(t *testing.T) {
+	s := newSession(t, "-- p/setpoint.yaml --\n")
+	s.cluster.notReady = errors.New("wait for nodes: deadline exceeded")
+	if got := <-s.start(t); got.code != 1 || !errors.Is(got.err, s.cluster.notReady) || !strings.Contains(got.err.Error(), "boot the control plane") {
+		t.Errorf("%+v", got)
+	}
+	if !s.cluster.stopped {
+		t.Error("the cluster still runs")
 	}
 }

@@ -17,6 +17,7 @@ type localProcess struct {
 	project.Process
 	port       int
 	process    *process.Process
+	recent     *recentOutput
 	sources    sources
 	firstStart chan error // receives the result of the first start
 	// down reports whether the manager knows that the process does not respond. Only
@@ -54,6 +55,7 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 	if err != nil {
 		return nil, err
 	}
+	l.recent = newRecentOutput(output)
 	rights, err := s.accountEnv(ctx, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("process %s: serviceAccountFrom: %w", l.Name, err)
@@ -61,7 +63,7 @@ func (s *session) newLocalProcess(ctx context.Context, w *workspace, wanted proj
 	l.process = process.New(process.Options{
 		Prepare: prepare, Command: l.Command, Env: slices.Concat(s.environment(), rights, l.Environ()), Dir: l.Dir,
 		Port: l.port, ReadyPath: l.Ready,
-		Output: output, Reaper: s.reaper, Grace: processGrace,
+		Output: l.recent, Reaper: s.reaper, Grace: processGrace,
 		Notify:   func(e process.Event) { s.handleEvent(l, output, e) },
 		Hopeless: func(code int) bool { return l.RunsOperator() && code == CodeNotImported },
 	})
@@ -139,6 +141,7 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 			log.show()
 		}
 		s.Reporter.Problem(fmt.Errorf("process %s %w; restarting %s", l.Name, e.Died, restartTime(e)))
+		s.exits.add(l.Name, e.Died)
 		s.setDown(l, e.Died)
 	case e.PrepareFailed != nil:
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
@@ -147,6 +150,7 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 		s.Reporter.Warning("process %s is running, but nothing listens on port %d after %s", l.Name, l.port, progress.FormatDuration(e.Took))
 		s.setDown(l, fmt.Errorf("running, but nothing listens on port %d after %s", l.port, progress.FormatDuration(e.Took)))
 	case e.Ready:
+		s.exits.remove(l.Name)
 		if e.Cause != "" {
 			s.Reporter.Event(e.Took, "%s: restarted %s", e.Cause, l.Name)
 		}

@@ -53,6 +53,8 @@ type session struct {
 	inspectDir string
 	// withdrawHooks removes the published routes; nil without any.
 	withdrawHooks func()
+	// exits are the processes that do not run, for the dashboard.
+	exits exits
 	// dashboardURL is the URL of the dashboard; "" without one.
 	dashboardURL string
 
@@ -76,7 +78,7 @@ type workspace struct {
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.awaitCluster, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -119,8 +121,17 @@ func (s *session) boot(ctx context.Context) error {
 		return fmt.Errorf("boot the control plane: %w", err)
 	}
 	s.cluster = cluster
-	s.background.Go(func() { s.watchCluster(ctx) })
 	return s.connect()
+}
+
+// awaitCluster waits for the rest of the cluster. It follows startManager, which installs CRDs
+// meanwhile.
+func (s *session) awaitCluster(ctx context.Context) error {
+	if err := s.cluster.AwaitReady(ctx); err != nil {
+		return fmt.Errorf("boot the control plane: %w", err)
+	}
+	s.background.Go(func() { s.watchCluster(ctx) })
+	return nil
 }
 
 // watchCluster ends the session when its cluster stops.
@@ -174,6 +185,7 @@ func (s *session) managerOptions(dashboard manager.Dashboard) manager.Options {
 	o := manager.Options{
 		Config: s.config, Dial: s.dial, Routed: s.isStandIn, Version: s.Version, Log: s.Log, Dashboard: dashboard,
 		InspectAddress: "127.0.0.1:0", InspectDir: s.inspectDir, Plan: dryrun.ForObject, Expressions: expression.Compile,
+		Recording: s.Recording, Traces: s.Traces,
 	}
 	if s.Target != nil {
 		s.managerOptionsOfTarget(&o)

@@ -49,6 +49,9 @@ func (c connectedCluster) Components() []Component { return nil }
 func (c connectedCluster) Done() <-chan struct{}   { return nil }
 func (c connectedCluster) Err() error              { return nil }
 
+// AwaitReady waits for nothing: the cluster is in use.
+func (c connectedCluster) AwaitReady(context.Context) error { return nil }
+
 // Stop removes the kubeconfig, which has credentials.
 func (c connectedCluster) Stop(context.Context) error { return os.Remove(c.kubeconfig) }
 

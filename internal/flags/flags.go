@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Flags are the values of the shared flags.
@@ -33,6 +34,8 @@ type Flags struct {
 	Profiling           bool
 	LogFormat, LogLevel *Choice
 
+	recording     RecordFlags
+	traces        TraceFlags
 	historySize   string
 	admissionPort uint
 }
@@ -62,6 +65,8 @@ func (f *Flags) Register(set *flag.FlagSet, d Defaults) {
 	set.StringVar(&f.HealthAddress, "health-address", "", "additional listen `address` of /healthz and /readyz only")
 	set.StringVar(&f.InspectAddress, "inspect-address", manager.InspectAuto, "loopback `address` of the inspect endpoint for setpoint get, why and tree; auto uses 127.0.0.1:8082 inside a cluster, and a free port with a kubeconfig of setpoint dev; empty disables it")
 	set.StringVar(&f.historySize, "history-size", "32Mi", "maximum `bytes` of reconcile history to keep in memory; 0 disables it")
+	f.recording.Register(set)
+	f.traces.Register(set)
 	set.BoolVar(&f.Profiling, "profiling", false, "serve pprof profiles at --address, under /debug/pprof")
 	set.Var(f.LogFormat, "log-format", "log `format`, text or json")
 	set.Var(f.LogLevel, "log-level", "lowest log `level`: debug, info, warn or error")
@@ -117,8 +122,17 @@ func (f *Flags) Check() error {
 	if _, err := manager.ParseHistory(f.historySize); err != nil {
 		return fmt.Errorf("--history-size %w", err)
 	}
-	return nil
+	if err := f.traces.Check(); err != nil {
+		return err
+	}
+	return f.recording.Check()
 }
+
+// Traces returns where spans go, as Check has read; nil if traces are off.
+func (f *Flags) Traces() *trace.Config { return f.traces.Options() }
+
+// Recording returns the options of --record, which Check has validated.
+func (f *Flags) Recording() manager.Recording { return f.recording.Options() }
 
 // History returns the size of the history, which Check has validated.
 func (f *Flags) History() manager.History {

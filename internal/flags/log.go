@@ -29,21 +29,53 @@ func LimitLibraries(w io.Writer, format, level string) { setLibraryLog(newLogger
 func setLibraryLog(log *slog.Logger) { klog.SetSlogLogger(log.With("library", "client-go")) }
 
 func newLogger(w io.Writer, format, level string) *slog.Logger {
-	var lowest slog.Level
+	lowest := &slog.LevelVar{}
 	_ = lowest.UnmarshalText([]byte(level)) // The flag allows valid levels only.
-	options := &slog.HandlerOptions{Level: lowest}
+	options := &slog.HandlerOptions{Level: lowest, ReplaceAttr: plainLevel}
 	switch format {
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(leveledHandler{slog.NewJSONHandler(w, options), lowest})
 	case Brief:
 		options.ReplaceAttr = dropTime
 	}
-	return slog.New(newTextHandler(w, options))
+	return slog.New(leveledHandler{newTextHandler(w, options), lowest})
+}
+
+// leveledHandler is a handler whose level can change while the process runs: the inspect endpoint finds it in
+// the logger of the process.
+type leveledHandler struct {
+	slog.Handler
+
+	level *slog.LevelVar
+}
+
+// LogLevel returns the level, which all loggers that derive from one share.
+func (l leveledHandler) LogLevel() *slog.LevelVar { return l.level }
+
+func (l leveledHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveledHandler{l.Handler.WithAttrs(attrs), l.level}
+}
+
+func (l leveledHandler) WithGroup(name string) slog.Handler {
+	return leveledHandler{l.Handler.WithGroup(name), l.level}
 }
 
 func dropTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}
+	}
+	return plainLevel(groups, a)
+}
+
+// plainLevel writes levels between the four as the lower one: client-go has DEBUG+1.
+func plainLevel(groups []string, a slog.Attr) slog.Attr {
+	if level, is := a.Value.Any().(slog.Level); is && len(groups) == 0 && a.Key == slog.LevelKey {
+		const step = slog.LevelInfo - slog.LevelDebug
+		lower := slog.LevelDebug
+		for lower+step <= min(level, slog.LevelError) {
+			lower += step
+		}
+		a.Value = slog.AnyValue(lower)
 	}
 	return a
 }

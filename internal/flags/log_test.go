@@ -2,10 +2,31 @@ package flags_test
 
 import (
 	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 )
+
+// Levels between the four are written as the lower one, and the level changes for all loggers.
+func TestLevels(t *testing.T) {
+	var out bytes.Buffer
+	log := flags.NewLog(&out, "json", "info").With("a", 1)
+	changeable, ok := log.WithGroup("g").Handler().(interface{ LogLevel() *slog.LevelVar })
+	if !ok {
+		t.Fatal("the level cannot be changed")
+	}
+	log.Debug("hidden")
+	changeable.LogLevel().Set(-8)
+	for level, want := range map[slog.Level]string{-8: "DEBUG", -4: "DEBUG", -3: "DEBUG", 0: "INFO", 3: "INFO", 4: "WARN", 8: "ERROR", 12: "ERROR"} {
+		out.Reset()
+		log.Log(t.Context(), level, "shown")
+		if !strings.Contains(out.String(), `"level":"`+want+`"`) {
+			t.Errorf("level %d: %s", level, &out)
+		}
+	}
+}
 
 // Fault D5: a manifest in the log can be copied unchanged.
 func TestTextHandlerKeepsLines(t *testing.T) {

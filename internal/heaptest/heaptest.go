@@ -15,3 +15,19 @@ func Allocated(do func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// Held is how many bytes the heap grows by with what do builds, which the caller keeps.
+func Held(do func()) uint64 {
+	before := live()
+	do()
+	return max(live(), before) - before
+}
+
+// live returns the memory of the objects that are in use.
+func live() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

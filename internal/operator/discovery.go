@@ -31,6 +31,8 @@ type discovery struct {
 	client *http.Client
 	server string
 	log    *slog.Logger
+	// fixed means that there is no API server, so the kinds stay as they are.
+	fixed bool
 	// changed are notified of changed kinds.
 	changed []chan struct{}
 
@@ -68,7 +70,7 @@ func (d *discovery) notify() <-chan struct{} {
 func (d *discovery) kinds(ctx context.Context) ([]served.Kind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.fetchedAt) > discoveryAge {
+	if !d.fixed && time.Since(d.fetchedAt) > discoveryAge {
 		changed, err := d.fetch(ctx)
 		if err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 const (
@@ -41,8 +42,9 @@ type Options struct {
 	Python *Python
 	// URL is where an operator serves that runs already.
 	URL string
-	// Config is the client configuration of the cluster.
+	// Config is the client configuration of the cluster. Without one, Kinds are those that are served.
 	Config *rest.Config
+	Kinds  []served.Kind
 	Log    *slog.Logger
 }
 
@@ -61,7 +63,7 @@ type Operator struct {
 func Open(ctx context.Context, o Options) (*Operator, error) {
 	op := &Operator{log: o.Log}
 	var err error
-	if op.discovery, err = newDiscovery(o.Config, o.Log); err != nil {
+	if op.discovery, err = o.discovery(); err != nil {
 		return nil, err
 	}
 	if o.Python != nil {
@@ -79,6 +81,13 @@ func Open(ctx context.Context, o Options) (*Operator, error) {
 	return op, nil
 }
 
+func (o *Options) discovery() (*discovery, error) {
+	if o.Config == nil {
+		return &discovery{fixed: true, groups: [2]discovered{{kinds: o.Kinds}}}, nil
+	}
+	return newDiscovery(o.Config, o.Log)
+}
+
 // Describe returns an operator that is not run. Files are imported, but no handler is called. Close
 // it after use.
 func Describe(ctx context.Context, o Options) (*Operator, error) {
@@ -90,7 +99,7 @@ func Describe(ctx context.Context, o Options) (*Operator, error) {
 	}
 	op := &Operator{log: o.Log}
 	var err error
-	if op.discovery, err = newDiscovery(o.Config, o.Log); err != nil {
+	if op.discovery, err = o.discovery(); err != nil {
 		return nil, err
 	}
 	if op.endpoint, err = parseEndpoint(o.URL); err != nil {
@@ -104,16 +113,13 @@ func Describe(ctx context.Context, o Options) (*Operator, error) {
 	return op, err
 }
 
-// Compile compiles all controllers, for their permissions.
+// Compile compiles all controllers. The caller releases them.
 func (o *Operator) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
 	var all []*compile.Compiled
 	for _, c := range o.controllers() {
 		compiled, err := c.Compile(ctx, env)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		if compiled.Release != nil {
-			compiled.Release()
 		}
 		all = append(all, compiled)
 	}

@@ -21,6 +21,9 @@ type Python struct {
 	Name string
 	// Interpreter is the path of Python; "" for that of $VIRTUAL_ENV, or python3.
 	Interpreter string
+	// Dir is the working directory, and Env has more variables of the environment.
+	Dir string
+	Env []string
 	// LogFlags are passed on to the process.
 	LogFlags []string
 	// Package is the Python package to run.
@@ -167,7 +170,7 @@ func (p *Python) startIn(ctx context.Context, in folder) (*pythonProcess, error)
 	running := &pythonProcess{folder: in, alive: alive, ended: make(chan struct{})}
 	running.reaper, _ = process.NewReaper() // Without a shell, the end of stdin has to do.
 	command := process.Command{
-		Args: append(args, p.arguments()...), Env: env, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
+		Args: append(args, p.arguments()...), Env: append(env, p.Env...), Dir: p.Dir, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
 		Reaper: running.reaper, Grace: stopGrace,
 	}
 	ctx, running.stop = context.WithCancel(context.WithoutCancel(ctx))

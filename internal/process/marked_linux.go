@@ -24,13 +24,10 @@ func killMarked(variable string) {
 			_ = p.Kill()    // It may have exited.
 			_, _ = p.Wait() // Only in a container, where orphans become children of this process.
 		}
-		switch {
-		case len(found) > 0:
-		case unknown:
-			<-time.After(killPause)
-		default:
+		if len(found) == 0 && !unknown {
 			return
 		}
+		<-time.After(killPause) // What was killed takes a moment to exit.
 	}
 }
 

@@ -30,8 +30,9 @@ func (s *Served) Resource() object.Resource {
 
 // definition has the fields of a CRD that describe its kind.
 type definition struct {
-	Kind string
-	Spec struct {
+	APIVersion string
+	Kind       string
+	Spec       struct {
 		Group    string
 		Scope    string
 		Names    struct{ Kind, Plural string }
@@ -54,6 +55,8 @@ func OfCRD(text []byte) ([]Served, error) {
 	switch {
 	case d.Kind != "CustomResourceDefinition":
 		return nil, errors.New("kind must be CustomResourceDefinition")
+	case d.APIVersion == "apiextensions.k8s.io/v1beta1":
+		return nil, errors.New("apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, where spec.versions has the schemas")
 	case d.Spec.Group == "":
 		return nil, errors.New("spec.group: required")
 	case names.Kind == "" || names.Plural == "":

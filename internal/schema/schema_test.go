@@ -65,6 +65,7 @@ func TestOfCRD(t *testing.T) {
 		{"another kind", `{"kind":"Pod"}`, "error: kind must be CustomResourceDefinition"},
 		{"no group", `{"kind":"CustomResourceDefinition","spec":{` + names + `}}`, "error: spec.group: required"},
 		{"no names", `{"kind":"CustomResourceDefinition","spec":{"group":"a.b"}}`, "error: spec.names: kind and plural are required"},
+		{"an old version", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{"group":"a.b",` + names + `,"version":"v1"}}`, "error: apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, where spec.versions has the schemas"},
 		{"no version", `{"kind":"CustomResourceDefinition","spec":{"group":"a.b",` + names + `}}`, "error: spec.versions: none is served"},
 		{"not served", `{"kind":"CustomResourceDefinition","spec":{"group":"a.b",` + names + `,"versions":[{"name":"v1","served":false}]}}`, "error: spec.versions: none is served"},
 		{"versions", `{"kind":"CustomResourceDefinition","spec":{"group":"a.b",` + names + `,"scope":"Namespaced","versions":[

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,7 +77,7 @@ func TestResponsesAreThoseOfHooks(t *testing.T) {
 		event     = `"type":"Warning","reason":"A","message":"m"`
 		condition = `[{"type":"A","status":"True","reason":"B","message":"m","lastTransitionTime":null,"observedGeneration":1}]`
 		common    = `"message":"m","events":[{` + event + `}],"conditions":` + condition
-		desired   = `"status":{},"resyncAfterSeconds":1.5,"finalized":true,` + common
+		desired   = `"status":{},"resyncAfterSeconds":1.5,"logicVersion":"1","finalized":true,` + common
 	)
 	decodeAs := func(form hook.ControllerType) func([]byte) error {
 		return func(text []byte) error {
@@ -123,6 +125,34 @@ func TestResponsesAreThoseOfHooks(t *testing.T) {
 		}
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(wire(t)[c.name].Properties))); diff != "" {
 			t.Errorf("fields of %s (-package hook +wire.yaml):\n%s", c.name, diff)
+		}
+	}
+}
+
+// A logicVersion that the schema allows is one that package hook reads, and the other way round.
+func TestLogicVersionsAreThoseOfHooks(t *testing.T) {
+	versions := []string{"", "é", "a\u2028b", "\u202e1", strings.Repeat("1", 128), strings.Repeat("1", 129)}
+	for c := range rune(0xa0) {
+		versions = append(versions, "1"+string(c)+"2")
+	}
+	for _, c := range []struct {
+		name, children string
+		form           hook.ControllerType
+	}{
+		{"SyncResponse", "children", hook.Composite},
+		{"DecoratorSyncResponse", "attachments", hook.Decorator},
+	} {
+		schema := wire(t)[c.name].Properties["logicVersion"]
+		pattern := regexp.MustCompile(schema.Pattern)
+		for _, version := range versions {
+			response, err := json.Marshal(map[string]any{"logicVersion": version, c.children: []any{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = hook.DecodeResponse(response, hook.Wire{ControllerType: c.form, Decoding: hook.Strict})
+			if allowed := pattern.MatchString(version) && len([]rune(version)) <= int(*schema.MaxLength); allowed != (err == nil) {
+				t.Errorf("%s: logicVersion %q: the schema allows it: %v, package hook: %v", c.name, version, allowed, err)
+			}
 		}
 	}
 }

@@ -173,10 +173,14 @@ func parse(file string, data []byte) ([]Document, error) {
 
 // decode reads one document; a List is replaced by its items.
 func decode(at Document, text []byte) ([]Document, error) {
-	var content map[string]any
 	at.text = padded(text, at.Line)
-	if err := yaml.UnmarshalStrict(at.text, &content); err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+	asJSON, err := yaml.YAMLToJSONStrict(at.text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: error converting YAML to JSON: %w", at, err)
+	}
+	content, err := object.Decode(asJSON) // It keeps all digits of integers.
+	if err != nil {
+		return nil, fmt.Errorf("%s: error unmarshaling JSON: %w", at, err)
 	}
 	if len(content) == 0 {
 		return nil, nil

@@ -61,7 +61,7 @@ func (r *Reporter) redraw() {
 	mark := string(spinner[r.frame%len(spinner)])
 	var text strings.Builder
 	for _, p := range r.phases {
-		text.WriteString(clip(p.line(mark), r.options.Width-1) + "\n")
+		text.WriteString(clip(strings.TrimRight(p.line(mark)+"  "+p.detail, " "), r.options.Width-1) + "\n")
 	}
 	r.drawn = len(r.phases)
 	_, _ = io.WriteString(r.options.Out, text.String())

@@ -1,8 +1,8 @@
-// Package progress writes the output of `setpoint dev`: phases with their durations, single
+// Package progress writes the output of `setpoint dev`, and shows how far `setpoint test` is: phases with their durations, single
 // lines, and the output of several processes without mixing lines.
 //
 // On a terminal the running phases stay at the bottom as live lines; elsewhere each line is
-// written once. Package dev calls it.
+// written once. Packages dev and cli call it.
 package progress
 
 import (
@@ -51,6 +51,8 @@ type Phase struct {
 	reporter *Reporter
 	name     string
 	began    time.Time
+	// detail follows the duration on the live line.
+	detail string
 }
 
 // Phase starts a phase; Done or Fail ends it.
@@ -62,6 +64,13 @@ func (r *Reporter) Phase(name string) *Phase {
 	r.animate()
 	r.redraw()
 	return p
+}
+
+// Update shows on the live line how far the phase is.
+func (p *Phase) Update(detail string) {
+	p.reporter.mu.Lock()
+	defer p.reporter.mu.Unlock()
+	p.detail = detail
 }
 
 // Done ends the phase; detail may describe the result.

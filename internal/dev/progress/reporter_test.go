@@ -81,6 +81,23 @@ func TestMovingLinesStayAtTheBottom(t *testing.T) {
 	})
 }
 
+func TestUpdatesAreOnTheLiveLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var terminal screen
+		r := progress.New(progress.Options{Out: &terminal, Live: true, Width: 60})
+		r.Phase("explore rollout").Update("12000 states, 6000 per second")
+		pass(950 * time.Millisecond)
+		synctest.Wait()
+		if got := strings.Join(terminal.lines, "\n"); !strings.HasSuffix(got, " 900ms  12000 st") {
+			t.Errorf("got %q", got)
+		}
+		r.Close()
+		if len(terminal.lines) > 0 {
+			t.Errorf("after the end: %q", terminal.lines)
+		}
+	})
+}
+
 func TestColorsAreOptional(t *testing.T) {
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer

@@ -65,8 +65,8 @@ func TestCalls(t *testing.T) {
 		},
 		"the log": {
 			`console.log("top");
-			 export function sync(r) { console.info("a", 1, {b: [r]}, null, undefined, 10n); console.error(new TypeError("x")); console.warn("two\nlines"); console.debug(); return {} }`,
-			`{"c":"d"}`, "log: top\nlog: a 1 {\"b\":[{\"c\":\"d\"}]} null undefined 10\nlog: TypeError: x\nlog: two\nlog: lines\nlog: \n{}",
+			 export function sync(r) { console.info("a", 1, {b: [r]}, null, undefined, 10n); console.error(new TypeError("x")); console.warn("two\nlines"); console.log(/a"/g); console.debug(); return {} }`,
+			`{"c":"d"}`, "log: top\nlog: a 1 {\"b\":[{\"c\":\"d\"}]} null undefined 10\nlog: TypeError: x\nlog: two\nlog: lines\nlog: /a\"/g\nlog: \n{}",
 		},
 		"a log that cannot be shown": {
 			`export function sync(r) { const a = {}; a.a = a; console.log(a, Symbol("s"), {toJSON() { throw 1 }}, sync); return {} }`,

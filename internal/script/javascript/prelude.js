@@ -8,7 +8,7 @@
   const { stringify, rawJSON } = JSON;
   const { isError } = Error;
   const { imul } = Math;
-  const NativeDate = Date, NativeError = Error, NativeRangeError = RangeError, NativeString = String, NativeTypeError = TypeError;
+  const NativeDate = Date, NativeError = Error, NativeRangeError = RangeError, NativeRegExp = RegExp, NativeString = String, NativeTypeError = TypeError;
   const dateToString = NativeDate.prototype.toString;
 
   const hide = (object, name, value) =>
@@ -67,6 +67,7 @@
     if (typeof value === "string") return value;
     if (typeof value === "function") return `[function ${value.name}]`;
     try {
+      if (value instanceof NativeRegExp) return `${value}`;
       if (isError(value)) return value.name === "" ? `${value.message}` : `${value.name}: ${value.message}`;
       return stringify(value, (_, v) => typeof v === "bigint" ? rawJSON(`${v}`) : v) ?? NativeString(value);
     } catch {

@@ -442,6 +442,8 @@ export interface CatHomesSyncResponse {
   events?: ResponseEvent[];
   /** While finalizing: nothing is left to do. */
   finalized?: boolean;
+  /** The version of the code, the same for all objects. They are reconciled again when it changes. */
+  logicVersion?: string;
   /** One sentence about the state of the parent. */
   message?: string;
   /** Call again after that time. */
@@ -564,6 +566,8 @@ export interface CatHomesDecoratorSyncResponse {
   finalized?: boolean;
   /** Labels to set on the object; null removes one. */
   labels?: { [key: string]: string | null };
+  /** The version of the code, the same for all objects. They are reconciled again when it changes. */
+  logicVersion?: string;
   /** Call again after that time. */
   resyncAfterSeconds?: number;
   /** The status of the object. Without it the status stays. */

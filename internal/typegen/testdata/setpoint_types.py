@@ -410,6 +410,8 @@ class CatHomesSyncResponse(TypedDict):
     """Events on the parent."""
     finalized: NotRequired[bool]
     """While finalizing: nothing is left to do."""
+    logicVersion: NotRequired[str]
+    """The version of the code, the same for all objects. They are reconciled again when it changes."""
     message: NotRequired[str]
     """One sentence about the state of the parent."""
     resyncAfterSeconds: NotRequired[float]
@@ -530,6 +532,8 @@ class CatHomesDecoratorSyncResponse(TypedDict):
     """While finalizing: nothing is left to do."""
     labels: NotRequired[Dict[str, Union[str, None]]]
     """Labels to set on the object; null removes one."""
+    logicVersion: NotRequired[str]
+    """The version of the code, the same for all objects. They are reconciled again when it changes."""
     resyncAfterSeconds: NotRequired[float]
     """Call again after that time."""
     status: NotRequired[Dict[str, Any]]

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/recording"
+)
+
+// recordFlags are the flags of `setpoint record`.
+type recordFlags struct {
+	readFlags
+	controller string
+	duration   time.Duration
+	maxSize    string
+}
+
+func (p *program) recordCommand() *cobra.Command {
+	f := &recordFlags{readFlags: readFlags{replicas: true, outputFlags: newOutputFlags(asText)}}
+	c := &cobra.Command{
+		Use:   "record FILE [KIND/NAME]",
+		Short: "Record the hook calls of running processes, to compare them with other logic",
+		Long: `Record the calls of hooks, handlers and webhooks: requests, responses and their causes, until
+Ctrl-C, --for or --max-size. 'setpoint test --replay FILE' says what would be different with
+other logic. FILE must not exist. 'setpoint run --record' and 'setpoint dev --record' record
+continuously.
+
+Values of Secrets are replaced by tokens: equal values have equal tokens. Calls that come
+faster than they can be written are left out and counted; reconciles never wait. Calls with
+objects that you may not read are left out, too. Processes that start meanwhile are recorded.
+See docs/record.md.
+
+` + kindHelp + `
+` + discoveryHelp,
+		Example: `  setpoint record calls                              # until Ctrl-C
+  setpoint record calls --for 10m -n shop            # the objects of one namespace
+  setpoint record calls team/red -n shop             # one object
+  setpoint record calls --controller compositecontroller.setpoint.dev/teams`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("no file given; use FILE [KIND/NAME]")}
+			}
+			if len(args) > 1 {
+				return objectArgs(nil, args[1:])
+			}
+			return nil
+		},
+		ValidArgsFunction: completeRecord(f),
+		RunE:              func(c *cobra.Command, args []string) error { return p.record(c.Context(), f, args[0], args[1:]) },
+	}
+	f.registerDiscovery(c)
+	set := c.Flags()
+	set.Lookup("namespace").Usage = "`namespace` of the objects (default: all; for KIND/NAME that of the context)"
+	set.StringVar(&f.controller, "controller", "", "`name` of the controller, as in logs, such as compositecontroller.setpoint.dev/teams, or teams")
+	set.DurationVar(&f.duration, "for", 0, "how long to record; 0 means until Ctrl-C")
+	set.StringVar(&f.maxSize, "max-size", "256Mi", "`bytes` at which the recording ends")
+	return c
+}
+
+// completeRecord completes a file, then an object.
+func completeRecord(f *recordFlags) cobra.CompletionFunc {
+	objects := complete(&f.cluster, &f.namespace, completer.object)
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return objects(c, args[1:], word)
+	}
+}
+
+func (p *program) record(ctx context.Context, f *recordFlags, file string, about []string) error {
+	size, err := flags.ParseRecordSize(f.maxSize)
+	switch {
+	case err != nil:
+		return usageError{fmt.Errorf("--max-size %w", err)}
+	case f.duration < 0:
+		return usageError{errors.New("--for must not be negative")}
+	}
+	r, filter, err := f.openRecorded(ctx, p, about)
+	if err != nil {
+		return err
+	}
+	out, err := recording.OpenFile(recording.FileOptions{Path: file, MaxBytes: int64(size), Segment: recording.Segment{Version: readVersion().Version, Began: time.Now()}})
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	if f.duration > 0 {
+		limited, cancel := context.WithTimeout(ctx, f.duration)
+		defer cancel()
+		ctx = limited
+	}
+	s := &recordSession{session: r, filter: filter, file: out, path: file, active: map[model.Source]bool{}, processes: map[model.Source]bool{}}
+	err = s.run(ctx)
+	if failed := out.Close(); !errors.Is(err, failed) {
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, s.summarize(size))
+}
+
+// openRecorded finds the processes and what to record of them.
+func (f *recordFlags) openRecorded(ctx context.Context, p *program, about []string) (*session, recording.Filter, error) {
+	filter := recording.Filter{Controller: f.controller, Namespace: f.namespace}
+	if len(about) == 0 {
+		r, err := f.open(ctx, p)
+		return r, filter, err
+	}
+	r, ref, err := f.openObject(ctx, p, about)
+	filter.Kind, filter.Namespace, filter.Name = ref.Kind, ref.Namespace, ref.Name
+	return r, filter, err
+}
+
+// summarize prints what was recorded.
+func (s *recordSession) summarize(maxSize int) error {
+	text := []string{fmt.Sprintf("Recorded %s of %s", plural(s.calls, "call", "calls"), plural(len(s.processes), "process", "processes"))}
+	for _, left := range []struct {
+		count int
+		why   string
+	}{
+		{int(s.totals.Dropped), "came too fast and were left out"},
+		{int(s.totals.Oversized), "are too large and were left out"},
+		{s.hidden, "have objects that you may not read, and were left out"},
+	} {
+		if left.count > 0 {
+			text = append(text, fmt.Sprintf("%d %s", left.count, left.why))
+		}
+	}
+	if s.full {
+		text = append(text, fmt.Sprintf("the file has its maximum size of %d bytes (--max-size)", maxSize))
+	}
+	_, err := fmt.Fprintf(s.stdout, "%s.\n", strings.Join(text, "; "))
+	return err
+}
