@@ -53,6 +53,8 @@ func (f *runFlags) options(stderr io.Writer) (Options, error) {
 	if o.HistorySize = history.MaxBytes; history.Off {
 		o.HistorySize = -1
 	}
+	o.RecordFile, o.RecordMaxSize = f.Recording().File, f.Recording().MaxBytes
+	o.TraceAnnotations = f.Traces() != nil && f.Traces().Annotate
 	o.Log = flags.NewLog(stderr, f.LogFormat.Value, f.LogLevel.Value)
 	o.LeaderElection.Enabled = f.Elects(runsInCluster(o))
 	return o, nil

@@ -41,13 +41,15 @@ func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	}
 }
 
-// compileAll returns the controllers as they would be in a cluster.
-func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, error) {
-	known, err := a.kinds()
-	if err != nil {
+// CRDs returns the texts of InstallCRDs. It is for tests: see package setpointtest.
+func (a *App) CRDs() [][]byte { return slices.Clone(a.crds.texts) }
+
+// Compile returns the controllers compiled for an environment. It is for tests: see package setpointtest. It returns an
+// error if the app is invalid.
+func (a *App) Compile(ctx context.Context, env compile.Environment) ([]*compile.Compiled, error) {
+	if err := a.check(); err != nil {
 		return nil, err
 	}
-	env := offlineEnvironment(known, o)
 	var all []*compile.Compiled
 	for _, c := range a.controllers {
 		if !c.runs() {
@@ -60,4 +62,13 @@ func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, e
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// compileAll returns the controllers as they would be in a cluster.
+func (a *App) compileAll(ctx context.Context, o Options) ([]*compile.Compiled, error) {
+	known, err := a.kinds()
+	if err != nil {
+		return nil, err
+	}
+	return a.Compile(ctx, offlineEnvironment(known, o))
 }

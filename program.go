@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -32,6 +33,9 @@ func (h *Handlers[T]) compile(ctx context.Context, env compile.Environment) (*co
 		return nil, err
 	}
 	compiled.Handlers = []handle.Program{program}
+	if len(h.c.indexes) > 0 {
+		compiled.Index = func(from *cache.Cache) (func(), error) { return h.startWatches(from, &program) }
+	}
 	if env.Store == nil {
 		return compiled, nil // There is no cluster.
 	}

@@ -9,10 +9,13 @@ import (
 	"runtime/debug"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/setpoint-dev/setpoint/internal/dryrun"
 	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/setpoint-dev/setpoint/internal/manager/leader"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
+	tracing "github.com/setpoint-dev/setpoint/internal/trace"
 )
 
 // Options configure how an app runs. The zero value connects to the cluster of the
@@ -62,6 +65,16 @@ type Options struct {
 	// HistorySize is the maximum size of the reconcile history in bytes. The default is
 	// 32 MiB; a negative size disables it.
 	HistorySize int
+	// RecordFile is a file to record all calls of hooks and handlers to, for setpoint test
+	// --replay; "" for none. It is renamed to RecordFile.1 when it has half of RecordMaxSize
+	// bytes, by default 256 MiB.
+	RecordFile    string
+	RecordMaxSize int
+	// TracerProvider gets spans of reconciles, calls and writes. If it is nil, the environment variables of
+	// OpenTelemetry decide: $OTEL_EXPORTER_OTLP_ENDPOINT turns traces on. The context of a handler has its span.
+	TracerProvider trace.TracerProvider
+	// TraceAnnotations writes the trace to the annotation tracing.k8s.io/traceparent of new children.
+	TraceAnnotations bool
 	// Version is the program's version in the user agent. The default is the one that the
 	// go command stamps.
 	Version string
@@ -131,6 +144,9 @@ func (a *App) Run(ctx context.Context, o Options) error {
 		return err
 	}
 	managerOpts := a.managerOptions(o, cluster.InCluster)
+	if managerOpts.Traces, err = o.traces(); err != nil {
+		return err
+	}
 	managerOpts.Config = cluster.Config
 	managerOpts.InspectAddress, managerOpts.InspectDir = cluster.InspectAddress(o.InspectAddress), cluster.ProcessDir
 	h, err := manager.New(managerOpts)
@@ -141,6 +157,17 @@ func (a *App) Run(ctx context.Context, o Options) error {
 		go callWhenReady(ctx, h.Ready(), o.Ready)
 		return h.Run(ctx)
 	})
+}
+
+// traces returns where spans go; nil if traces are off.
+func (o *Options) traces() (config *tracing.Config, err error) {
+	if o.TracerProvider != nil {
+		return &tracing.Config{Provider: o.TracerProvider, Annotate: o.TraceAnnotations}, nil
+	}
+	if config, err = tracing.FromEnvironment(); config != nil {
+		config.Annotate = o.TraceAnnotations
+	}
+	return config, err
 }
 
 func findCluster(o Options) (manager.Cluster, error) {
@@ -176,7 +203,7 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
 		Health: a.health, Unready: a.unready, Metrics: a.metrics,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
-		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Plan: dryrun.ForObject,
+		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Recording: manager.Recording{File: o.RecordFile, MaxBytes: o.RecordMaxSize}, Plan: dryrun.ForObject,
 	}
 	for _, c := range a.controllers {
 		if c.runs() {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/api"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/datadir"
+	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/port"
@@ -109,7 +109,7 @@ func (c *Cluster) stop(ctx context.Context) error {
 		c.admin.Close()
 	}
 	if c.dir.Temporary() && c.kubeconfig != "" {
-		_ = os.Remove(c.kubeconfig)
+		errs = append(errs, kubeconfig.Remove(c.kubeconfig, c.Address()))
 	}
 	return errors.Join(append(errs, c.closeDir())...)
 }

@@ -192,7 +192,7 @@ func guitar(name, spec string) []byte {
 func (w *dashboardTest) makeGuitar(name, spec string) object.Ref {
 	w.t.Helper()
 	kind := w.kind("guitars")
-	stored, err := w.admin().Create(w.ctx(), kind, "default", guitar(name, spec))
+	stored, err := w.admin().Create(w.ctx(), kind, "default", guitar(name, spec), userclient.WriteOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -311,12 +311,12 @@ func writes(w *dashboardTest) {
 	w.equal("manager", strings.Contains(string(stored), `"manager":"setpoint-dashboard"`), true)
 
 	read := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"strings":7}}`, versionOf(w, stored))
-	if _, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read); err != nil {
+	if _, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	_, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read)
+	_, err = w.admin().Patch(w.ctx(), ref, types.MergePatchType, read, userclient.WriteOptions{})
 	w.equal("patch what changed", codeOf(err), http.StatusConflict)
-	patched, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, []byte(`{"spec":{"wood":"ash"}}`))
+	patched, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, []byte(`{"spec":{"wood":"ash"}}`), userclient.WriteOptions{})
 	w.equal("patch", fmt.Sprint(strings.Contains(string(patched), `"wood":"ash"`), err), "true <nil>")
 
 	err = w.admin().Delete(w.ctx(), guitars, "default", "tele", userclient.DeleteOptions{UID: "another"})
@@ -348,7 +348,7 @@ func explainsErrors(w *dashboardTest) {
 		{"deployments", deployment(`{"replicas":"many"}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.replicas must be of type int32: "string"}]`},
 		{"deployments", deployment(`{"selectr":{},"replicas":1,"replicas":2}`), `400 Deployment in version "v1" cannot be handled as a Deployment [{spec.selectr unknown field} {spec.replicas duplicate field}]`},
 	} {
-		_, err := w.admin().Create(w.ctx(), w.kind(test.kind), "default", []byte(test.body))
+		_, err := w.admin().Create(w.ctx(), w.kind(test.kind), "default", []byte(test.body), userclient.WriteOptions{})
 		if err == nil {
 			w.t.Errorf("%s is accepted", test.body)
 			continue
@@ -393,7 +393,7 @@ func usesDryRun(w *dashboardTest) {
 		w.equal(test.name+" lists", codeOf(err), want)
 		_, err = client.Table(w.ctx(), guitars, userclient.TableQuery{})
 		w.equal(test.name+" lists everywhere", codeOf(err), http.StatusForbidden)
-		_, err = client.Create(w.ctx(), guitars, "default", guitar("x", `{"brand":"fender"}`))
+		_, err = client.Create(w.ctx(), guitars, "default", guitar("x", `{"brand":"fender"}`), userclient.WriteOptions{})
 		w.equal(test.name+" creates", codeOf(err), http.StatusForbidden)
 		err = client.Delete(w.ctx(), guitars, "default", "seen", userclient.DeleteOptions{})
 		w.equal(test.name+" deletes", codeOf(err), http.StatusForbidden)
@@ -453,7 +453,7 @@ func (w *dashboardTest) touch(ref object.Ref) {
 }
 
 func (w *dashboardTest) tryTouch(ref object.Ref) error {
-	_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()))
+	_, err := w.admin().Patch(w.ctx(), ref, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wood":"%d"}}`, time.Now().UnixNano()), userclient.WriteOptions{})
 	return err
 }
 
@@ -532,7 +532,7 @@ source: {component: band}
 		w.t.Fatal(events, err)
 	}
 	w.equal("newest", fmt.Sprint(events[0].Message, events[0].Count, events[0].Source, events[0].Last.Sub(events[0].First)), "broken3band12h0m0s")
-	amp, err := w.admin().Create(w.ctx(), w.kind("amps"), "", []byte(`{"apiVersion":"kool.example.org/v1","kind":"Amp","metadata":{"name":"loud"}}`))
+	amp, err := w.admin().Create(w.ctx(), w.kind("amps"), "", []byte(`{"apiVersion":"kool.example.org/v1","kind":"Amp","metadata":{"name":"loud"}}`), userclient.WriteOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -26,7 +26,23 @@ const (
 // Start boots a cluster and returns once the API responds, the controllers run and the
 // nodes accept pods. The cluster runs until Stop or until this process ends; ctx bounds
 // only the start.
-func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c, err := StartAPI(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.AwaitReady(ctx); err != nil {
+		return nil, errors.Join(err, c.giveUp(ctx))
+	}
+	return c, nil
+}
+
+// StartAPI is Start without its last part: it returns once the API responds and the other
+// components have been started. The caller installs its own objects meanwhile, then calls
+// AwaitReady.
+func StartAPI(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	opts, err = opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -53,11 +69,16 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 		if !errors.Is(err, context.Canceled) {
 			c.end(err)
 		}
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-		defer cancel()
-		return nil, errors.Join(err, c.Stop(stopping))
+		return nil, errors.Join(err, c.giveUp(ctx))
 	}
 	return c, nil
+}
+
+// giveUp takes down what a failed start has put up.
+func (c *Cluster) giveUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	return c.Stop(ctx)
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -78,11 +99,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := report.phase(names.APIServer, func() error { return c.await(ctx, names.APIServer, c.ready(names.APIServer)) }); err != nil {
 		return err
 	}
-	return c.startControllers(ctx, report)
+	return c.startControllers(ctx)
 }
 
 // startControllers starts everything that is a client of the API server.
-func (c *Cluster) startControllers(ctx context.Context, report *reporter) error {
+func (c *Cluster) startControllers(ctx context.Context) error {
 	if err := c.authorizeKwok(ctx); err != nil {
 		return err
 	}
@@ -91,11 +112,24 @@ func (c *Cluster) startControllers(ctx context.Context, report *reporter) error 
 			return err
 		}
 	}
-	return report.phases(map[string]func() error{
+	return nil
+}
+
+// AwaitReady waits until the controllers run and the nodes accept pods. If they do not, the
+// cluster has failed; the caller stops it.
+func (c *Cluster) AwaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	report := &reporter{begin: c.opts.Progress}
+	err := report.phases(map[string]func() error{
 		names.ControllerManager: func() error { return c.await(ctx, names.ControllerManager, c.controllersReady) },
 		names.Scheduler:         func() error { return c.await(ctx, names.Scheduler, c.ready(names.Scheduler)) },
 		"nodes":                 func() error { return c.bringUpNodes(ctx) },
 	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		c.end(err)
+	}
+	return err
 }
 
 // prepare puts everything in place that the components find when they start.

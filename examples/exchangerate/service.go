@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,10 @@ import (
 )
 
 // rateService is a rate service: /latest?symbols=USD returns {"rates":{"USD":1.1901}}.
-type rateService struct{ address string }
+type rateService struct {
+	address string
+	client  *http.Client
+}
 
 const maxResponseBytes = 1 << 20
 
@@ -57,7 +61,7 @@ func (s *rateService) get(ctx context.Context, currency string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(s.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -69,12 +69,13 @@ const fitsScript = `(() => {
 	return found;
 })()`
 
-// tabTo presses Tab until an element with the name has the focus. The focus must always be
-// visible.
+// tabTo presses Tab until an element with the name has the focus; of a name that ends with "*", with one that begins
+// so. The focus must always be visible.
 func (p *page) tabTo(name string) {
 	p.t.Helper()
 	var walked []string
 	const most = 120
+	begin, isPrefix := strings.CutSuffix(name, "*")
 	for range most {
 		p.press("Tab")
 		focused := must[struct {
@@ -85,7 +86,7 @@ func (p *page) tabTo(name string) {
 		if !focused.Shown {
 			p.t.Errorf("the focus cannot be seen on %s", focused.What)
 		}
-		if strings.EqualFold(focused.Name, name) {
+		if strings.EqualFold(focused.Name, name) || isPrefix && strings.HasPrefix(focused.Name, begin) {
 			return
 		}
 		walked = append(walked, focused.Name)

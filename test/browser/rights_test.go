@@ -112,8 +112,38 @@ func mayOnlyRead(t *testing.T, c *cluster, ui string) {
 	if status != http.StatusForbidden {
 		t.Errorf("a create that was forged: %d", status)
 	}
+	mayNotChange(t, c, ui, object)
 	if out := c.kubectl("get", "widgets.people.test", "-n", "people", "-o", "name"); strings.TrimSpace(out) != "widget.people.test/in-people" {
 		t.Errorf("there are now: %s", out)
+	}
+}
+
+// mayNotChange posts all forms of an object's pages that end in a write, also those of previews, which are dry runs of
+// one. Each response says which right is missing, and the command that grants it.
+func mayNotChange(t *testing.T, c *cluster, ui, object string) {
+	before := c.kubectl("get", "widgets.people.test", "in-people", "-n", "people", "-o", "yaml")
+	edit := func(do string) url.Values {
+		return url.Values{"as": {"yaml"}, "do": {do}, "base": {before}, "text": {strings.Replace(before, "size: 3", "size: 42", 1)}}
+	}
+	for what, request := range map[string]struct {
+		path   string
+		values url.Values
+	}{
+		"preview of an edit": {"/edit", edit("preview")},
+		"save of an edit":    {"/edit", edit("save")},
+		"save of a preview":  {"/edit", edit("save-previewed")},
+		"reconcile":          {"/annotate", url.Values{"do": {"reconcile"}}},
+		"pause":              {"/annotate", url.Values{"do": {"pause"}}},
+		"restore of a run":   {"/runs/1/restore", url.Values{}},
+	} {
+		status, said := forge(t, ui, c.tokenOf("rita"), object+request.path, request.values)
+		if status != http.StatusForbidden || !strings.Contains(said, "--verb=patch --resource=widgets.people.test -n people") {
+			_, main, _ := strings.Cut(said, "<main")
+			t.Errorf("%s: %d, %s", what, status, cut(main))
+		}
+	}
+	if after := c.kubectl("get", "widgets.people.test", "in-people", "-n", "people", "-o", "yaml"); after != before {
+		t.Errorf("the object has changed:\n%s\nbefore:\n%s", after, before)
 	}
 }
 

@@ -333,6 +333,9 @@ var keys = map[string]input.DispatchKeyEventParams{
 	"/":      {Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191, Text: "/"},
 	"?":      {Key: "?", Code: "Slash", WindowsVirtualKeyCode: 191, Text: "?", Modifiers: 8},
 	"Escape": {Key: "Escape", Code: "Escape", WindowsVirtualKeyCode: 27},
+	// The command palette opens with Ctrl-K.
+	"Ctrl-K":    {Key: "k", Code: "KeyK", WindowsVirtualKeyCode: 75, Modifiers: 2},
+	"ArrowDown": {Key: "ArrowDown", Code: "ArrowDown", WindowsVirtualKeyCode: 40},
 }
 
 // press presses a key.

@@ -19,9 +19,10 @@ import (
 // How often a command is polled; how long a script waits before it fails; how long
 // output has to stay as it is.
 const (
-	pollInterval = 200 * time.Millisecond
-	waitTimeout  = 2 * time.Minute
-	staysPeriod  = 3 * time.Second
+	pollInterval  = 200 * time.Millisecond
+	waitTimeout   = 2 * time.Minute
+	staysPeriod   = 3 * time.Second
+	settledPeriod = time.Second
 )
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
@@ -36,6 +37,7 @@ func commands() map[string]command {
 		"crd":         crd,
 		"capture":     capture,
 		"eventually":  eventually,
+		"settles":     settles,
 		"stays":       stays,
 		"hook":        hookCommand,
 		"certificate": certificateCommand,
@@ -45,7 +47,12 @@ func commands() map[string]command {
 		"proxy":       proxyCommand,
 		"same":        same,
 		"shown":       shown,
+		"written":     written,
+		"changed":     changed,
 		"manifests":   manifestsCommand,
+		"collector":   collectorCommand,
+		"spans":       spansCommand,
+		"picture":     pictureCommand,
 	}
 }
 
@@ -165,6 +172,35 @@ func stays(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// settles [-for 1s] VARIABLE COMMAND…: repeats the command until it has printed the same for that long, which
+// goes into the variable. What still happens after an event on a slow machine is over then.
+func settles(ts *testscript.TestScript, neg bool, args []string) {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	period := flags.Duration("for", settledPeriod, "")
+	ts.Check(flags.Parse(args))
+	if neg || flags.NArg() < 2 {
+		ts.Fatalf("usage: settles [-for DURATION] VARIABLE COMMAND…")
+	}
+	variable, command := flags.Arg(0), flags.Args()[1:]
+	begin := time.Now()
+	last, since := "", begin
+	for first := true; first || time.Since(since) < *period; first = false {
+		out, err := runPolled(ts, command[0], command[1:])
+		if err != nil {
+			ts.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+		}
+		if now := strings.TrimSpace(out.stdout.String()); first || now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(begin) > waitTimeout {
+			ts.Fatalf("not settled within %v: %s\nlast output:\n%s", waitTimeout, strings.Join(command, " "), out)
+		}
+		<-time.After(pollInterval)
+	}
+	ts.Setenv(variable, last)
+}
+
 // poll is a command that is repeated, and what it should print.
 type poll struct {
 	period  time.Duration
@@ -243,6 +279,9 @@ func run(ts *testscript.TestScript, stdin, program string, args ...string) (outp
 	switch program {
 	case "calls":
 		fmt.Fprintln(&out.stdout, knownHook(ts, false, args, 1).called())
+		return out, nil
+	case "spans":
+		out.stdout.WriteString(knownCollector(ts, args).String())
 		return out, nil
 	case "lastcall":
 		out.stdout.Write(knownHook(ts, false, args, 1).lastCall())

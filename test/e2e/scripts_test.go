@@ -143,6 +143,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("SETPOINT_HOOKS", os.Getenv("SETPOINT_HOOKS"))
 	env.Setenv("SETPOINT_KUBERNETES_BINARIES", os.Getenv("SETPOINT_KUBERNETES_BINARIES"))
 	env.Setenv("HOME", env.WorkDir) // kubectl keeps a cache there
+	env.Values[collectorsKey{}] = map[string]*collector{}
 	env.Values[hooksKey{}] = &hookServers{byName: map[string]*hookServer{}}
 	env.Values[environKey{}] = env.Vars
 	client := &getter{}

@@ -7,17 +7,18 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The kinds that are compared. None of them has a controller in the control plane.
 var (
-	configMaps = object.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	configMaps = apiservertest.ConfigMaps
 	secrets    = object.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
 	roles      = object.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Plural: "roles", Kind: "Role", Namespaced: true}
 	policies   = object.Resource{Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true}
 	templates  = object.Resource{Version: "v1", Plural: "podtemplates", Kind: "PodTemplate", Namespaced: true}
-	widgets    = object.Resource{Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Status: true, Custom: true}
+	widgets    = apiservertest.Widgets
 	compared   = []object.Resource{configMaps, secrets, roles, policies, templates, widgets}
 )
 

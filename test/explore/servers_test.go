@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -110,29 +110,23 @@ func (s *memoryServer) send(t *testing.T, c call) outcome {
 
 func newMemory(t *testing.T, kinds []object.Resource, namespace string) *memoryServer {
 	t.Helper()
-	s, err := apiserver.New(apiserver.Options{Kinds: kinds, CRDs: [][]byte{toJSON(t, widgetCRD)}, Namespaces: []string{namespace}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := apiservertest.New(t, kinds, apiservertest.WidgetCRD, namespace)
 	return &memoryServer{s, s.Empty()}
-}
-
-func toJSON(t *testing.T, text string) []byte {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // install creates the kind Widget in the cluster and waits until it is served.
 func (s *clusterServer) install(t *testing.T) {
 	t.Helper()
+	s.define(t, apiservertest.WidgetCRD, "/apis/example.com/v1/widgets")
+}
+
+// define creates a CRD and waits until its kind is served at a path.
+func (s *clusterServer) define(t *testing.T, crd, path string) {
+	t.Helper()
 	s.send(t, call{method: http.MethodPost, path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-		contentType: "application/json", body: string(toJSON(t, widgetCRD))})
-	s.await(t, "the kind Widget", func() bool {
-		return s.send(t, call{method: http.MethodGet, path: "/apis/example.com/v1/widgets"}).code == http.StatusOK
+		contentType: "application/json", body: string(apiservertest.JSON(t, crd))})
+	s.await(t, path, func() bool {
+		return s.send(t, call{method: http.MethodGet, path: path}).code == http.StatusOK
 	})
 }
 
@@ -157,49 +151,3 @@ func (s *clusterServer) await(t *testing.T, what string, holds func() bool) {
 		<-time.After(20 * time.Millisecond)
 	}
 }
-
-// widgetCRD is a kind with a default, limits, rules, and lists that merge in every way.
-const widgetCRD = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            x-kubernetes-validations:
-            - {rule: "!has(oldSelf.color) || has(self.color) && self.color == oldSelf.color", message: color is immutable}
-            properties:
-              size: {type: integer, minimum: 0, maximum: 10, default: 1}
-              color: {type: string, enum: [red, blue]}
-              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
-              names: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              plain: {type: array, items: {type: string}, maxItems: 3}
-              text: {type: string, nullable: true}
-              parts:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name]
-                items:
-                  type: object
-                  required: [name]
-                  properties:
-                    name: {type: string}
-                    value: {type: string, default: none}
-          status:
-            type: object
-            properties:
-              ready: {type: boolean}
-              count: {type: integer, minimum: 0}
-`

@@ -15,17 +15,19 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/explore/apiserver/apiservertest"
 	"github.com/setpoint-dev/setpoint/internal/explore/environment"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // The kinds with models.
 var (
-	pods         = object.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true}
-	deployments  = object.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true, Status: true}
+	pods         = apiservertest.Pods
+	deployments  = apiservertest.Deployments
+	replicaSets  = object.Resource{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, Status: true}
 	statefulSets = object.Resource{Group: "apps", Version: "v1", Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, Status: true}
 	jobs         = object.Resource{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job", Namespaced: true, Status: true}
-	modeled      = []object.Resource{pods, deployments, statefulSets, jobs}
+	modeled      = []object.Resource{pods, deployments, replicaSets, statefulSets, jobs}
 )
 
 // scenario is an object, and edits of it in the order in which a random run makes some of them.
@@ -47,6 +49,7 @@ func scenarios() []scenario {
 		{"pod", pods, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"one"}]}}`,
 			[]string{`{"metadata":{"labels":{"n":"%d"}}}`, `{"metadata":{"finalizers":["example.com/a"]}}`, `{"metadata":{"finalizers":null}}`, "delete"}, podView},
 		{"deployment", deployments, fmt.Sprintf(workload, "Deployment"), scaling, workloadView},
+		{"replica set", replicaSets, fmt.Sprintf(workload, "ReplicaSet"), scaling, workloadView},
 		{"stateful set", statefulSets, fmt.Sprintf(workload, "StatefulSet"), scaling, workloadView},
 		{"job", jobs, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"completions":2,"parallelism":1,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"one"}]}}}}`,
 			[]string{`{"spec":{"suspend":true}}`, `{"spec":{"suspend":false}}`, `{"spec":{"parallelism":2}}`, `{"metadata":{"labels":{"n":"%d"}}}`}, jobView},
@@ -146,10 +149,7 @@ type point struct {
 
 func newModel(t *testing.T, s scenario, namespace string) *model {
 	t.Helper()
-	server, err := apiserver.New(apiserver.Options{Kinds: modeled, Namespaces: []string{namespace}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := apiservertest.New(t, modeled, "", namespace)
 	m := &model{t: t, scenario: s, server: server, environment: environment.New(server, environment.Options{})}
 	m.frontier = map[string]point{"": {state: server.Empty()}}
 	return m

@@ -30,6 +30,7 @@ func (s *soakRun) check(ctx context.Context) (wrong []string, unowned []*unstruc
 	f := &state{soakRun: s, all: all,
 		parents: map[string]*unstructured.Unstructured{}, owned: map[string][]*unstructured.Unstructured{}}
 	f.sort()
+	f.checkRollouts()
 	for uid, p := range f.parents {
 		f.checkParent(p, f.owned[uid])
 	}

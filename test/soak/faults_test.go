@@ -17,6 +17,7 @@ func (s *soakRun) injectFaults(d time.Duration) {
 	busy.Go(func() { s.newUser("second").work(ctx) })
 	busy.Go(func() { s.newUser("third").work(ctx) })
 	busy.Go(func() { s.newTamperer().work(ctx) })
+	busy.Go(func() { s.newReleaser().work(ctx) })
 	busy.Go(func() { (&faultInjector{soakRun: s, rand: newRand(s.seed, "storm"), busy: &busy}).run(ctx) })
 	busy.Wait()
 	s.restartGarbageCollector()

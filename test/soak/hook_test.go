@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,9 +17,10 @@ import (
 // hook serves all controllers. While it is faulty, it fails in all the ways in which
 // hooks fail.
 type hook struct {
-	tally   *counters
-	ledger  *expectations
-	address string
+	tally    *counters
+	ledger   *expectations
+	rollouts *rollouts
+	address  string
 
 	mu     sync.Mutex
 	rand   *rand.Rand
@@ -33,9 +35,9 @@ const (
 	lastPort  = 22_999
 )
 
-func newHook(t *testing.T, rnd *rand.Rand, count *counters, known *expectations) *hook {
+func newHook(t *testing.T, rnd *rand.Rand, count *counters, known *expectations, rolledOut *rollouts) *hook {
 	t.Helper()
-	h := &hook{rand: rnd, tally: count, ledger: known}
+	h := &hook{rand: rnd, tally: count, ledger: known, rollouts: rolledOut}
 	for port := firstPort; port <= lastPort && h.server == nil; port++ {
 		h.address = fmt.Sprintf("127.0.0.1:%d", port)
 		_ = h.up() // the port may be taken
@@ -184,7 +186,7 @@ func (g groups) all() []child {
 
 type child struct {
 	Kind     string
-	Metadata struct{ Name string }
+	Metadata struct{ Name, UID string }
 	Data     map[string]string
 }
 
@@ -196,6 +198,13 @@ func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
 	}
 	var response map[string]any
 	switch {
+	case strings.HasPrefix(r.URL.Path, "/rollout/"):
+		version := versionIn(r.URL.Path)
+		h.rollouts.note(version, &request)
+		if response = request.barn(version); response == nil {
+			http.Error(w, "broken in "+version, http.StatusInternalServerError)
+			return
+		}
 	case request.Handler != "":
 		response = request.handle(h.ledger)
 	case request.Webhook != "":

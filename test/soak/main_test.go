@@ -78,6 +78,7 @@ type soakRun struct {
 	hook     *hook
 	replicas []*replica
 	ledger   *expectations
+	rollouts *rollouts
 	tally    *counters
 }
 
@@ -85,12 +86,12 @@ func newSoakRun(t *testing.T, binary string, seed uint64) *soakRun {
 	dir := t.TempDir()
 	count := newCounters()
 	plane := bootControlPlane(t, binary, dir)
-	known := newExpectations()
+	known, rolledOut := newExpectations(), newRollouts()
 	s := &soakRun{
 		t: t, seed: seed, dir: dir, tally: count, plane: plane,
 		cluster: connect(t, plane.kubeconfig, count),
-		hook:    newHook(t, newRand(seed, "hook"), count, known),
-		ledger:  known,
+		hook:    newHook(t, newRand(seed, "hook"), count, known, rolledOut),
+		ledger:  known, rollouts: rolledOut,
 	}
 	reviews := loadbalancer.New(t)
 	var addresses []string
@@ -121,9 +122,13 @@ func (s *soakRun) setUp() {
 	s.cluster.install(s.t, s.hook.url())
 	s.cluster.plantCanaries(s.t)
 	s.cluster.awaitReviews(s.t)
+	s.newReleaser().awaitFirst()
 	user := s.newUser("first")
 	for range firstParents {
 		user.create(s.t.Context())
+	}
+	for range barnCount {
+		user.make(s.t.Context(), user.pickOf(barn))
 	}
 }
 

@@ -12,9 +12,10 @@ const (
 	pot  = "pot"  // of metacontroller.k8s.io, with a selector
 	lamp = "lamp" // decorated while it is lit
 	bell = "bell" // handled, and reviewed before it is stored
+	barn = "barn" // whose hook has ever new versions
 )
 
-func kinds() []string { return []string{plot, shed, pot, lamp, bell} }
+func kinds() []string { return []string{plot, shed, pot, lamp, bell, barn} }
 
 // canary is a parent that cannot have all it wants: another has its child's name.
 const canary = plot + "-canary"

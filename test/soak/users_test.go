@@ -18,6 +18,8 @@ const (
 	firstParents = 60
 	// parentsOfKind is how many there are of a kind at most.
 	parentsOfKind = 20
+	// barnCount is how many barns there are at most, so that a small step has some of them.
+	barnCount = 60
 	// maxChildren is what a parent wants at most.
 	maxChildren = 6
 )
@@ -42,9 +44,9 @@ func (u *user) act(ctx context.Context) {
 	case n < 25:
 		u.create(ctx)
 	case n < 50:
-		u.patch(ctx, "edits a parent", u.pick(), fmt.Sprintf(`{"spec":{"value":%q}}`, u.value()))
+		u.edit(ctx, u.pick())
 	case n < 65:
-		u.patch(ctx, "scales a parent", u.pick(), fmt.Sprintf(`{"spec":{"children":%d}}`, u.rand.IntN(maxChildren)))
+		u.scale(ctx, u.pick())
 	case n < 80:
 		u.delete(ctx, u.pick())
 	case n < 85:
@@ -58,6 +60,22 @@ func (u *user) act(ctx context.Context) {
 	}
 }
 
+// edit edits a parent. Of a barn it leaves the spec alone: an edit of that would explain deletions of its children.
+func (u *user) edit(ctx context.Context, n name) {
+	patch := `{"spec":{"value":%q}}`
+	if n.kind == barn {
+		patch = `{"metadata":{"annotations":{"edited":%q}}}`
+	}
+	u.patch(ctx, "edits a parent", n, fmt.Sprintf(patch, u.value()))
+}
+
+// scale scales a parent, but no barn, whose children stay.
+func (u *user) scale(ctx context.Context, n name) {
+	if n.kind != barn {
+		u.patch(ctx, "scales a parent", n, fmt.Sprintf(`{"spec":{"children":%d}}`, u.rand.IntN(maxChildren)))
+	}
+}
+
 // name is one parent.
 type name struct{ kind, name string }
 
@@ -66,7 +84,11 @@ func (n name) String() string { return n.kind + "s " + n.name }
 func (u *user) pick() name { return u.pickOf(kinds()[u.rand.IntN(len(kinds()))]) }
 
 func (u *user) pickOf(kind string) name {
-	return name{kind, fmt.Sprintf("%s-%d", kind, u.rand.IntN(parentsOfKind))}
+	most := parentsOfKind
+	if kind == barn {
+		most = barnCount
+	}
+	return name{kind, fmt.Sprintf("%s-%d", kind, u.rand.IntN(most))}
 }
 
 func (u *user) value() string { return fmt.Sprintf("v%08x", u.rand.Uint32()) }
@@ -82,6 +104,8 @@ func (u *user) make(ctx context.Context, n name) {
 	}
 	metadata := map[string]any{"name": n.name, "namespace": namespace}
 	switch n.kind {
+	case barn:
+		spec["children"] = int64(1 + u.rand.IntN(2)) // A version that leaves them out deletes some.
 	case pot:
 		spec["selector"] = map[string]any{"matchLabels": map[string]any{pot: n.name}}
 	case lamp:

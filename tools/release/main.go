@@ -136,7 +136,7 @@ func isArtifact(name string) bool {
 	})
 }
 
-// writeInstall writes the chart and the manifests.
+// writeInstall writes the chart, the manifests, the alert rules and the dashboard.
 func (r *release) writeInstall([]binary) error {
 	crds, err := readCRDs(filepath.Join(r.root, "config", "crd"))
 	if err != nil {
@@ -149,7 +149,9 @@ func (r *release) writeInstall([]binary) error {
 	if err := r.writeArchive("setpoint-chart-"+r.version+".tgz", entriesOf("setpoint/", chart)); err != nil {
 		return err
 	}
-	return writeFiles(filepath.Join(r.dir, "install"), install.Manifests(r.version, crds))
+	return errors.Join(
+		writeFiles(filepath.Join(r.dir, "install"), install.Manifests(r.version, crds)),
+		writeFiles(r.dir, install.Monitoring()))
 }
 
 // readCRDs reads the manifests of the CRDs by file name.

@@ -21,7 +21,7 @@ func (c cluster) Components() []dev.Component {
 
 // boot starts a control plane for the dev loop.
 func boot(ctx context.Context, o dev.BootOptions) (dev.Cluster, error) {
-	c, err := controlplane.Start(ctx, controlplane.Options{
+	c, err := controlplane.StartAPI(ctx, controlplane.Options{
 		DataDir: o.DataDir, Kubeconfig: o.Kubeconfig, KubernetesBinaries: o.KubernetesBinaries, Progress: o.Progress, Log: o.Log,
 	})
 	if err != nil {

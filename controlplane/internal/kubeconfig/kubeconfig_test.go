@@ -1,12 +1,45 @@
 package kubeconfig_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/kubeconfig"
 )
+
+func TestFileOfARunningClusterIsKept(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	server := "https://" + listener.Addr().String()
+	running := kubeconfig.Encode(kubeconfig.Entry{Server: server, User: "u"})
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, running, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubeconfig.CheckReplaceable(path); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
+		t.Errorf("the cluster runs: %v", err)
+	}
+	if err := kubeconfig.Remove(path, "https://127.0.0.1:1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the file of another cluster: %v", err)
+	}
+	for range 2 {
+		if err := kubeconfig.Remove(path, server); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was not removed")
+	}
+}
 
 func TestOnlyOurOwnFilesAreReplaced(t *testing.T) {
 	ours := string(kubeconfig.Encode(kubeconfig.Entry{Server: "https://127.0.0.1:1", User: "u"}))

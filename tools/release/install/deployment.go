@@ -56,6 +56,7 @@ func container() tree {
 			when{namespaces, join{"--namespaces=", namespaces}},
 			when{defaultAccount, join{"--default-service-account=", defaultAccount}},
 			when{certificateSecret, join{"--admission-certificate-secret=", certificateSecret}},
+			when{tracesAnnotations, "--trace-annotations"},
 			when{dashboard, fmt.Sprintf("--dashboard-address=:%d", dashboardPort)},
 			whenTLS("--dashboard-tls-cert-file=" + dashboardFiles + "/tls.crt"),
 			whenTLS("--dashboard-tls-key-file=" + dashboardFiles + "/tls.key"),
@@ -63,6 +64,9 @@ func container() tree {
 		"env": concat{list{
 			tree{"name": "POD_NAME", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.name"}}},
 			tree{"name": "POD_NAMESPACE", "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.namespace"}}},
+			when{tracesEndpoint, tree{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": join{tracesEndpoint}}},
+			when{tracesRatio, tree{"name": "OTEL_TRACES_SAMPLER", "value": "parentbased_traceidratio"}},
+			when{tracesRatio, tree{"name": "OTEL_TRACES_SAMPLER_ARG", "value": join{tracesRatio}}},
 		}, extraEnv},
 		"ports": list{
 			tree{"name": "http", "containerPort": httpPort},

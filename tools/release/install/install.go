@@ -64,7 +64,7 @@ func Chart(version string, crds map[string][]byte) (Files, error) {
 	}
 	for crd, manifest := range crds {
 		keep := strings.Replace(string(manifest), "  annotations:\n", "  annotations:\n    helm.sh/resource-policy: keep\n", 1)
-		files["templates/crds/"+crd] = guarded(crdsEnabled, strings.ReplaceAll(keep, "{{", `{{ "{{" }}`))
+		files["templates/crds/"+crd] = guarded(crdsEnabled, w.literal(keep))
 	}
 	schema, err := json.MarshalIndent(valuesSchema(), "", "  ")
 	files["values.schema.json"] = append(schema, '\n')

@@ -56,6 +56,8 @@ func manifests() []manifest {
 		{"networkpolicy", networkPolicy, policy()},
 		{"service-dashboard", dashboard, dashboardService()},
 		{"servicemonitor", serviceMonitor, monitor()},
+		{"prometheusrule", prometheusRule, alertRules()},
+		{"configmap-grafana-dashboard", grafana, grafanaConfigMap()},
 	}, accountPolicies()...)
 }
 
@@ -114,17 +116,6 @@ func dashboardService() tree {
 	})
 }
 
-// monitor selects the Service with the port of the metrics.
-func monitor() tree {
-	o := object("monitoring.coreos.com/v1", "ServiceMonitor", name, tree{
-		"selector":  tree{"matchLabels": selector()},
-		"endpoints": list{tree{"port": "http", "path": "/metrics", "interval": serviceMonitorInterval}},
-	})
-	metadata := o["metadata"].(tree)
-	metadata["labels"] = merged{metadata["labels"].(tree), serviceMonitorLabels}
-	return o
-}
-
 func disruptionBudget() tree {
 	return object("policy/v1", "PodDisruptionBudget", name, tree{
 		"maxUnavailable": 1, "selector": tree{"matchLabels": selector()},
@@ -137,7 +128,7 @@ func policy() tree {
 		"policyTypes": list{"Ingress"},
 		"ingress": list{
 			tree{"ports": list{tree{"port": webhookPort, "protocol": "TCP"}}, "from": webhookPeers},
-			tree{"ports": list{tree{"port": httpPort, "protocol": "TCP"}}}, // health and metrics
+			tree{"ports": list{tree{"port": httpPort, "protocol": "TCP"}}, "from": metricsPeers}, // health and metrics
 			when{dashboard, tree{"ports": list{tree{"port": dashboardPort, "protocol": "TCP"}}}},
 		},
 	})

@@ -36,6 +36,8 @@ func namespaceRules() list {
 		rule("coordination.k8s.io", list{"leases"}, list{"get", "create", "update"}),
 		named(rule("", list{"secrets"}, list{"get", "list", "watch", "update"}), name+"-admission"),
 		named(rule("", list{"secrets"}, list{"get", "update"}), name+"-inspect"),
+		// Versions of the logic of controllers with spec.rollout.
+		rule("apps", list{"controllerrevisions"}, list{"get", "list", "create", "update", "delete"}),
 		when{certificateSecret, named(rule("", list{"secrets"}, read), certificateSecret)},
 	}
 }

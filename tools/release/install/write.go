@@ -182,10 +182,19 @@ func (w *writer) inline(node any) string {
 		if err != nil {
 			panic(err) // not a JSON value in objects.go
 		}
-		return string(data)
+		return w.literal(string(data))
 	default:
-		return scalar(node)
+		return w.literal(scalar(node))
 	}
+}
+
+// literal returns a text that Helm does not take for a template: legends of graphs and texts of alerts have
+// templates of their own.
+func (w *writer) literal(text string) string {
+	if !w.template {
+		return text
+	}
+	return strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 }
 
 func indent(lines []string) []string {

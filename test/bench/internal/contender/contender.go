@@ -36,6 +36,11 @@ const (
 	GoHandler = "go-handler"
 	// GoSync is a Go program that returns the desired children.
 	GoSync = "go-sync"
+	// SetpointRecorded is Setpoint that records all hook calls to a file.
+	SetpointRecorded = "setpoint-recorded"
+	// Metacontroller is the real one without its rate limit, MetacontrollerDefault with its own settings.
+	Metacontroller        = "metacontroller"
+	MetacontrollerDefault = "metacontroller-default"
 )
 
 // unrecorded is the suffix of contenders that run without a reconcile history.
@@ -127,6 +132,8 @@ type Config struct {
 	SetpointBinary string
 	// InProcessBinary is the program written with the SDK.
 	InProcessBinary string
+	// MetacontrollerBinary is the real Metacontroller.
+	MetacontrollerBinary string
 	// Workers is how many things every contender does at once.
 	Workers int
 }
@@ -142,8 +149,12 @@ func New(name string, config Config) (Contender, error) {
 		return &writes{workers: config.Workers, kubeconfig: config.Kubeconfig}, nil
 	case Setpoint:
 		return newWebhooked(setpoint{config: config, name: name, group: "setpoint.dev", unrecorded: blind}), nil
+	case SetpointRecorded:
+		return newWebhooked(setpoint{config: config, name: name, group: "setpoint.dev", recorded: true}), nil
 	case SetpointMC:
 		return newWebhooked(setpoint{config: config, name: name, group: "metacontroller.k8s.io"}), nil
+	case Metacontroller, MetacontrollerDefault:
+		return newMetacontroller(config, name), nil
 	case SetpointJavaScript, SetpointStarlark:
 		return newInline(setpoint{config: config, name: name, group: "setpoint.dev"}), nil
 	case GoHandler:
@@ -160,8 +171,8 @@ func Plain(name string) string { return strings.TrimSuffix(name, unrecorded) }
 // Names lists the contenders.
 func Names() []string {
 	return []string{
-		Writes, Handwritten, Setpoint, SetpointJavaScript, SetpointStarlark, SetpointMC, GoHandler, GoSync,
-		Setpoint + unrecorded, GoHandler + unrecorded, GoSync + unrecorded,
+		Writes, Handwritten, Setpoint, SetpointJavaScript, SetpointStarlark, SetpointMC, SetpointRecorded, GoHandler, GoSync,
+		Metacontroller, MetacontrollerDefault, Setpoint + unrecorded, GoHandler + unrecorded, GoSync + unrecorded,
 	}
 }
 

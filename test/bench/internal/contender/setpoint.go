@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -25,6 +26,8 @@ type setpoint struct {
 	address string
 	// unrecorded keeps no account of what is done.
 	unrecorded bool
+	// recorded writes all hook calls to a file.
+	recorded bool
 	// installed says that Setpoint has run and left its CRDs.
 	installed bool
 }
@@ -61,6 +64,9 @@ func (c *setpoint) startSetpoint(ctx context.Context) (time.Duration, error) {
 	arguments := []string{"run", "--kubeconfig", c.config.Kubeconfig, "--address", address, "--workers", strconv.Itoa(c.config.Workers)}
 	if c.unrecorded {
 		arguments = append(arguments, "--history-size=0")
+	}
+	if c.recorded {
+		arguments = append(arguments, "--record", filepath.Join(c.config.Dir, c.name+".recording"))
 	}
 	c.process, err = child.Start(c.config.Dir, c.name, c.config.SetpointBinary, arguments...)
 	if err != nil {

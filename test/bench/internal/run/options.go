@@ -24,6 +24,7 @@ type options struct {
 	scenario.Options
 	setpoint, light string
 	inprocess       string
+	metacontroller  string
 	kubeconfig      string
 	contenders      []string
 	baseline        string
@@ -64,6 +65,9 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	o.contenders, o.Scenarios = strings.Split(*contenders, ","), strings.Split(*scenarios, ",")
+	if o.metacontroller != "" && !isGiven(flags, "contenders") {
+		o.contenders = append(o.contenders, contender.Metacontroller)
+	}
 	if o.smoke {
 		o.shrink(flags)
 	}
@@ -77,6 +81,7 @@ func (o *options) bindPlaces(flags *flag.FlagSet) {
 	flags.StringVar(&o.setpoint, "setpoint", "bin/setpoint", "the `binary` that boots the control plane")
 	flags.StringVar(&o.light, "light", "", "the `binary` that is measured (default: setpoint-light beside -setpoint)")
 	flags.StringVar(&o.inprocess, "inprocess", "", "the `binary` of the programs written in Go (default: bench-inprocess beside -setpoint)")
+	flags.StringVar(&o.metacontroller, "metacontroller", "", "the `binary` of Metacontroller, for the contenders of that name; the README says how to build one")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this `file`, which must be on loopback, instead of booting one")
 	flags.StringVar(&o.output, "o", "table", "`format`: "+strings.Join(report.Formats(), ", "))
 	flags.IntVar(&o.rounds, "rounds", 1, "measure so many times, every other time in reverse order, and show medians")
@@ -93,6 +98,7 @@ func (o *options) bindSizes(flags *flag.FlagSet) {
 	flags.DurationVar(&o.Outage, "outage", time.Minute, "outage: how long the hook is away")
 	flags.IntVar(&o.Memory.Parents, "memory-parents", 1000, "memory: number of parents")
 	flags.IntVar(&o.Memory.Children, "memory-children", 10, "memory: ConfigMaps of each parent")
+	flags.IntVar(&o.Busy, "busy", 10_000, "tenants: number of parents of the busy tenant")
 	flags.IntVar(&o.Unrelated, "unrelated", 50_000, "unrelated: number of ConfigMaps without an owner")
 	flags.DurationVar(&o.Timeout, "timeout", 3*time.Minute, "limit of each phase")
 }
@@ -109,15 +115,18 @@ func (o *options) setSizes(list string) error {
 	return nil
 }
 
+func isGiven(flags *flag.FlagSet, name string) (given bool) {
+	flags.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
+}
+
 // shrink makes sizes tiny that were not given.
 func (o *options) shrink(flags *flag.FlagSet) {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{
 		"sizes": "50x1,5x4", "resync": "2s", "samples": "20", "changes": "2", "outage": "2s",
-		"memory-parents": "5", "memory-children": "20", "unrelated": "200", "timeout": "1m",
+		"memory-parents": "5", "memory-children": "20", "busy": "100", "unrelated": "200", "timeout": "1m",
 	} {
-		if !given[name] {
+		if !isGiven(flags, name) {
 			_ = flags.Set(name, value) // of constants above
 		}
 	}
@@ -140,7 +149,7 @@ func (o *options) check(rest []string) error {
 	if !slices.Contains(report.Formats(), o.output) {
 		return fmt.Errorf("no output format %q; there are %s", o.output, strings.Join(report.Formats(), ", "))
 	}
-	if min(o.Workers, o.rounds, o.Samples, o.Changes, o.Memory.Parents, o.Memory.Children) < 1 {
+	if min(o.Workers, o.rounds, o.Samples, o.Changes, o.Memory.Parents, o.Memory.Children, o.Busy) < 1 {
 		return errors.New("sizes are 1 or more")
 	}
 	if o.Resync < time.Second || o.Resync%time.Second != 0 {
@@ -154,7 +163,10 @@ func (o *options) findBinaries() error {
 	beside := filepath.Dir(o.setpoint)
 	o.light = cmp.Or(o.light, filepath.Join(beside, "setpoint-light"))
 	o.inprocess = cmp.Or(o.inprocess, filepath.Join(beside, "bench-inprocess"))
-	for _, path := range []*string{&o.setpoint, &o.light, &o.inprocess} {
+	for _, path := range []*string{&o.setpoint, &o.light, &o.inprocess, &o.metacontroller} {
+		if *path == "" {
+			continue
+		}
 		// A path without a slash would be looked for in $PATH.
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
@@ -173,19 +185,20 @@ func (o *options) findBinaries() error {
 // findMeasured looks for the binaries of those who take part.
 func (o *options) findMeasured() error {
 	for _, binary := range []struct {
-		path, flag, target string
-		of                 []string
+		path, flag, build string
+		of                []string
 	}{
-		{o.light, "-light", "build", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript, contender.SetpointStarlark}},
-		{o.inprocess, "-inprocess", "bin/bench-inprocess", []string{contender.GoHandler, contender.GoSync}},
+		{o.light, "-light", "run `make build`", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript, contender.SetpointStarlark}},
+		{o.inprocess, "-inprocess", "run `make bin/bench-inprocess`", []string{contender.GoHandler, contender.GoSync}},
+		{o.metacontroller, "-metacontroller", "see test/bench/README.md", []string{contender.Metacontroller, contender.MetacontrollerDefault}},
 	} {
 		measured := slices.ContainsFunc(o.contenders, func(name string) bool { return slices.Contains(binary.of, contender.Plain(name)) })
 		if !measured {
 			continue
 		}
 		if _, err := os.Stat(binary.path); err != nil {
-			return fmt.Errorf("%w: a binary to measure: %w; build it with `make %s`, name it with %s, or leave it out with -contenders writes,handwritten",
-				ErrUsage, err, binary.target, binary.flag)
+			return fmt.Errorf("%w: a binary to measure: %w; to build it, %s; name it with %s, or leave it out with -contenders writes,handwritten",
+				ErrUsage, err, binary.build, binary.flag)
 		}
 	}
 	return nil

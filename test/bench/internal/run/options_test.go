@@ -3,7 +3,11 @@ package run
 import (
 	"errors"
 	"flag"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/test/bench/internal/contender"
 )
 
 func TestParse(t *testing.T) {
@@ -16,6 +20,30 @@ func TestParse(t *testing.T) {
 	}
 	if len(o.Scenarios) != 2 || len(o.contenders) != 1 {
 		t.Errorf("scenarios %v, contenders %v", o.Scenarios, o.contenders)
+	}
+}
+
+// The path of a Metacontroller makes it a contender, unless others are named.
+func TestMetacontroller(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"-metacontroller", "m"}, true},
+		{[]string{"-metacontroller", "m", "-contenders", "setpoint"}, false},
+	} {
+		o, err := parse(c.args)
+		if got := slices.Contains(o.contenders, contender.Metacontroller); err != nil || got != c.want {
+			t.Errorf("%v: %v, %v", c.args, o.contenders, err)
+		}
+	}
+	o, err := parse([]string{"-kubeconfig", "k", "-contenders", "metacontroller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.findBinaries(); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "-metacontroller") {
+		t.Errorf("without its path: %v", err)
 	}
 }
 

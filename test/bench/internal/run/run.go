@@ -93,13 +93,14 @@ func (o options) newRunner(ctx context.Context, dir string, since time.Time) (*r
 	}
 	for _, name := range o.contenders {
 		c, err := contender.New(name, contender.Config{
-			Dir:             dir,
-			Kubeconfig:      identity,
-			Admin:           r.admin,
-			Self:            self,
-			SetpointBinary:  o.light,
-			InProcessBinary: o.inprocess,
-			Workers:         o.Workers,
+			Dir:                  dir,
+			Kubeconfig:           identity,
+			Admin:                r.admin,
+			Self:                 self,
+			SetpointBinary:       o.light,
+			InProcessBinary:      o.inprocess,
+			MetacontrollerBinary: o.metacontroller,
+			Workers:              o.Workers,
 		})
 		if err != nil {
 			return nil, err

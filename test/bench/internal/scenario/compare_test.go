@@ -48,7 +48,7 @@ func TestGoalsReferToColumns(t *testing.T) {
 	turn := &trial{bench: b, work: b.Sizes[0].work()}
 	sections := map[string]report.Section{
 		Steady:  {Columns: requestColumns(report.Count)},
-		Latency: latencyHead(1), Memory: memoryHead(1), Related: turn.relatedHead(), Outage: turn.outageHead(),
+		Latency: latencyHead(1), Memory: memoryHead(1), Related: turn.relatedHead(), Outage: turn.outageHead(), Tenants: turn.tenantsHead(),
 	}
 	for _, id := range []string{"create-2x1", "update-2x1", "unrelated-create"} {
 		sections[id] = turn.churnHead(id)

@@ -70,6 +70,7 @@ func idleGoals(o Options) []report.Goal {
 		{Section: "unrelated-create", Key: "cpu÷", What: "CPU among them ÷ without", Unit: report.PerOne, Limit: 1.05},
 		{Section: "unrelated-create", Key: "peak÷", What: "memory among them ÷ without", Unit: report.PerOne, Limit: 1.05},
 		{Section: Related, Key: "÷bare", What: fmt.Sprintf("a related object read by %d parents ÷ as many bare calls", o.Sizes[0].Parents), Unit: report.PerOne, Limit: 1.2},
+		{Section: Tenants, Key: "done", What: fmt.Sprintf("a quiet tenant beside %d changing parents, p99 ÷ alone", o.Busy), Unit: report.PerOne, Limit: 3},
 		{Section: Memory, Key: "per10k", What: "memory per 10,000 cached ConfigMaps", Unit: report.MiB, Limit: 25},
 		{Section: Latency, Key: "event99", What: "event to hook when idle, p99", Unit: report.Millis, Limit: 10},
 	}

@@ -27,15 +27,9 @@ type sample struct {
 // latency changes one parent at a time.
 func (t *trial) latency(ctx context.Context, process contender.Process) error {
 	t.awaitIdle(ctx)
-	samples := make([]sample, t.bench.Samples)
-	for n := range samples {
-		var err error
-		if samples[n], err = t.changeOne(ctx, process, n); err != nil {
-			return fmt.Errorf("sample %d: %w", n, err)
-		}
-		if err := pause(ctx, idleTime); err != nil {
-			return err
-		}
+	samples, err := t.sample(ctx, process, Latency, t.bench.Timeout)
+	if err != nil {
+		return err
 	}
 	values := latencyValues(samples)
 	if process.Probe() == nil {
@@ -45,6 +39,21 @@ func (t *trial) latency(ctx context.Context, process contender.Process) error {
 	}
 	t.add(latencyHead(len(samples)), values)
 	return nil
+}
+
+// sample changes one parent after the other for at most a time. Round is the beginning of their values.
+func (t *trial) sample(ctx context.Context, process contender.Process, round string, most time.Duration) (samples []sample, err error) {
+	for since := time.Now(); len(samples) < t.bench.Samples && time.Since(since) < most; {
+		one, err := t.changeOne(ctx, process, round, len(samples))
+		if err != nil {
+			return nil, fmt.Errorf("sample %d: %w", len(samples), err)
+		}
+		samples = append(samples, one)
+		if err := pause(ctx, idleTime); err != nil {
+			return nil, err
+		}
+	}
+	return samples, nil
 }
 
 func latencyHead(samples int) report.Section {
@@ -93,8 +102,8 @@ func latencyValues(samples []sample) map[string]float64 {
 
 // changeOne changes a parent and follows the change to the call, and on to the
 // status, after which all is quiet again.
-func (t *trial) changeOne(ctx context.Context, process contender.Process, n int) (sample, error) {
-	value := fmt.Sprintf("latency-%d", n)
+func (t *trial) changeOne(ctx context.Context, process contender.Process, round string, n int) (sample, error) {
+	value := fmt.Sprintf("%s-%d", round, n)
 	calls := process.Probe()
 	if calls != nil {
 		if err := calls.Arm(ctx, value, 1); err != nil {

@@ -28,12 +28,13 @@ const (
 	Memory    = "memory"    // many cached ConfigMaps
 	Related   = "related"   // one ConfigMap that all parents read changes
 	Outage    = "outage"    // the hook is away for a while
+	Tenants   = "tenants"   // latency of a quiet tenant beside a busy one
 	Unrelated = "unrelated" // create and update among ConfigMaps without an owner
 )
 
 // Names lists the scenarios in the order they are run.
 func Names() []string {
-	return []string{Churn, Steady, Restart, Latency, Related, Outage, Memory, Unrelated}
+	return []string{Churn, Steady, Restart, Latency, Related, Outage, Memory, Tenants, Unrelated}
 }
 
 // Options are the sizes of a run.
@@ -54,6 +55,8 @@ type Options struct {
 	Outage time.Duration
 	// Memory is the size of the memory scenario.
 	Memory Size
+	// Busy is the number of parents of the busy tenant.
+	Busy int
 	// Unrelated is the number of ConfigMaps of the scenario of that name.
 	Unrelated int
 	// Timeout bounds each phase.
@@ -104,6 +107,7 @@ func (b *Bench) lifecycles() []lifecycle {
 		lifecycle{[]string{Related}, b.runRelated},
 		lifecycle{[]string{Outage}, b.runOutage},
 		lifecycle{[]string{Memory}, b.runMemory},
+		lifecycle{[]string{Tenants}, b.runTenants},
 		lifecycle{[]string{Unrelated}, b.runUnrelated})
 }
 

@@ -43,11 +43,7 @@ func (b *Bench) begin(ctx context.Context, c contender.Contender, work load.Work
 }
 
 func (t *trial) start(ctx context.Context, settings contender.Settings) (err error) {
-	if err := t.generator.CreateNamespace(ctx, t.work.Namespace); err != nil {
-		return err
-	}
-	t.observer, err = load.Observe(ctx, t.bench.Admin, t.work.Namespace, t.see, t.tracker.Fail)
-	if err != nil {
+	if err := t.observe(ctx); err != nil {
 		return err
 	}
 	if _, err := t.contender.Start(ctx, settings); err != nil {
@@ -55,6 +51,15 @@ func (t *trial) start(ctx context.Context, settings contender.Settings) (err err
 	}
 	t.awaitIdle(ctx)
 	t.fresh, err = t.read(ctx)
+	return err
+}
+
+// observe creates the namespace and watches it.
+func (t *trial) observe(ctx context.Context) (err error) {
+	if err := t.generator.CreateNamespace(ctx, t.work.Namespace); err != nil {
+		return err
+	}
+	t.observer, err = load.Observe(ctx, t.bench.Admin, t.work.Namespace, t.see, t.tracker.Fail)
 	return err
 }
 
@@ -67,12 +72,16 @@ func (t *trial) see(s load.Observation, at time.Time) {
 
 // end stops the contender and takes away what it leaves.
 func (t *trial) end(ctx context.Context) error {
-	err := t.contender.Close()
+	return errors.Join(t.contender.Close(), t.cleanUp(ctx))
+}
+
+// cleanUp deletes parents and children, and waits until they are gone.
+func (t *trial) cleanUp(ctx context.Context) error {
 	if t.observer == nil {
-		return err
+		return nil
 	}
 	defer t.observer.Close()
-	return errors.Join(err, t.limited(ctx, "clean up", func(ctx context.Context) error {
+	return t.limited(ctx, "clean up", func(ctx context.Context) error {
 		t.tracker.Expect(load.Goal{Work: t.work, Gone: true})
 		for _, path := range []string{load.ThingsPath(t.work.Namespace), load.ChildrenPath(t.work.Namespace)} {
 			if err := t.bench.Admin.Delete(ctx, path); err != nil {
@@ -80,7 +89,7 @@ func (t *trial) end(ctx context.Context) error {
 			}
 		}
 		return t.tracker.Wait(ctx)
-	}))
+	})
 }
 
 // limited bounds a step, and says who did not finish which.

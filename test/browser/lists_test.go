@@ -1,0 +1,163 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestListsAndGraph sorts and filters lists by their links, shows a suspended controller with its
+// objects, and follows the graph from a parent to what it owns and who else writes that.
+func TestListsAndGraph(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	ns := c.namespace()
+	group := ns + ".test"
+	url := hook(t, func(r hookRequest) (int, any) {
+		if r.Parent.Spec["size"] == float64(13) {
+			return http.StatusInternalServerError, "13 is not a size"
+		}
+		var children []any
+		for i := range int(r.Parent.Spec["size"].(float64)) {
+			children = append(children, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("%s-%02d", r.Parent.Metadata.Name, i)}})
+		}
+		return http.StatusOK, map[string]any{"children": children}
+	})
+	c.kind(group, "Shelf", url)
+	for name, size := range map[string]int{"ash": 1, "beech": 13, "cedar": 9} {
+		c.apply(fmt.Sprintf("{apiVersion: %s/v1, kind: Shelf, metadata: {name: %s, namespace: %s}, spec: {size: %d}}", group, name, ns, size))
+	}
+	p := newPage(t, sharedUI())
+	controller := "/controllers/setpoint/compositecontroller.setpoint.dev~" + group
+	p.open(controller)
+	p.see("beech", "13 is not a size", "Failing 1", "Synced 2")
+
+	// A link sorts, and the address has the order and the filter.
+	firstRow := func(path, name string) {
+		t.Helper()
+		p.at(path)
+		p.seeIn("main tbody tr:first-child", name)
+	}
+	p.clickIn("main thead", "Children")
+	firstRow(controller+"?sort=children", "cedar")
+	p.clickIn("main thead", "Children")
+	firstRow(controller+"?reverse=yes&sort=children", "beech")
+	p.clickIn("main .chips", "Synced 2")
+	firstRow(controller+"?reverse=yes&sort=children&state=Synced", "ash")
+	p.notSeeIn("main tbody", "beech")
+	p.reload()
+	firstRow(controller+"?reverse=yes&sort=children&state=Synced", "ash")
+	if sorted := must[string](p, `document.querySelector("main th[aria-sort]").textContent + " " + document.querySelector("main th[aria-sort]").ariaSort`); sorted != "Children descending" {
+		t.Errorf("a screen reader hears %q", sorted)
+	}
+	p.audit()
+	kind := "/resources/shelfs." + group
+	p.open(kind + "?sort=state&namespace=" + ns)
+	p.seeIn("main tbody tr:first-child", "beech", "Failing")
+	p.audit()
+	p.open(kind + "?state=Failing&sort=nonsense")
+	p.see("Ignored in the address", "sort=nonsense", "beech")
+	p.notSeeIn("main tbody", "ash")
+	p.audit()
+	p.open(kind + "/" + ns + "/ash?outcome=synced&sort=duration")
+	p.see("Longest", "Synced")
+	p.audit()
+
+	// The graph has what the object owns, alike objects as one, and who else writes them.
+	c.kubectl("label", "configmap", "ash-00", "-n", ns, "who=me", "--field-manager", "kubectl-label")
+	p.open(kind + "/" + ns + "/cedar/graph")
+	p.see("9 × ConfigMap")
+	// The state is Synced instead of Current while a controller of another test reconciles ConfigMaps.
+	state := must[string](p, `[...document.querySelectorAll("[aria-label^='9 ConfigMap: ']")].map(e => {
+		e.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
+		return e.ariaLabel.split(/: |,/)[1];
+	})[0]`)
+	p.at(kind + "/" + ns + "/cedar/graph?kind=ConfigMap&state=" + state)
+	p.seeIn("#owned tbody", "cedar-08")
+	p.audit()
+	p.open(kind + "/" + ns + "/ash/graph")
+	p.see("kubectl-label")
+	p.audit()
+	p.resize(phoneWidth, phoneHeight)
+	p.audit()
+	p.resize(desktopWidth, desktopHeight)
+	p.tabTo("ConfigMap " + ns + "/ash-00: *")
+	p.press("Enter")
+	p.at("/resources/configmaps/" + ns + "/ash-00")
+
+	// A suspended controller is in a state, and so are its objects.
+	p.open(controller)
+	p.click("Suspend")
+	p.seeIn("main .head", "Suspended")
+	p.seeIn("main table", "ash", "beech", "cedar", "Suspended")
+	p.see("Suspended 3")
+	p.audit()
+	p.open("/?state=Suspended&q=" + group)
+	p.seeIn("main table", group, "Suspended")
+	p.audit()
+	p.open(kind)
+	p.seeIn("main table", "beech", "Suspended")
+	p.open(kind + "/" + ns + "/ash")
+	p.see("Suspended by spec")
+	p.open(controller)
+	p.click("Resume")
+	p.see("Synced 2", "Failing 1")
+}
+
+// TestCrashedProcess kills a program: it stays on the pages as crashed, until it runs again.
+func TestCrashedProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := start(t, filepath.Join(dir, "dev.log"), os.Getenv("SETPOINT"), "dev", "--data-dir", filepath.Join(dir, "data"), "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+		"--dashboard-address", address, filepath.Join("..", "..", "examples", "guitar"))
+	awaitDashboard(t, "http://"+address)
+	p := newPage(t, "http://"+address)
+	p.open("/")
+	p.seeIn("main table", "guitar", "Ready")
+	// It starts again at once, and later each time.
+	p.until("see that it crashed", func() error {
+		if err := killChild(dev.cmd.Process.Pid, "guitar"); err != nil {
+			return err
+		}
+		p.open("/")
+		text, err := p.text()
+		if err == nil && !strings.Contains(text, "the process guitar crashed, last seen") {
+			err = errors.New(cut(text))
+		}
+		return err
+	})
+	p.see("killed", "not running")
+	p.see("Ready")
+	p.notSee("crashed")
+	p.audit()
+}
+
+// killChild kills a child of a process by its name.
+func killChild(parent int, name string) error {
+	list, err := exec.Command("ps", "-axww", "-o", "pid=,ppid=,args=").Output()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Fields(line)
+		if len(fields) > 2 && fields[1] == strconv.Itoa(parent) && filepath.Base(fields[2]) == name {
+			pid, err := strconv.Atoi(fields[0])
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("process %d has no child %s yet", parent, name)
+}
