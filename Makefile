@@ -55,10 +55,10 @@ JAVASCRIPT = $(patsubst %/main.mjs,%,$(wildcard examples/*/main.mjs))
 check: fmt-check vet lint unit python-test js-test gen-check deps-check ## Quick, before each commit: format, vet, lint, layers, sizes, unit tests, generated code
 
 .PHONY: test
-test: check controlplane-test e2e explore-test browser release-test ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
+test: check controlplane-test e2e explore-test browser release-test monitoring-rules ## All tests: check, control plane, scripts, dashboard, release. Continuous integration runs this
 
 .PHONY: test-all
-test-all: test explore-test-long scaffold-test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
+test-all: test monitoring explore-test-long scaffold-test test-oldest-kubernetes cross soak-short bench-smoke ## test and more: the oldest Kubernetes, builds for all platforms, a short soak, a tiny bench
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
@@ -71,11 +71,22 @@ BROWSERFLAGS :=
 .PHONY: explore-test
 explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane; explore mutants
 	go test -count=1 -timeout 10m ./test/explore $(EXPLOREFLAGS)
-	SETPOINT=$(CURDIR)/bin/setpoint go test -count=1 -timeout 30m ./test/explore/mutants $(MUTANTFLAGS)
+	SETPOINT=$(CURDIR)/bin/setpoint go test -count=1 -timeout 30m ./test/explore/mutants
 
 .PHONY: explore-test-long
 explore-test-long:
-	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000' MUTANTFLAGS=-long
+	$(MAKE) --no-print-directory explore-test EXPLOREFLAGS='-seeds 100 -first 1000'
+
+# Prometheus' packages are in a module of their own.
+.PHONY: monitoring
+monitoring: bin/setpoint | need-go ## Test alert rules and dashboard, and cause each alert on a real control plane
+	go -C test/monitoring vet ./...
+	SETPOINT=$(CURDIR)/bin/setpoint go -C test/monitoring test -count=1 -timeout 15m ./...
+
+# Without a control plane, in seconds once it is compiled.
+.PHONY: monitoring-rules
+monitoring-rules: | need-go
+	go -C test/monitoring test -count=1 -skip '^TestCauses$$' ./...
 
 .PHONY: browser
 browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane
