@@ -167,7 +167,10 @@ func killedComponentsComeBack(c cluster) {
 			_, err := c.tryKubectl("create", "deployment", name, "--image=example.com/x")
 			return err
 		})
-		c.kubectl("rollout", "status", "deployment/"+name, "--timeout="+waitTimeout.String())
+		proctest.Eventually(c.t, waitTimeout, func() error { // Another component may have ended with it.
+			_, err := c.tryKubectl("rollout", "status", "deployment/"+name, "--timeout="+waitTimeout.String())
+			return err
+		})
 	}
 }
 

@@ -177,7 +177,11 @@ func (w *dashboardTest) served(names ...string) {
 	w.t.Helper()
 	proctest.Eventually(w.t, waitTimeout, func() error {
 		for _, name := range names {
-			if _, err := w.admin().Kind(w.ctx(), name); err != nil {
+			kind, err := w.admin().Kind(w.ctx(), name)
+			if err == nil { // It is described a moment later.
+				_, _, err = w.admin().Schema(w.ctx(), kind)
+			}
+			if err != nil {
 				return err
 			}
 		}

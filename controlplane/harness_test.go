@@ -17,7 +17,7 @@ import (
 
 // waitTimeout bounds every wait; what is waited for takes a second or two on an idle
 // machine.
-const waitTimeout = time.Minute
+const waitTimeout = 3 * time.Minute
 
 // cluster is a cluster under test and its kubectl.
 type cluster struct {
@@ -104,7 +104,7 @@ func (c cluster) stop() {
 	if c.Err() != nil {
 		c.t.Errorf("stopped, but failed: %v", c.Err())
 	}
-	expectGone(c.t, pids)
+	expectGone(c.t, 3*time.Second, pids)
 }
 
 // kill kills a component without a warning; it is started again. Which process it is may
@@ -122,9 +122,9 @@ func (c cluster) kill(name string) (victim controlplane.Component) {
 	return victim
 }
 
-func expectGone(t *testing.T, pids []int) {
+func expectGone(t *testing.T, limit time.Duration, pids []int) {
 	t.Helper()
-	proctest.Eventually(t, 3*time.Second, func() error {
+	proctest.Eventually(t, limit, func() error {
 		for _, pid := range pids {
 			if proctest.Alive(pid) {
 				return fmt.Errorf("pid %d still runs", pid)

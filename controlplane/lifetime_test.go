@@ -79,7 +79,7 @@ func TestKilledParentKillsComponents(t *testing.T) {
 	for _, component := range components {
 		pids = append(pids, component.PID)
 	}
-	expectGone(t, pids)
+	expectGone(t, waitTimeout, pids)
 	start(t, controlplane.Options{DataDir: dir}).stop()
 }
 

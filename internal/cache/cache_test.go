@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -572,7 +573,7 @@ func TestBriefThrottlingIsHealthy(t *testing.T) {
 		return &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "storage is (re)initializing"}
 	}
 	notified := make(chan error, 10)
-	c := api.store(Options{OnHealth: func(_ Selection, err error) { notified <- err }})
+	c := api.store(Options{GracePeriod: time.Hour, OnHealth: func(_ Selection, err error) { notified <- err }})
 	v := c.Watch(Selection{Resource: configMaps}, nil)
 	for range 2 {
 		api.request(func(*http.Request) bool { return true })

@@ -87,10 +87,13 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 	v, events := openView(c, Selection{Resource: configMaps})
 	receive(t, v.Ready())
 	expectEvents(t, events, "+a")
-	// If delays grew, the first ten outages would reach the longest delay of 15 to 30 s, and
-	// later ones would exceed the timeout of this test.
+	// If delays grew, each outage would last about sixteen times as long as the one before, up to some times the
+	// longest delay of 15 to 30 s.
+	var outage time.Duration
 	for range 20 {
-		api.sendBookmarks(100 * time.Millisecond)
+		// A watch works once it has lasted longer than the last delay, which the outage has waited for.
+		api.sendBookmarks(100*time.Millisecond + outage)
+		began := time.Now()
 		refused := make(chan struct{}, 1000)
 		api.locked(func() {
 			api.reject = func(*http.Request) *metav1.Status {
@@ -106,6 +109,9 @@ func TestRepeatedOutagesDoNotGrowBackoff(t *testing.T) {
 		api.locked(func() { api.reject = nil })
 		api.put(namedObject("a"))
 		expectEvents(t, events, "~a")
+		if outage = time.Since(began); outage > 30*time.Second {
+			t.Fatalf("an outage lasted %s", outage)
+		}
 	}
 }
 

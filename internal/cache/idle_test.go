@@ -9,12 +9,14 @@ import (
 func TestIdleWatchIsReopened(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	// The reflector lists again after watches shorter than a second.
 	store := s.store(Options{IdleTimeout: time.Second})
 	events := make(chan Event, 100)
 	view := store.Watch(Selection{Resource: configMaps}, func(e Event) { events <- e })
 	receive(t, view.Ready())
 	s.request(isStream)
+	// The reflector lists again after a watch that was shorter than a second and brought nothing.
+	s.put(testObject{key: key{"default", "warm"}})
+	receive(t, events)
 	// The connection stays open and delivers nothing.
 	s.locked(func() { clear(s.watchers) })
 	s.put(testObject{key: key{"default", "missed"}})
@@ -38,9 +40,11 @@ func TestActiveWatchStaysOpen(t *testing.T) {
 	view := store.Watch(Selection{Resource: configMaps}, nil)
 	receive(t, view.Ready())
 	s.request(isStream)
+	fast := true // Whether the round before was fast; what a slow one causes may come in the next.
 	for range 20 {
-		longest := s.sendBookmarks(3 * silence)
-		if longest < silence/2 {
+		before := fast
+		fast = s.sendBookmarks(3*silence) < silence/2
+		if fast && before {
 			if n := len(s.opened); n > 0 {
 				t.Errorf("%d more requests", n)
 			}

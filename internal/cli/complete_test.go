@@ -88,6 +88,22 @@ func completed(t *testing.T, args ...string) (words, stderr string) {
 	return strings.Join(strings.Fields(out.String()), " "), problems.String()
 }
 
+// expectCompletion completes a line once more if the machine was so busy that the completion has given up.
+func expectCompletion(t *testing.T, line, want string) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		got, stderr := completed(t, strings.Split(line, " ")...)
+		if got == want && !strings.Contains(stderr, "rror:") {
+			return
+		}
+		if gaveUp := time.Since(began) >= completeLimit; !gaveUp || attempt == 10 {
+			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
+			return
+		}
+	}
+}
+
 // Fault U12: why, tree, plan and -n complete kinds, names and namespaces of the cluster.
 // :4 is for no files, and :6 for no space behind it, too.
 func TestCompletion(t *testing.T) {
@@ -135,10 +151,7 @@ func TestCompletion(t *testing.T) {
 		"rbac --namespaces sho":       "shop shop-test :4",
 		"plan -f controller.yaml red": ":4",
 	} {
-		args := strings.Split(line, " ")
-		if got, stderr := completed(t, args...); got != want || strings.Contains(stderr, "rror:") {
-			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
-		}
+		expectCompletion(t, line, want)
 	}
 }
 
@@ -183,9 +196,7 @@ func TestCompletionOfRunningControllers(t *testing.T) {
 		"allow-deletions ":       "compositecontroller.setpoint.dev/teams :4",
 		"allow-deletions teams ": team().Name + " :4",
 	} {
-		if got, stderr := completed(t, strings.Split(line, " ")...); got != want || strings.Contains(stderr, "rror:") {
-			t.Errorf("%q: %q, want %q; %s", line, got, want, stderr)
-		}
+		expectCompletion(t, line, want)
 	}
 }
 

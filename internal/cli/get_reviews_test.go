@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -91,20 +92,22 @@ other       7s    admissioncontroller.setpoint.dev/policy   digests   create (dr
 		"JSON without a user": {list: reviewLister{filter: model.ReviewFilter{User: "absent"}}, namespace: "shop", output: asJSON, stdout: "\n{\n  \"items\": []\n}\n", stderr: hidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stdout, stderr strings.Builder
-			flags := newGetFlags()
-			if c.output != "" {
-				if err := flags.output.Set(c.output); err != nil {
+			synctest.Test(t, func(t *testing.T) { // The ages are those of now.
+				var stdout, stderr strings.Builder
+				flags := newGetFlags()
+				if c.output != "" {
+					if err := flags.output.Set(c.output); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.list.session = newReviewSession(&stdout, &stderr, &flags.readFlags, c.namespace)
+				if err := c.list.showAll(t.Context(), &table{}); err != nil {
 					t.Fatal(err)
 				}
-			}
-			c.list.session = newReviewSession(&stdout, &stderr, &flags.readFlags, c.namespace)
-			if err := c.list.showAll(t.Context(), &table{}); err != nil {
-				t.Fatal(err)
-			}
-			if stdout.String() != strings.TrimPrefix(c.stdout, "\n") || stderr.String() != c.stderr {
-				t.Errorf("got\n%s%s", stdout.String(), stderr.String())
-			}
+				if stdout.String() != strings.TrimPrefix(c.stdout, "\n") || stderr.String() != c.stderr {
+					t.Errorf("got\n%s%s", stdout.String(), stderr.String())
+				}
+			})
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -80,7 +81,7 @@ func newTestSession(t *testing.T, of *processList) (*session, *strings.Builder) 
 	var stderr strings.Builder
 	r := &session{
 		program: &program{stderr: &stderr}, readFlags: &readFlags{watch: true},
-		localProcesses: of.find, timeouts: model.NewTimeouts(20 * time.Millisecond),
+		localProcesses: of.find, timeouts: model.NewTimeouts(time.Minute),
 	}
 	if err := r.discover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -99,22 +100,24 @@ func names(ctx context.Context, r *session) (string, error) {
 }
 
 func TestStoppedProcessIsNamed(t *testing.T) {
-	asleep := newFakeProcess("asleep")
-	asleep.hangs = true
-	r, stderr := newTestSession(t, &processList{all: []model.Source{asleep, newFakeProcess("well")}})
-	for range 2 {
-		got, err := names(t.Context(), r)
-		if err != nil || got != "well" {
-			t.Errorf("%q, %v", got, err)
+	synctest.Test(t, func(t *testing.T) {
+		asleep := newFakeProcess("asleep")
+		asleep.hangs = true
+		r, stderr := newTestSession(t, &processList{all: []model.Source{asleep, newFakeProcess("well")}})
+		for range 2 {
+			got, err := names(t.Context(), r)
+			if err != nil || got != "well" {
+				t.Errorf("%q, %v", got, err)
+			}
 		}
-	}
-	if got := stderr.String(); got != "warning: the process asleep did not respond in time\n" {
-		t.Errorf("said %q, want who is silent, once", got)
-	}
-	r.sources = r.sources[:1]
-	if _, err := names(t.Context(), r); err == nil || !strings.Contains(err.Error(), "asleep did not respond") {
-		t.Errorf("no listener: %v", err)
-	}
+		if got := stderr.String(); got != "warning: the process asleep did not respond in time\n" {
+			t.Errorf("said %q, want who is silent, once", got)
+		}
+		r.sources = r.sources[:1]
+		if _, err := names(t.Context(), r); err == nil || !strings.Contains(err.Error(), "asleep did not respond") {
+			t.Errorf("no listener: %v", err)
+		}
+	})
 }
 
 // A watch goes on when processes end and others begin, also if for a while there are none.
@@ -182,7 +185,7 @@ func TestStandbyControllersAreListedOnce(t *testing.T) {
 		{[]model.Source{&controllerSource{standby, all}, &controllerSource{leader, all}}, "cc/teams of setpoint"},
 		{[]model.Source{&controllerSource{standby, all}}, "cc/teams of setpoint-7"},
 	} {
-		r := &session{program: &program{stderr: io.Discard}, sources: c.sources, timeouts: model.NewTimeouts(time.Second), permissions: &permissions{accessReviewer: allowedVerbs{"list teams in "}}}
+		r := &session{program: &program{stderr: io.Discard}, sources: c.sources, timeouts: model.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: allowedVerbs{"list teams in "}}}
 		found, err := r.runningControllers(t.Context())
 		if err != nil || len(found) != 1 || found[0].Name+" of "+found[0].source.Name() != c.want {
 			t.Errorf("found %+v, %v, want %s", found, err, c.want)

@@ -147,7 +147,7 @@ func TestHiddenControllersAreNotFound(t *testing.T) {
 		{allowedVerbs{"list teams in "}, "nonsense", "", false, "that you can get: there are example/teams, and 1 that you cannot get"},
 		{allowedVerbs{"list teams in ", "list pods in "}, "nonsense", "", false, `"nonsense": there are example/teams, example/secrets`},
 	} {
-		r := &session{program: &program{stderr: io.Discard}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Second), permissions: &permissions{accessReviewer: test.of}}
+		r := &session{program: &program{stderr: io.Discard}, sources: []model.Source{source}, timeouts: model.NewTimeouts(time.Minute), permissions: &permissions{accessReviewer: test.of}}
 		r.target.Namespace = "shop"
 		c, _, err := r.controller(t.Context(), test.word, test.object)
 		said := ""

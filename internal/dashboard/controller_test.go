@@ -122,7 +122,7 @@ func TestEventStream(t *testing.T) {
 	}
 	defer response.Body.Close()
 	lines, heard := bufio.NewScanner(response.Body), 0
-	timeout := time.AfterFunc(20*time.Second, server.CloseClientConnections)
+	timeout := time.AfterFunc(time.Minute, server.CloseClientConnections)
 	defer timeout.Stop()
 	for lines.Scan() {
 		switch lines.Text() {

@@ -2,11 +2,15 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -36,16 +40,29 @@ func TestStalePageIsRefreshed(t *testing.T) {
 
 // Changes before the stream opens are sent once.
 func TestStreamStartsWithOneChange(t *testing.T) {
-	busy := &fakeSource{name: "setpoint", revisions: make(chan uint64, 1)}
-	busy.revisions <- 7
-	s := newServer(t, &fakeSource{name: "quiet"}, busy)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*minRefreshInterval)
-	defer cancel()
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live", http.NoBody))
-	if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
-		t.Errorf("%d change events:\n%s", n, w.Body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		busy := &fakeSource{name: "setpoint", revisions: make(chan uint64, 1)}
+		busy.revisions <- 7
+		s := newServer(t, &fakeSource{name: "quiet"}, busy)
+		var err error
+		if s.probe.cluster, err = userclient.New(&rest.Config{Host: "http://nowhere", Transport: noNetwork{}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*minRefreshInterval+time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live", http.NoBody))
+		if n := strings.Count(w.Body.String(), "event: change"); n != 1 {
+			t.Errorf("%d change events:\n%s", n, w.Body)
+		}
+	})
+}
+
+// noNetwork is the transport of an API server that cannot be reached.
+type noNetwork struct{}
+
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no network")
 }
 
 func TestPageWatchesItsObject(t *testing.T) {
@@ -54,7 +71,7 @@ func TestPageWatchesItsObject(t *testing.T) {
 	a.responses["/api/v1/namespaces/shop/pods"] = "forbidden"
 	server := httptest.NewServer(a.newServer(t))
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	callBody, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+liveURL(&p), http.NoBody)
 	if err != nil {

@@ -91,10 +91,7 @@ func ownCache(t *testing.T) {
 // Fault D1: what is slow is not an error, and a command waits for it.
 func TestSlowProcessIsNotAnError(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t)
 	address := listener.Addr().(*net.TCPAddr)
 	listener.Close()
 	s := newSession(t, `
@@ -168,7 +165,10 @@ func TestProcessLogs(t *testing.T) {
 	s := newSession(t, strings.Replace(hook, "exec sleep 1000", "[ -e once ] || { touch once; exit 7; }; exec sleep 1000", 1))
 	s.options.ProcessLogs = filepath.Join(s.dir, "logs")
 	ended := s.start(t)
-	s.terminal.await(t, "worker | hook one\n✗ process worker exited with code 7")
+	s.terminal.await(t, "✗ process worker exited with code 7")
+	if shown, _, _ := strings.Cut(s.terminal.all(), "✗ process worker exited"); !strings.Contains(shown, "worker | hook one\n") {
+		t.Errorf("what it wrote is not shown before its exit:\n%s", shown)
+	}
 	s.terminal.await(t, "Ctrl-C stops everything")
 	log := filepath.Join(s.dir, "logs", "worker.log")
 	for text := ""; text != "hook one\nhook one\n"; { // It is started again.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // These tests run whole sessions with real files and processes. The cluster and
@@ -271,18 +273,35 @@ func TestBadManifestIsReportedAndRetried(t *testing.T) {
 	}
 }
 
+// write replaces a file at once: a process may be started at any moment, and must not read half of it.
 func (s *session) write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
+	unfinished := filepath.Join(s.dir, filepath.Dir(file), ".unfinished")
+	err := os.WriteFile(unfinished, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(unfinished, filepath.Join(s.dir, file))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestChangedHookIsRestarted(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
+// listen plays that a hook listens. Nothing else takes the port while it is closed.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	port, err := process.FreePorts()()
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+func TestChangedHookIsRestarted(t *testing.T) {
+	listener := listen(t)
 	defer listener.Close()
 	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
 	s.options.FreePort = func() (int, error) { return listener.Addr().(*net.TCPAddr).Port, nil }
@@ -315,10 +334,7 @@ func TestChangedHookIsRestarted(t *testing.T) {
 
 // Fault G7: the engine knows that a process has ended, and that it is back.
 func TestManagerIsNotifiedOfDeadHook(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // Plays that the hook listens.
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t)
 	address := listener.Addr().(*net.TCPAddr)
 	s := newSession(t, strings.Replace(hook, "name: worker", "name: worker\n  env: {PORT: '{port}'}\n  service: hook.web", 1))
 	s.options.FreePort = func() (int, error) { return address.Port, nil }

@@ -13,6 +13,7 @@ func TestDeletedCRDStaysDeleted(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	s.awaitWatch(t)
 	s.deleteCRD()
 	const want = "deleted while this program runs: CustomResourceDefinition shops.example.org; " +
 		"restart the program to create it again, or start it with --recreate-crds"
@@ -37,6 +38,7 @@ func TestDeletedCRDIsRecreated(t *testing.T) {
 	s := &fakeAPIServer{}
 	m := startManager(t, s, Options{GoControllers: []GoController{shopController("keeper")}, CRDs: [][]byte{[]byte(shopsManifest)}, RecreateCRDs: true})
 	eventually(t, "ready", func() bool { return readyz(m) == "ok" })
+	s.awaitWatch(t)
 	s.deleteCRD()
 	eventually(t, "created again", func() bool { applied, _ := s.counts(); return applied == 2 })
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })

@@ -3,7 +3,9 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -61,8 +63,8 @@ func TestHookDown(t *testing.T) {
 func TestUnconnectedCalls(t *testing.T) {
 	status := http.StatusInternalServerError
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	address := server.Listener.Addr().String()
 	server.Listener.Close()
+	address := unusedAddress(t)
 	e := newEndpoints()
 	w, err := webhook.New(webhook.Config{
 		URL: "http://" + address + "/sync", Wire: hook.Wire{Version: hook.V2},
@@ -106,6 +108,22 @@ func TestUnconnectedCalls(t *testing.T) {
 	if len(e.unconnected) != 0 {
 		t.Errorf("kept of a controller that is gone: %v", e.unconnected)
 	}
+}
+
+// unusedAddress returns an address whose port is free, and which no other test uses meanwhile: where the machine has all
+// of 127.0.0.0/8, the host is a random one.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	var listens net.ListenConfig
+	listener, err := listens.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
+	if err != nil {
+		listener, err = listens.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 // Fault G7: after a restart of the hook, failed reviews of its previous process do not make a

@@ -84,6 +84,12 @@ func (s *fakeAPIServer) recordEvent(r *http.Request) {
 	s.events = append(s.events, e.InvolvedObject.Name+" "+e.Reason+" "+e.Message)
 }
 
+// awaitWatch waits until the CRD is watched: changes before that are not sent.
+func (s *fakeAPIServer) awaitWatch(t *testing.T) {
+	t.Helper()
+	eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
+}
+
 // deleteCRD deletes the CRD.
 func (s *fakeAPIServer) deleteCRD() {
 	s.mu.Lock()
@@ -247,7 +253,7 @@ func readyz(m *Manager) string {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for !is() {
 		select {
 		case <-time.After(5 * time.Millisecond):
@@ -266,7 +272,7 @@ func TestGoControllersWaitForTheirKinds(t *testing.T) {
 	if running := len(m.controllers.runningControllers()); running != 0 {
 		t.Errorf("%d run", running)
 	}
-	eventually(t, "the watch of the CRD", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watchers) > 0 })
+	s.awaitWatch(t)
 	s.apply(httptest.NewRequest(http.MethodPatch, shopsCRDPath, strings.NewReader(shopsManifest)))
 	eventually(t, "the controller", func() bool { return len(m.controllers.runningControllers()) == 1 })
 	eventually(t, "ready again", func() bool { return readyz(m) == "ok" })
@@ -425,6 +431,24 @@ func TestStandbyIsReadyWithoutItsCRDs(t *testing.T) {
 	}
 }
 
+// syncBuffer is a buffer for concurrent use.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // A task that ignores its context is logged and does not block the exit.
 func TestShutdownTimeout(t *testing.T) {
 	server := httptest.NewServer(&fakeAPIServer{})
@@ -436,9 +460,9 @@ func TestShutdownTimeout(t *testing.T) {
 		<-never
 		return nil, errors.New("too late")
 	}}
-	var log bytes.Buffer
+	log := &syncBuffer{} // What did not stop may go on logging.
 	m, err := New(Options{
-		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(&log, nil)), GoControllers: []GoController{stuck},
+		Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.NewTextHandler(log, nil)), GoControllers: []GoController{stuck},
 		ShutdownTimeout: 50 * time.Millisecond, UnfinishedTasks: func() []string { return []string{"daemon watch of Shop town/books"} },
 	})
 	if err != nil {
@@ -451,7 +475,7 @@ func TestShutdownTimeout(t *testing.T) {
 	stop()
 	select {
 	case err = <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("still runs")
 	}
 	if err == nil || !strings.Contains(err.Error(), "did not stop within the shutdown timeout of 50ms") {

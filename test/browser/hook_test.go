@@ -45,10 +45,16 @@ type hookRequest struct {
 // temporary.
 func (c *cluster) kind(group, kind, hook string) {
 	c.t.Helper()
+	c.kindOf(group, kind, "apiVersion: v1, resource: configmaps", hook)
+}
+
+// kindOf is kind with children of another kind than ConfigMap.
+func (c *cluster) kindOf(group, kind, children, hook string) {
+	c.t.Helper()
 	plural := strings.ToLower(kind) + "s"
 	c.apply(fmt.Sprintf(crdManifest, plural, group, kind))
 	c.established(plural + "." + group)
-	c.apply(fmt.Sprintf(controllerManifest, group, plural, hook))
+	c.apply(fmt.Sprintf(controllerManifest, group, plural, hook, children))
 	c.t.Cleanup(func() {
 		_, _ = c.try("", "delete", "compositecontroller.setpoint.dev", group, "--wait=false")
 	})
@@ -82,7 +88,7 @@ metadata: {name: %[1]s}
 spec:
   parentResource: {apiVersion: %[1]s/v1, resource: %[2]s}
   childResources:
-  - {apiVersion: v1, resource: configmaps, updateStrategy: {method: InPlace}}
+  - {%[4]s, updateStrategy: {method: InPlace}}
   generateSelector: true
   hooks: {sync: {webhook: {url: "%[3]s"}}}
 `

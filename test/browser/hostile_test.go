@@ -2,7 +2,6 @@ package browser
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -94,13 +93,7 @@ func TestHostileContent(t *testing.T) {
 // opened expands all details.
 func (p *page) opened() {
 	p.t.Helper()
-	p.until("be parsed", func() error {
-		state, err := evaluate[string](p, "document.readyState")
-		if err == nil && state != "complete" {
-			err = errors.New(state)
-		}
-		return err
-	})
+	p.loaded()
 	_ = must[any](p, "void document.querySelectorAll('details').forEach(d => d.open = true)")
 }
 

@@ -42,6 +42,7 @@ func TestIncident(t *testing.T) {
 
 	// A preview writes nothing. The hook is called with the edit.
 	p.follow(shelf + "/edit")
+	p.at(shelf + "/edit") // The object's page also has a link called YAML.
 	p.click("YAML")
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 3", "size: 1"))
 	p.click("Preview")

@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -81,11 +82,15 @@ func findBinary() (string, error) {
 	return filepath.Abs(path)
 }
 
-// freeAddress returns an unused address.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress returns an unused address. Its port is below those that programs get which listen on any, so none gets it
+// before it is used.
+func freeAddress() (address string, err error) {
+	for range 100 {
+		listener, taken := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(8000)))
+		if taken == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		err = taken
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", err
 }

@@ -14,7 +14,7 @@ import (
 // manyObjects is the number of objects, createWorkers how many are created in parallel.
 const (
 	manyObjects   = 10_000
-	createWorkers = 32
+	createWorkers = 8
 )
 
 // TestManyObjects shows ten thousand objects. Failing ones come first, and every page responds.

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -140,6 +141,18 @@ func quote(value any) string {
 func (p *page) open(path string) {
 	p.t.Helper()
 	p.do("open "+path, chromedp.Navigate(p.base+path))
+}
+
+// loaded waits until the page has loaded, and its scripts run.
+func (p *page) loaded() {
+	p.t.Helper()
+	p.until("be loaded", func() error {
+		state, err := evaluate[string](p, "document.readyState")
+		if err == nil && state != "complete" {
+			err = errors.New(state)
+		}
+		return err
+	})
 }
 
 func (p *page) reload() {

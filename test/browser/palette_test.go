@@ -45,6 +45,8 @@ func TestPalette(t *testing.T) {
 	p.press("ArrowDown")
 	selected("Pause: " + ns + "/palette-guitar")
 	p.press("Enter")
+	p.see("Paused. The controller writes nothing") // For five seconds.
+	p.notSee("open or do")
 	until(t, "pause it", waitTimeout, func() error {
 		got, err := c.try("", "get", "guitars.kool.karmalabs.local", "palette-guitar", "-n", ns, "-o", `jsonpath={.metadata.annotations.setpoint\.dev/paused}`)
 		if err == nil && got != "true" {
@@ -52,8 +54,6 @@ func TestPalette(t *testing.T) {
 		}
 		return err
 	})
-	p.see("Paused. The controller writes nothing")
-	p.notSee("open or do")
 
 	// The shortcut opens it again, and a result leads to its page.
 	p.at("/resources")

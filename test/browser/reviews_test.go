@@ -33,6 +33,7 @@ func TestReviews(t *testing.T) {
 	p.at(controller)
 	p.see("No reviews yet", "before it stores objects that its rules select", "Ready")
 	p.audit()
+	c.kubectl("wait", "--for=condition=Ready", "admissioncontroller.setpoint.dev/"+ns, "--timeout="+waitTimeout.String())
 
 	// Reviews appear without a reload.
 	var labels strings.Builder

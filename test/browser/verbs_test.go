@@ -59,16 +59,21 @@ func (p *page) follow(path string) {
 	})
 }
 
+// whenLoaded is an expression for an element, or null while the page loads: before, its scripts do not run.
+func whenLoaded(expression string) string {
+	return `document.readyState === "complete" ? ` + expression + " : null"
+}
+
 // query returns the first visible element of a selector.
 func query(ctx context.Context, target *chromedp.Target, selector string) (cdp.BackendNodeID, error) {
 	found, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: "[...document.querySelectorAll(" + quote(selector) + ")].find(e => e.checkVisibility())",
+		Expression: whenLoaded("[...document.querySelectorAll(" + quote(selector) + ")].find(e => e.checkVisibility())"),
 	})
 	if err != nil {
 		return 0, err
 	}
 	if found.Result == nil || found.Result.ObjectID == "" {
-		return 0, fmt.Errorf("nothing that can be seen is %s", selector)
+		return 0, fmt.Errorf("nothing that can be seen is %s, or the page loads", selector)
 	}
 	described, err := cdp.Call(ctx, target, dom.DescribeNode, dom.DescribeNodeParams{ObjectID: found.Result.ObjectID})
 	if err != nil {
@@ -167,13 +172,13 @@ func (p *page) with(do func(context.Context, *chromedp.Target) error) error {
 // a prefix, since labels of fields include their type.
 func find(ctx context.Context, target *chromedp.Target, selector, name string, roles []string) (cdp.BackendNodeID, error) {
 	region, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: "document.querySelector(" + quote(selector) + ")",
+		Expression: whenLoaded("document.querySelector(" + quote(selector) + ")"),
 	})
 	if err != nil {
 		return 0, err
 	}
 	if region.Result == nil || region.Result.ObjectID == "" {
-		return 0, fmt.Errorf("nothing is %s", selector)
+		return 0, fmt.Errorf("nothing is %s, or the page loads", selector)
 	}
 	exact, err := named(ctx, target, accessibility.QueryAXTreeParams{ObjectID: region.Result.ObjectID, AccessibleName: name}, roles)
 	if err != nil || len(exact) > 0 {
@@ -338,9 +343,12 @@ var keys = map[string]input.DispatchKeyEventParams{
 	"ArrowDown": {Key: "ArrowDown", Code: "ArrowDown", WindowsVirtualKeyCode: 40},
 }
 
-// press presses a key.
+// press presses a key. Scripts handle all but Tab.
 func (p *page) press(name string) {
 	p.t.Helper()
+	if name != "Tab" {
+		p.loaded()
+	}
 	key, known := keys[name]
 	if !known {
 		p.t.Fatalf("there is no key %q", name)

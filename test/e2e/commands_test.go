@@ -104,6 +104,8 @@ func crd(ts *testscript.TestScript, neg bool, args []string) {
 	applyText(ts, false, fmt.Sprintf(crdManifest, plural, group, args[0], scope))
 	eventually(ts, false, []string{"^True$", "kubectl", "get", "crd", plural + "." + group,
 		"-o", `jsonpath={.status.conditions[?(@.type=="Established")].status}`})
+	// The API server serves an established kind, and lists it in discovery, a moment later.
+	eventually(ts, false, []string{"", "kubectl", "get", plural + "." + group, "-o", "name"})
 }
 
 const crdManifest = `apiVersion: apiextensions.k8s.io/v1

@@ -78,6 +78,9 @@ const editsPerTrace = 5
 func compareTrace(t *testing.T, cluster *clusterServer, s scenario, seed uint64) {
 	namespace := fmt.Sprint("trace-", strings.ReplaceAll(s.name, " ", "-"), "-", seed)
 	cluster.createNamespace(t, namespace)
+	cluster.await(t, "the ServiceAccount without which no pod is admitted", func() bool {
+		return cluster.send(t, call{method: http.MethodGet, path: "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"}).code == http.StatusOK
+	})
 	watched := cluster.watch(t, s.resource, namespace)
 	m := newModel(t, s, namespace)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -96,6 +99,9 @@ func compareTrace(t *testing.T, cluster *clusterServer, s scenario, seed uint64)
 		m.follow(watched, cluster, random.IntN(2) == 0)
 	}
 	m.follow(watched, cluster, true)
+	for began := time.Now(); m.unexplained && time.Since(began) < time.Minute; {
+		m.follow(watched, cluster, true) // The version that comes after it may be late.
+	}
 	if m.unexplained {
 		t.Fatalf("the control plane rests where no way of the model leads:\n  %s", strings.Join(m.seen, "\n  "))
 	}

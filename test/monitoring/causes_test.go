@@ -18,7 +18,7 @@ import (
 var causes string
 
 // wait is how long an expression may take to become true: calls that time out, and a busy machine.
-const wait = 4 * time.Minute
+const wait = 8 * time.Minute
 
 // TestCauses makes each alert's cause on a real control plane, scrapes the processes, and evaluates the
 // expressions of the alerts. How long an expression must be true (for) is up to the unit tests.
@@ -59,7 +59,8 @@ func TestCauses(t *testing.T) {
 	p.until(waiting, func() {
 		n++ // The webhooks review these, and the forgetful hook leaves out children after the first changes.
 		_, _ = c.try("", "annotate", "--overwrite", "serviceaccount/reviewed", fmt.Sprintf("n=%d", n))
-		if c.count("configmaps", "-l", "of=rolled") == 2 { // The former version has settled.
+		rollout, _ := c.try("", "get", "compositecontroller.setpoint.dev/rolled", "-o", "jsonpath={.status.rollout.phase}")
+		if rollout == "Complete" && c.count("configmaps", "-l", "of=rolled") == 2 { // The former version has settled.
 			_, _ = c.try("", "patch", "compositecontroller.setpoint.dev/rolled", "--type=merge", "-p", fmt.Sprintf(`{"spec": {"hooks": {"sync": {"webhook": {"url": %q}}}}}`, hooks.URL+"/failing"))
 		}
 		hooks.forget.Store(c.count("configmaps", "-l", "of=forgetful") >= 12)

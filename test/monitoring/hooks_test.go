@@ -38,7 +38,8 @@ func serveHooks(t *testing.T) *hooks {
 		http.Error(w, "no database", http.StatusInternalServerError)
 	})
 	mux.HandleFunc("/slow", delayed(7*time.Second, h.respond(func(string) any { return children() })))
-	mux.HandleFunc("/blocked", delayed(50*time.Second, h.respond(func(string) any { return children() })))
+	// An object of it waits for more than 30 s, for long enough to be seen; the timeout of a call is 100 s.
+	mux.HandleFunc("/blocked", delayed(95*time.Second, h.respond(func(string) any { return children() })))
 	mux.HandleFunc("/restless", h.respond(func(name string) any { return children(configMap("restless", name, fmt.Sprint(h.calls.Add(1)))) }))
 	mux.HandleFunc("/rejected", h.respond(func(name string) any {
 		child := configMap("rejected", name, "x")
