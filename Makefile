@@ -62,7 +62,7 @@ test-all: test monitoring explore-test-long scaffold-test test-oldest-kubernetes
 
 .PHONY: e2e
 e2e: bin/setpoint | need-python need-kubernetes-client need-node ## Run the scripts of test/e2e and of the examples on a real control plane
-	go test -count=1 -timeout 20m -parallel 6 ./test/e2e
+	go test -count=1 -timeout 60m -parallel 6 ./test/e2e
 
 # A browser that is missing is installed where it can be: tools/find-chromium.sh.
 BROWSER := go -C test/browser test -count=1 -timeout 15m -parallel 4
@@ -70,7 +70,7 @@ BROWSERFLAGS :=
 
 .PHONY: explore-test
 explore-test: bin/setpoint ## Compare the API server and the models of explorations with a real control plane; explore mutants
-	go test -count=1 -timeout 10m ./test/explore $(EXPLOREFLAGS)
+	go test -count=1 -timeout 60m ./test/explore $(EXPLOREFLAGS)
 	SETPOINT=$(CURDIR)/bin/setpoint go test -count=1 -timeout 30m ./test/explore/mutants
 
 .PHONY: explore-test-long
@@ -86,7 +86,7 @@ monitoring: bin/setpoint | need-go ## Test alert rules and dashboard, and cause 
 # Without a control plane, in seconds once it is compiled.
 .PHONY: monitoring-rules
 monitoring-rules: | need-go
-	go -C test/monitoring test -count=1 -skip '^TestCauses$$' ./...
+	go -C test/monitoring test -count=1 -timeout 30m -skip '^TestCauses$$' ./...
 
 .PHONY: browser
 browser: bin/setpoint | need-python need-node ## Use the UI in a Chromium, against a real control plane
@@ -155,7 +155,7 @@ clean: ## Remove what was built here (the go command keeps its own cache)
 .PHONY: test-oldest-kubernetes
 test-oldest-kubernetes: export SETPOINT_KUBERNETES_BINARIES := $(CURDIR)/bin/oldest-kubernetes
 test-oldest-kubernetes: bin/setpoint bin/oldest-kubernetes/kube-apiserver | need-python need-kubernetes-client need-node ## Run the scripts on the oldest supported Kubernetes, which is compiled first
-	go test -count=1 -timeout 30m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python|JavaScript|Go|harness_get)'
+	go test -count=1 -timeout 90m -parallel 6 ./test/e2e -skip '^(TestPages|TestTutorial|TestScripts)$$/^(docs|One_file|Python|JavaScript|Go|harness_get)'
 	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -skip '^TestCluster$$/^(lists_come_in_shards|kubectl_is_the_real_one)$$' .
 
 # --- the binaries -----------------------------------------------------------
@@ -217,7 +217,7 @@ vet: | need-go
 # The layers and the sizes are tests of the root package.
 .PHONY: unit
 unit: | need-go
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) $$(go list ./... | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 30m $$(go list ./... | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')
 
 # The first interpreter that can run the package: a python3 of a version manager may be a stub.
 PYTHON = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c '$(PYTHON_CHECK)' 2>/dev/null),$(python))))
@@ -270,12 +270,12 @@ gen-check: | need-go
 .PHONY: release-test
 release-test: | need-go
 	go -C tools/release vet ./...
-	go -C tools/release test -count=1 -timeout 20m ./...
+	go -C tools/release test -count=1 -timeout 40m ./...
 
 .PHONY: controlplane-test
 controlplane-test: bin/setpoint
 	go -C controlplane vet ./...
-	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 ./...
+	SETPOINT=$(CURDIR)/bin/setpoint go -C controlplane test -count=1 -timeout 20m ./...
 
 # --- what the binaries consist of -------------------------------------------
 
