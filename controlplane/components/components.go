@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/controlplane/internal/lifeline"
 	"github.com/setpoint-dev/setpoint/controlplane/internal/names"
+	"github.com/setpoint-dev/setpoint/internal/memory"
 )
 
 // settled is when a component has finished starting, which takes much more memory than its
@@ -80,7 +80,7 @@ func component(name string, args []string) int {
 		fmt.Fprintln(os.Stderr, "the parent process is gone, so is "+name)
 		os.Exit(1)
 	})
-	time.AfterFunc(settled, debug.FreeOSMemory)
+	time.AfterFunc(settled, memory.Release)
 	// The programs read their own name and arguments from here, too.
 	os.Args = append([]string{name}, args...)
 	return program(args)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/memory"
 )
 
 func (p *program) runCommand() *cobra.Command {
@@ -83,7 +84,7 @@ func (p *program) run(ctx context.Context, f *runFlags) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	go tuneGC(ctx)
+	go memory.Tune(ctx)
 	began := time.Now()
 	go onReady(ctx, h.Ready(), func() { log.Info("ready", "took", time.Since(began).Round(time.Millisecond).String()) })
 	return h.Run(ctx)

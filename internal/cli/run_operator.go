@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dev"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/manager"
+	"github.com/setpoint-dev/setpoint/internal/memory"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 	"github.com/setpoint-dev/setpoint/python"
 )
@@ -41,7 +42,7 @@ func (p *program) runOperator(ctx context.Context, f *runFlags, files []string) 
 	if f.operator.stopOnEOF {
 		ctx = untilEOF(ctx, p.stdin, options.Log)
 	}
-	go tuneGC(ctx)
+	go memory.Tune(ctx)
 	began := time.Now()
 	op, err := operator.Open(ctx, options)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -168,33 +169,38 @@ func TestSlowReadsMakeRoom(t *testing.T) {
 		same bool
 	}{"of others": {512 << 10, false}, "of the same": {2 << 20, true}} {
 		t.Run(name, func(t *testing.T) {
-			m := &memoryLimiter{max: c.max}
-			ours := &budget{max: m.max / 4}
-			theirs := ours
-			if !c.same {
-				theirs = &budget{max: m.max}
-			}
-			var cut atomic.Int64
-			for i := range int64(8) {
-				var h *reservation
-				h = m.begin(theirs, func() { cut.Add(1); go h.release() })
-				h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
-				if !h.tryGrow(64 << 10) {
-					t.Fatal("there is no room from the beginning")
-				}
-			}
-			h := m.begin(ours, func() { t.Error("the genuine one is cut off") })
-			if err := h.grow(t.Context(), 128<<10); err != nil {
-				t.Error(err)
-			}
-			if got := cut.Load(); got != 2 {
-				t.Errorf("%d reads are cut off", got)
-			}
-			h.release()
-			if m.used != 6*64<<10 {
-				t.Errorf("%d bytes are in use", m.used)
-			}
+			synctest.Test(t, func(t *testing.T) { testSlowReadsMakeRoom(t, c.max, c.same) })
 		})
+	}
+}
+
+func testSlowReadsMakeRoom(t *testing.T, limit int64, same bool) {
+	t.Helper()
+	m := &memoryLimiter{max: limit}
+	ours := &budget{max: m.max / 4}
+	theirs := ours
+	if !same {
+		theirs = &budget{max: m.max}
+	}
+	var cut atomic.Int64
+	for i := range int64(8) {
+		var h *reservation
+		h = m.begin(theirs, func() { cut.Add(1); go h.release() })
+		h.began = h.began.Add(-time.Minute + time.Duration(i)*time.Second)
+		if !h.tryGrow(64 << 10) {
+			t.Fatal("there is no room from the beginning")
+		}
+	}
+	h := m.begin(ours, func() { t.Error("the genuine one is cut off") })
+	if err := h.grow(t.Context(), 128<<10); err != nil {
+		t.Error(err)
+	}
+	if got := cut.Load(); got != 2 {
+		t.Errorf("%d reads are cut off", got)
+	}
+	h.release()
+	if m.used != 6*64<<10 {
+		t.Errorf("%d bytes are in use", m.used)
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -56,38 +58,39 @@ func TestIndexRequest(t *testing.T) {
 
 // The timeout of a stream ends with the headers of the response.
 func TestNotifications(t *testing.T) {
-	next := make(chan string)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("Content-Type") != "" {
-			t.Errorf("%s with %v", r.Method, r.Header)
+	synctest.Test(t, func(t *testing.T) {
+		next := make(chan string)
+		var observed []call.Result
+		w := openPipe(t, webhook.Config{Timeout: time.Second, Observe: func(c call.Result) { observed = append(observed, c) }}, func(_ int, conn net.Conn) {
+			defer conn.Close()
+			r, err := http.ReadRequest(bufio.NewReader(conn))
+			if err != nil || r.Method != http.MethodGet || r.Header.Get("Content-Type") != "" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+			for line := range next {
+				fmt.Fprintln(conn, line)
+			}
+		})
+		body, err := w.Notifications(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		_ = http.NewResponseController(w).Flush()
-		for line := range next {
-			fmt.Fprintln(w, line)
-			_ = http.NewResponseController(w).Flush()
+		lines := bufio.NewScanner(body)
+		<-time.After(time.Minute)
+		next <- "one"
+		if !lines.Scan() || lines.Text() != "one" {
+			t.Errorf("got %q, %v", lines.Text(), lines.Err())
 		}
-	}))
-	defer server.Close()
-	var observed []call.Result
-	w := open(t, webhook.Config{URL: server.URL, Timeout: 300 * time.Millisecond, Observe: func(c call.Result) { observed = append(observed, c) }})
-	body, err := w.Notifications(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(body)
-	<-time.After(400 * time.Millisecond)
-	next <- "one"
-	if !lines.Scan() || lines.Text() != "one" {
-		t.Errorf("got %q, %v", lines.Text(), lines.Err())
-	}
-	close(next)
-	if lines.Scan() {
-		t.Errorf("got %q after the end", lines.Text())
-	}
-	body.Close()
-	if len(observed) != 1 || observed[0].HookType != call.Notifications || observed[0].Code != http.StatusOK {
-		t.Errorf("observed %+v", observed)
-	}
+		close(next)
+		if lines.Scan() {
+			t.Errorf("got %q after the end", lines.Text())
+		}
+		body.Close()
+		if len(observed) != 1 || observed[0].HookType != call.Notifications || observed[0].Code != http.StatusOK {
+			t.Errorf("observed %+v", observed)
+		}
+	})
 }
 
 func TestNotificationsFail(t *testing.T) {
@@ -99,12 +102,15 @@ func TestNotificationsFail(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	defer server.Close()
-	for path, want := range map[string]string{
-		"/silent": "GET " + server.URL + "/silent: no response within 50ms",
-		"/no":     "GET " + server.URL + "/no: returned 403 Forbidden",
+	for path, c := range map[string]struct {
+		timeout time.Duration
+		want    string
+	}{
+		"/silent": {50 * time.Millisecond, "no response within 50ms"},
+		"/no":     {time.Minute, "returned 403 Forbidden"},
 	} {
-		_, err := open(t, webhook.Config{URL: server.URL + path, Timeout: 50 * time.Millisecond}).Notifications(t.Context())
-		if err == nil || err.Error() != want {
+		_, err := open(t, webhook.Config{URL: server.URL + path, Timeout: c.timeout}).Notifications(t.Context())
+		if want := "GET " + server.URL + path + ": " + c.want; err == nil || err.Error() != want {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -41,7 +41,8 @@ func TestNondeterministicHooksAreReported(t *testing.T) {
 			return &hook.Response{Status: json.RawMessage(fmt.Sprintf(`{"at":%d}`, call))}
 		}, "differ in status.at;"},
 		"a time in whole seconds": {func(int) *hook.Response {
-			return &hook.Response{Status: json.RawMessage(fmt.Sprintf(`{"at":%d}`, time.Now().Unix())), Children: []json.RawMessage{signed(fmt.Sprintf(`{"at":"%d"}`, time.Now().Unix()))}}
+			now := time.Now().Unix() // One time for both: a second may pass between.
+			return &hook.Response{Status: json.RawMessage(fmt.Sprintf(`{"at":%d}`, now)), Children: []json.RawMessage{signed(fmt.Sprintf(`{"at":"%d"}`, now))}}
 		}, "differ in ConfigMap sign: metadata.annotations.at;"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestObjectStateHasLocationsOfItsError(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); c.Run(ctx) }()
 		var state record.ObjectState
-		for deadline := time.Now().Add(10 * time.Second); !state.Failing && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); !state.Failing && time.Now().Before(deadline); {
 			<-time.After(5 * time.Millisecond)
 			state, _ = c.ObjectState(queue.Key{Namespace: "town", Name: "a"})
 		}

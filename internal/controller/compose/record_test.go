@@ -170,7 +170,7 @@ func TestRunsAreRecorded(t *testing.T) {
 	const want = "failed, sync!, HookFailed\n" +
 		"postponed, sync?, plan 0 equal create ConfigMap town/sign, create ConfigMap town/sign, sync?, plan 1 equal, refused update status\n" +
 		"synced, sync?, plan 1 equal, update Shop town/a status"
-	for deadline := time.Now().Add(10 * time.Second); strings.Join(recorder.summaries(), "\n") != want && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); strings.Join(recorder.summaries(), "\n") != want && time.Now().Before(deadline); {
 		<-time.After(5 * time.Millisecond)
 	}
 	state, is := c.ObjectState(controller.KeyOf(c.Objects()[0]))

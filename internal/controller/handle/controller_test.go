@@ -82,33 +82,44 @@ func (s *testEnv) calledLines() []string {
 	return slices.Clone(s.callLines)
 }
 
+// patience is a time limit that no test reaches.
+const patience = time.Minute
+
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
+	eventuallyOr(t, holds, func() string { return "never: " + what })
 }
 
 // waitIdle waits until the controller has seen all changes and has nothing to do, for a
-// moment. Before the first list it has nothing to do either.
+// moment.
 func (s *testEnv) waitIdle(t *testing.T) {
 	t.Helper()
 	still := 0
 	eventuallyOr(t, func() bool {
-		stats := s.Health().Queue
-		if !s.isUpToDate() || stats.Queued()+stats.Active > 0 {
+		if still++; !s.isIdle() {
 			still = 0
 		}
-		still++
 		return still > 25
 	}, func() string {
 		return fmt.Sprintf("never at rest: the watches are up to date: %v; the queue: %+v; events: %v", s.isUpToDate(), s.Health().Queue, s.eventLines())
 	})
+}
+
+// isIdle reports whether the controller runs, has seen all changes, and will have nothing to do soon. Before the first
+// list it has nothing to do either.
+func (s *testEnv) isIdle() bool {
+	const soon = 250 * time.Millisecond // More than ConflictDelay.
+	if !s.Running() || !s.isUpToDate() {
+		return false
+	}
+	for key := range s.Memories.UIDs() {
+		if next := s.Queue.Pending(key).Next; !next.IsZero() && time.Until(next) < soon {
+			return false
+		}
+	}
+	stats := s.Health().Queue
+	return stats.Queued()+stats.Active == 0
 }
 
 // isUpToDate reports whether the controller's watches have delivered all changes. Watches with
@@ -119,9 +130,13 @@ func (s *testEnv) isUpToDate() bool {
 		if !w.View.Synced() || !selects && w.View.Version() < s.latestVersion(w.Resource) {
 			return false
 		}
+		w.View.ObserveDelete(unknownObject) // It waits until the event handlers have returned.
 	}
 	return true
 }
+
+// unknownObject is in no cache.
+var unknownObject, _ = object.Parse([]byte(`{"apiVersion":"v1","kind":"Unknown","metadata":{"name":"unknown","uid":"unknown"}}`))
 
 func (s *testEnv) expectCalls(t *testing.T, want ...string) {
 	t.Helper()
@@ -136,7 +151,7 @@ func (s *testEnv) expectCalls(t *testing.T, want ...string) {
 
 func eventuallyOr(t *testing.T, holds func() bool, or func() string) {
 	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatal(or())

@@ -1,8 +1,12 @@
 package handle
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -15,21 +19,35 @@ func updateHandler(do hook.Handler) Handler {
 
 // Edits within the debounce period make one call, and a reverted edit makes none.
 func TestDebounce(t *testing.T) {
-	s, e := newServer(t), newFakeHandler()
-	h := updateHandler(e)
-	h.Debounce = 1500 * time.Millisecond
-	st := e.start(t, s, program(h))
-	s.create(rates, "eur", `{"spec":{"n":1}}`)
-	s.create(rates, "usd", `{"spec":{"n":1}}`)
-	for _, name := range []string{"eur", "usd"} {
-		eventually(t, "first sight", func() bool { return stateIn(s.get(rates, name))["u"].Digest != "" })
-	}
-	s.edit(rates, "usd", `{"spec":{"n":2}}`)
-	s.edit(rates, "usd", `{"spec":{"n":1}}`)
-	for _, n := range []string{"2", "3", "4"} {
-		s.edit(rates, "eur", `{"spec":{"n":`+n+`}}`)
-	}
-	st.expectCalls(t, "u update eur spec.n:1->4")
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		s.create(rates, "usd", `{"spec":{"n":1}}`)
+		h := updateHandler(nil)
+		h.Debounce = 10 * time.Second
+		var calls []string
+		w := startEnv(s, program(h), s, map[string]handlerFunc{"u": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			calls = append(calls, fmt.Sprint(n.Reason, " ", n.Name, " ", n.Changes))
+			return &hook.HandlerResponse{}, nil
+		}})
+		defer w.stop()
+		pass(time.Second)
+		s.edit(rates, "usd", `{"spec":{"n":2}}`)
+		pass(time.Second)
+		s.edit(rates, "usd", `{"spec":{"n":1}}`)
+		for _, n := range []string{"2", "3", "4"} {
+			pass(4 * time.Second)
+			s.edit(rates, "eur", `{"spec":{"n":`+n+`}}`)
+		}
+		pass(9 * time.Second)
+		if early := w.callsOf("u", ""); len(early) > 0 {
+			t.Errorf("called within the period: %+v", early)
+		}
+		pass(time.Minute)
+		if want := []string{"Update eur [spec.n: 1 -> 4]"}; !slices.Equal(calls, want) {
+			t.Errorf("called %q, want %q", calls, want)
+		}
+	})
 }
 
 // A handler that requested another call is called at once when the object changes, but not

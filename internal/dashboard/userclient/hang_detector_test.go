@@ -58,8 +58,8 @@ func TestHungServerTimesOut(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	// Timeouts dominate, so a slow machine adds little.
-	if took := time.Since(began); took > 9*time.Second {
+	// It takes four, and more on a slow machine.
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("five requests took %s", took)
 	}
 	hangs.Store(false)

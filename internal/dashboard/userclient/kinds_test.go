@@ -24,9 +24,12 @@ import (
 type discoveryTransport struct {
 	served   atomic.Bool
 	requests atomic.Int32
+	// takes is how long a response takes.
+	takes time.Duration
 }
 
 func (d *discoveryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-time.After(d.takes)
 	group, plural, kind := "", "pods", "Pod"
 	if r.URL.Path == "/apis" {
 		d.requests.Add(1)

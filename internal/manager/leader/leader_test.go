@@ -131,7 +131,7 @@ func TestLeadershipRunsOncePerLease(t *testing.T) {
 // and leads again when the holder is gone.
 func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 	server := &leaseServer{}
-	h := candidate(t, server)
+	h := candidate(t, server, patient)
 	acting := make(chan context.Context)
 	h.startElection(t, sendWhileLeading(acting))
 
@@ -151,7 +151,7 @@ func TestLeaderYieldsToHolderOfLease(t *testing.T) {
 // A leader that cannot renew its Lease stops leading, keeps running, and leads again later.
 func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
 	server := &leaseServer{}
-	h := candidate(t, server)
+	h := candidate(t, server, Election{LeaseDuration: time.Minute, RenewDeadline: 500 * time.Millisecond})
 	acting := make(chan context.Context)
 	h.startElection(t, sendWhileLeading(acting))
 
@@ -165,7 +165,7 @@ func TestLeaderSurvivesAPIServerOutage(t *testing.T) {
 // The Lease is released after all work has stopped.
 func TestCleanStopReleasesLease(t *testing.T) {
 	server := &leaseServer{}
-	h := candidate(t, server)
+	h := candidate(t, server, patient)
 	acting, ended := make(chan bool, 1), make(chan string, 1)
 	stop := h.startElection(t, func(ctx context.Context) {
 		acting <- true
@@ -186,7 +186,7 @@ func TestCleanStopReleasesLease(t *testing.T) {
 func TestForbiddenLeaseMakesUnready(t *testing.T) {
 	server := &leaseServer{}
 	server.setStatus(http.StatusForbidden)
-	h := candidate(t, server)
+	h := candidate(t, server, patient)
 	h.startElection(t, func(context.Context) {})
 	for h.Problem() == nil {
 		<-time.After(10 * time.Millisecond)
@@ -207,7 +207,7 @@ func TestForbiddenLeaseMakesUnready(t *testing.T) {
 func TestExpiredLeaseMakesUnready(t *testing.T) {
 	server := &leaseServer{}
 	server.setStatus(http.StatusInternalServerError) // As when a webhook is in its way.
-	h := candidate(t, server)
+	h := candidate(t, server, hasty)
 	h.startElection(t, func(context.Context) {})
 	for h.Problem() == nil {
 		<-time.After(10 * time.Millisecond)
@@ -272,7 +272,7 @@ func sendWhileLeading(acting chan<- context.Context) func(context.Context) {
 // A leader that cannot stop its work exits.
 func TestLeaderThatCannotStopExits(t *testing.T) {
 	server := &leaseServer{}
-	h := candidate(t, server)
+	h := candidate(t, server, hasty)
 	acting, mayEnd := make(chan bool), make(chan bool)
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -289,18 +289,23 @@ func TestLeaderThatCannotStopExits(t *testing.T) {
 	all.Wait()
 }
 
-func candidate(t *testing.T, server http.Handler) *Elector {
+// A patient candidate does not lose its Lease because the machine is slow for a moment. A hasty one may.
+var (
+	patient = Election{LeaseDuration: 2 * time.Minute, RenewDeadline: time.Minute}
+	hasty   = Election{LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond}
+)
+
+// candidate returns a candidate with the durations of an election.
+func candidate(t *testing.T, server http.Handler, e Election) *Elector {
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
-	e, err := New(Election{
-		Enabled: true, Name: "setpoint", Namespace: "setpoint", Identity: "me",
-		LeaseDuration: 2 * time.Second, RenewDeadline: 500 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
-	}, &rest.Config{Host: s.URL}, slog.New(slog.DiscardHandler))
+	e.Enabled, e.Name, e.Namespace, e.Identity, e.RetryPeriod = true, "setpoint", "setpoint", "me", 20*time.Millisecond
+	elector, err := New(e, &rest.Config{Host: s.URL}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return elector
 }
 
 // noPreparation prepares nothing.

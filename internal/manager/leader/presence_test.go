@@ -239,7 +239,7 @@ func TestProcessLeaseName(t *testing.T) {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for !is() {
 		select {
 		case <-time.After(5 * time.Millisecond):

@@ -1,4 +1,9 @@
-package cli
+// Package memory keeps the resident memory of a process small: it sets how often garbage is collected, and
+// returns to the system what a process has needed only for its start.
+//
+// What must not live here: caches and their bounds, which belong to their packages. Who calls: commands that run
+// for long, and the components of a control plane.
+package memory
 
 import (
 	"context"
@@ -9,8 +14,8 @@ import (
 )
 
 const (
-	// gcInterval is how often tuneGC reads the memory metrics.
-	gcInterval = 400 * time.Millisecond
+	// interval is how often Tune reads the memory metrics.
+	interval = 400 * time.Millisecond
 
 	// minGCPercent and maxGCPercent bound GOGC. The heap is mostly the bytes of cached
 	// objects, which hold no pointers and cost the collector little: with a large heap
@@ -27,12 +32,13 @@ const (
 	freeAfterAllocs = 8 << 20
 )
 
-// tuneGC keeps the resident memory of `setpoint run` small until ctx ends: it lowers GOGC
-// for large heaps, unless $GOGC or $GOMEMLIMIT is set, and returns memory to the system
-// when the process becomes idle. Programs of the SDK keep the settings of Go.
-func tuneGC(ctx context.Context) {
+// Tune keeps the resident memory of a process small until ctx ends: it lowers GOGC for
+// large heaps, unless $GOGC or $GOMEMLIMIT is set, and returns memory to the system when
+// the process becomes idle.
+func Tune(ctx context.Context) {
+	releaseProgram() // What package initializers have touched.
 	userSet := gcSetByUser()
-	ticker := time.NewTicker(gcInterval)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	freed, before, percent := allocated(), allocated(), 0
 	for {
@@ -47,7 +53,7 @@ func tuneGC(ctx context.Context) {
 		}
 		now := allocated()
 		if now-before < idleAllocs && now-freed > freeAfterAllocs {
-			debug.FreeOSMemory()
+			Release()
 			freed = now
 		}
 		before = now
