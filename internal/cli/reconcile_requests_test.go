@@ -112,14 +112,16 @@ func TestReconciled(t *testing.T) {
 		now  model.ObjectState
 		want bool
 	}{
-		"the request is not seen yet":     {model.ObjectState{Ran: later, State: model.StateSynced}, false},
-		"an earlier request":              {model.ObjectState{Ran: later, ReconcileAt: noon, State: model.StateSynced}, false},
-		"not queued yet":                  {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StateSynced}, false},
-		"queued again after another run":  {model.ObjectState{Ran: later, ReconcileAt: o.at, State: model.StateQueued}, false},
-		"synced":                          {model.ObjectState{Ran: later, ReconcileAt: o.at, State: model.StateSynced}, true},
-		"failing":                         {model.ObjectState{Ran: later, ReconcileAt: o.at, State: model.StateFailing}, true},
-		"requested again by another user": {model.ObjectState{Ran: later, ReconcileAt: later, State: model.StateSynced}, true},
-		"paused meanwhile":                {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StatePaused}, true},
+		"the request is not seen yet":             {model.ObjectState{Ran: later, State: model.StateSynced}, false},
+		"an earlier request":                      {model.ObjectState{Ran: later, ReconcileAt: noon, ReconciledAt: noon, State: model.StateSynced}, false},
+		"not queued yet":                          {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StateSynced}, false},
+		"a retry that began before the request":   {model.ObjectState{Ran: later, ReconcileAt: o.at, State: model.StateFailing}, false},
+		"queued again":                            {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateQueued}, false},
+		"synced":                                  {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateSynced}, true},
+		"failing":                                 {model.ObjectState{Ran: later, ReconcileAt: o.at, ReconciledAt: o.at, State: model.StateFailing}, true},
+		"requested again by another user":         {model.ObjectState{Ran: later, ReconcileAt: later, ReconciledAt: later, State: model.StateSynced}, true},
+		"paused meanwhile":                        {model.ObjectState{Ran: noon, ReconcileAt: o.at, State: model.StatePaused}, true},
+		"paused, and the request is not seen yet": {model.ObjectState{Ran: noon, State: model.StatePaused}, false},
 	} {
 		if got := o.reconciled(&visibleState{ObjectState: c.now}); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -86,12 +86,12 @@ func (w *reconcileWait) state(ctx context.Context, o *requestedObject) (visibleS
 	return visibleState{}, false, err
 }
 
-// reconciled reports whether the process has seen the request and has reconciled the object since.
+// reconciled reports whether a run that began with the request has ended, or the object is paused.
 func (o *requestedObject) reconciled(now *visibleState) bool {
-	if now.ReconcileAt.Before(o.at) {
-		return false
+	if now.State == model.StatePaused {
+		return !now.ReconcileAt.Before(o.at)
 	}
-	return now.State == model.StatePaused || now.State != model.StateQueued && !now.Ran.Equal(o.before.Ran)
+	return now.State != model.StateQueued && !now.ReconciledAt.Before(o.at)
 }
 
 // report prints the error of an object that is failing.

@@ -153,7 +153,8 @@ func (s *recordSession) copyCalls(ctx context.Context, in io.Reader, process str
 			return nil
 		}
 		call.Process = process
-		if !s.readable(ctx, call) {
+		// Calls that are on their way when the recording ends are part of it.
+		if !s.readable(context.WithoutCancel(ctx), call) {
 			s.mu.Lock()
 			s.hidden++
 			s.mu.Unlock()

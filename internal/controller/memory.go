@@ -35,6 +35,8 @@ type Memory struct {
 	paused   bool
 	children int
 	lastRun  time.Time
+	// reconcileAt is the manual reconcile request on the object that the latest run reconciled.
+	reconcileAt time.Time
 }
 
 // reported is the failure that the latest event is about.
@@ -139,10 +141,11 @@ func (m *Memories) Clear() {
 }
 
 // EndRun records when a run ended and whether its object converges.
-func (m *Memories) EndRun(key queue.Key, of Remembered, conflict Conflict, now time.Time) {
+func (m *Memories) EndRun(of *Run, conflict Conflict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of.common().lastRun = now
+	key := of.Item.Key
+	of.memory.lastRun, of.memory.reconcileAt = now, of.reconcileAt
 	if conflict.Message == "" {
 		delete(m.conflicts, key)
 		return
@@ -245,7 +248,7 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 		return record.ObjectState{}
 	}
 	c, conflict := known.common(), m.conflicts[key]
-	state := record.ObjectState{LastRun: c.lastRun, Children: c.children, Conflict: conflict.Message, Locations: conflict.Locations}
+	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.children, Conflict: conflict.Message, Locations: conflict.Locations}
 	if r := c.Result; r.Failing {
 		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
 		state.Fault, state.Since = r.Fault, r.Since

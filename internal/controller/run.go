@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/trace"
@@ -33,13 +34,17 @@ type Run struct {
 	trace trace.Reconcile
 	// memory is nil for work outside of the object's worker.
 	memory *Memory
+	// reconcileAt is the time of the manual reconcile request that the object has at the beginning.
+	reconcileAt time.Time
 }
 
 // NewRun returns a run without a record, and the memory of the object, which is fresh if the
 // object is.
 func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
 	memory, fresh = b.Memories.Get(item.Key, o.UID())
-	return &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, Log: b.Log, base: b, memory: memory.common()}, memory, fresh
+	run = &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, Log: b.Log, base: b, memory: memory.common()}
+	run.reconcileAt = plan.ReconcileRequestOn(o).At
+	return run, memory, fresh
 }
 
 // NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.

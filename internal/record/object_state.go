@@ -40,7 +40,9 @@ type ObjectState struct {
 	Waiting string
 	// NextRun is the next scheduled run, LastRun the latest run.
 	NextRun, LastRun time.Time
-	Children         int
+	// ReconciledAt is the time of the manual reconcile request on the object that the latest run reconciled.
+	ReconciledAt time.Time
+	Children     int
 }
 
 // Location is all objects of a kind in a namespace. Details about it are visible only to

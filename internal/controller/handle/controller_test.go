@@ -97,7 +97,8 @@ func (s *testEnv) waitIdle(t *testing.T) {
 	t.Helper()
 	still := 0
 	eventuallyOr(t, func() bool {
-		if still++; !s.isIdle() {
+		still++
+		if !s.isIdle() {
 			still = 0
 		}
 		return still > 25

@@ -135,7 +135,7 @@ func (r *run) recordResult() {
 	if r.memory.throttle.isActive() {
 		conflict.Message = conflictSummary
 	}
-	r.Memories.EndRun(r.Item.Key, r.memory, conflict, r.tools.Now())
+	r.Memories.EndRun(r.Run, conflict, r.tools.Now())
 }
 
 // conflictSummary is the state of an object whose handlers are throttled.

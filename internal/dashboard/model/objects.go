@@ -190,13 +190,14 @@ func rank(s State) int { return slices.Index(states[:], s) }
 // View returns the state of the object.
 func (s *ManagedObject) View() ObjectState {
 	objectState := ObjectState{
-		Ref:         RefOf(s.Resource, s.Object),
-		State:       StateOf(&s.ObjectState),
-		Created:     s.Object.Time("creationTimestamp"),
-		Deleting:    s.Object.Deleting(),
-		Ran:         s.LastRun,
-		ReconcileAt: plan.ReconcileRequestOn(s.Object).At,
-		Children:    s.Children,
+		Ref:          RefOf(s.Resource, s.Object),
+		State:        StateOf(&s.ObjectState),
+		Created:      s.Object.Time("creationTimestamp"),
+		Deleting:     s.Object.Deleting(),
+		Ran:          s.LastRun,
+		ReconcileAt:  plan.ReconcileRequestOn(s.Object).At,
+		ReconciledAt: s.ReconciledAt,
+		Children:     s.Children,
 	}
 	if objectState.State == StatePaused || objectState.State == StateUnknown {
 		// Paused and standby objects are not retried here; earlier errors are outdated.

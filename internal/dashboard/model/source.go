@@ -384,6 +384,8 @@ type ObjectState struct {
 	Ran time.Time `json:"ran,omitzero"`
 	// ReconcileAt is the time of the latest manual reconcile request.
 	ReconcileAt time.Time `json:"reconcileAt,omitzero"`
+	// ReconciledAt is the time of the request that the object had at the beginning of the latest run.
+	ReconciledAt time.Time `json:"reconciledAt,omitzero"`
 	Children    int       `json:"children"`
 	// ChildStates are the children with their health; only set by Source.States.
 	ChildStates []Child `json:"childStates,omitempty"`
