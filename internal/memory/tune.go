@@ -23,7 +23,7 @@ const (
 	// live heap it would run all the time for nothing.
 	minGCPercent = 50
 	maxGCPercent = 100
-	gcFloor      = 16 << 20
+	gcFloor      = 10 << 20
 
 	// idleAllocs is the most a process allocates in one interval while it is idle, and
 	// freeAfterAllocs is how much it must have allocated since memory was last
@@ -36,15 +36,17 @@ const (
 // large heaps, unless $GOGC or $GOMEMLIMIT is set, and returns memory to the system when
 // the process becomes idle.
 func Tune(ctx context.Context) {
-	releaseProgram() // What package initializers have touched.
 	userSet := gcSetByUser()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	freed, before, percent := allocated(), allocated(), 0
+	freed, before, percent, starting := allocated(), allocated(), 0, true
 	for {
 		if next := gcPercent(liveHeap()); !userSet && next != percent {
 			percent = next
 			debug.SetGCPercent(percent)
+		}
+		if starting {
+			releaseProgram()
 		}
 		select {
 		case <-ctx.Done():
@@ -52,7 +54,9 @@ func Tune(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := allocated()
-		if now-before < idleAllocs && now-freed > freeAfterAllocs {
+		idle := now-before < idleAllocs
+		starting = starting && !idle
+		if idle && now-freed > freeAfterAllocs {
 			Release()
 			freed = now
 		}

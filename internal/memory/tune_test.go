@@ -6,8 +6,8 @@ func TestGCPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0:         maxGCPercent,
 		4 << 20:   maxGCPercent,
-		16 << 20:  100,
-		20 << 20:  75,
+		10 << 20:  100,
+		12 << 20:  75,
 		64 << 20:  minGCPercent,
 		1 << 40:   minGCPercent,
 		1<<64 - 1: minGCPercent,
