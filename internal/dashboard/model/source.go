@@ -386,7 +386,7 @@ type ObjectState struct {
 	ReconcileAt time.Time `json:"reconcileAt,omitzero"`
 	// ReconciledAt is the time of the request that the object had at the beginning of the latest run.
 	ReconciledAt time.Time `json:"reconciledAt,omitzero"`
-	Children    int       `json:"children"`
+	Children     int       `json:"children"`
 	// ChildStates are the children with their health; only set by Source.States.
 	ChildStates []Child `json:"childStates,omitempty"`
 }
