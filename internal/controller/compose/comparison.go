@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 // comparison compares both versions of the hooks for one parent. It writes nothing.
@@ -24,9 +25,11 @@ type comparison struct {
 	planner  plan.Planner
 	observed []*object.Object
 	// request is that of the version before, which has returned either before or beforeErr.
-	request   hook.Request
-	before    *hook.Response
-	beforeErr error
+	request hook.Request
+	// relatedBefore are the related objects of that request. request gets those that the new version selects.
+	relatedBefore []hook.Group
+	before        *hook.Response
+	beforeErr     error
 }
 
 // run calls the new version. It returns nil if the context ends first.
@@ -85,6 +88,13 @@ func (c *comparison) relate(ctx context.Context) error {
 		}
 		rules = selected.Related
 	}
+	reads, err := c.shadowRelated.ReadsOf(ctx, key, rules)
+	if err == nil {
+		err = c.checkReads(ctx, reads)
+	}
+	if err != nil {
+		return fmt.Errorf("related objects: %w", err)
+	}
 	if err := c.shadowRelated.Set(ctx, key, rules); err != nil {
 		return fmt.Errorf("related objects: %w", err)
 	}
@@ -98,8 +108,17 @@ func (c *comparison) relate(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	c.request.Related = c.shadowRelated.Snapshot(key).Groups
+	// A right may have been revoked meanwhile.
+	if err := c.checkReads(ctx, reads); err != nil {
+		return fmt.Errorf("related objects: %w", err)
+	}
+	c.relatedBefore, c.request.Related = c.request.Related, c.shadowRelated.Snapshot(key).Groups
 	return nil
+}
+
+// checkReads checks what the ServiceAccount of the controller may read: the caches have what Setpoint itself may.
+func (c *comparison) checkReads(ctx context.Context, reads []related.Read) error {
+	return c.checkRelatedReads(ctx, c.program.Account.UserFor(c.parent.Namespace()), reads)
 }
 
 // compareWith returns the comparison with the response or the error of the new version. Values of Secrets are tokens.
@@ -134,7 +153,10 @@ func (c *comparison) compareWith(after *hook.Response, afterErr error) (differen
 }
 
 func (c *comparison) recordCall(response *hook.Response, err error) record.Call {
-	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &c.request}, Response: record.Response{Sync: response}, Err: err}
+	// Values of Secrets that either version selects are masked.
+	request := c.request
+	request.Related = slices.Concat(c.relatedBefore, c.request.Related)
+	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &request}, Response: record.Response{Sync: response}, Err: err}
 }
 
 // deletions counts the existing children that the new version would delete, and the one before does not.

@@ -38,15 +38,15 @@ func (r *run) checkChildReads(ctx context.Context) error {
 }
 
 // checkRelatedReads is checkChildReads for what the rules of the customize hook read.
-func (r *run) checkRelatedReads(ctx context.Context, reads []related.Read) error {
+func (c *Controller) checkRelatedReads(ctx context.Context, user string, reads []related.Read) error {
 	for _, read := range reads {
 		if read.Names == nil {
-			if err := r.tools.Access.CheckList(ctx, r.user(), read.Resource, read.Namespace); err != nil {
+			if err := c.tools.Access.CheckList(ctx, user, read.Resource, read.Namespace); err != nil {
 				return err
 			}
 		}
 		for _, name := range read.Names {
-			if err := r.tools.Access.CheckRead(ctx, r.user(), read.Resource, read.Namespace, name); err != nil {
+			if err := c.tools.Access.CheckRead(ctx, user, read.Resource, read.Namespace, name); err != nil {
 				return err
 			}
 		}

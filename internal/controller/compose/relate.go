@@ -35,7 +35,7 @@ func (r *run) relate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.checkRelatedReads(ctx, r.related.Reads(r.Item.Key)); err != nil {
+	if err := r.checkRelatedReads(ctx, r.user(), r.related.Reads(r.Item.Key)); err != nil {
 		return err
 	}
 	if err := r.relatedListed(); err != nil {
@@ -125,7 +125,7 @@ func (r *run) setRelated(ctx context.Context, rules []hook.RelatedRule) error {
 		if err != nil {
 			return err
 		}
-		if err := r.checkRelatedReads(ctx, reads); err != nil {
+		if err := r.checkRelatedReads(ctx, r.user(), reads); err != nil {
 			return err
 		}
 	}

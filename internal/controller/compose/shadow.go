@@ -83,7 +83,7 @@ func (v *Versions) SetShadow(on bool, perSecond int) {
 	s := &v.shadow
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if on && s.parents == nil {
+	if on && !s.on { // What an earlier shadow has shown does not count.
 		s.parents = map[guardedParent]shadowedParent{}
 	}
 	if s.on = on; on {
