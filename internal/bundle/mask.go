@@ -48,7 +48,7 @@ var secretField = regexp.MustCompile(`(?i)((?:\\?["'])?([\w.$-]*` + secretWord +
 var referenceSuffix = regexp.MustCompile(`(?i)(name|ref|file|path|namespace|key|type|kind)$`)
 
 // keyOfService is a key that is a secret itself.
-var keyOfService = regexp.MustCompile(`(?i)(api|access|private)[-_]?key$`)
+var keyOfService = regexp.MustCompile(`(?i)(api|access|private|secret)[-_]?key$`)
 
 func isReference(name string) bool {
 	return referenceSuffix.MatchString(name) && !keyOfService.MatchString(name)

@@ -112,10 +112,11 @@ func (s *recordSession) recordSource(ctx context.Context, source model.Source, e
 		first := &firstRead{Reader: in, then: func() {
 			fmt.Fprintf(s.stderr, "Recording the process %s to %s; Ctrl-C ends it.\n", clean(source.Name()), clean(s.path))
 		}}
-		if err := s.copyCalls(ctx, first, source.Name()); err != nil {
+		err := s.copyCalls(ctx, first, source.Name())
+		if err != nil {
 			end(err)
-			_ = in.CloseWithError(err)
 		}
+		_ = in.CloseWithError(err) // The process would wait for a reader.
 	}()
 	err := calls.Record(ctx, s.filter, out)
 	_ = out.CloseWithError(io.EOF)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -26,7 +27,8 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 		return ctx
 	}
 	run := trace.Run{
-		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored), UID: r.Stored.UID(),
+		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored),
+		UID:    strings.Clone(r.Stored.UID()), // It outlives the object, which it would keep.
 		Causes: r.tracedCauses(), More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
 		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: b.options.Secrets,
 	}

@@ -134,6 +134,11 @@ type Request struct {
 	Review         *hook.ReviewRequest
 }
 
+// IsEmpty reports whether there is no request, as of a review that could not be read.
+func (q *Request) IsEmpty() bool {
+	return q.Sync == nil && q.Customize == nil && q.Handler == nil && q.Review == nil
+}
+
 // Response is the response of a call. At most one of its pointers is set.
 type Response struct {
 	Sync      *hook.Response

@@ -210,11 +210,15 @@ func (s *secrets) replaceMembers(members map[string]any) map[string]any {
 	if isSecret {
 		s.maskSecret(members)
 	}
+	// Other parts of an object may have members of these names with any content.
+	_, isObject := members["kind"].(string)
 	for name, each := range members {
+		metadata, isMap := each.(map[string]any)
+		_, isText := each.(string)
 		switch {
-		case name == "apiVersion" || name == "kind" || isSecret && (name == "data" || name == "stringData"):
-		case name == "metadata":
-			s.replaceMetadata(each, isSecret)
+		case isText && (name == "apiVersion" || name == "kind") || isSecret && (name == "data" || name == "stringData"):
+		case name == "metadata" && isObject && isMap:
+			s.replaceMetadata(metadata, isSecret)
 		case s.about && name == "patch":
 			if patch, is := each.(map[string]any); is {
 				s.maskSecret(patch)
@@ -229,8 +233,7 @@ func (s *secrets) replaceMembers(members map[string]any) map[string]any {
 }
 
 // replaceMetadata replaces values in labels and annotations: the rest identifies the object.
-func (s *secrets) replaceMetadata(value any, ofSecret bool) {
-	metadata, _ := value.(map[string]any)
+func (s *secrets) replaceMetadata(metadata map[string]any, ofSecret bool) {
 	for _, name := range [...]string{"labels", "annotations"} {
 		if metadata[name] != nil && (!ofSecret || name != "annotations") {
 			metadata[name] = s.replace(metadata[name])

@@ -166,3 +166,21 @@ func TestNewTokens(t *testing.T) {
 		}
 	}
 }
+
+// Members named like those of an object have values of Secrets as well.
+func TestMaskMembersNamedMetadata(t *testing.T) {
+	key := newTokenKey()
+	s := &secrets{key: &key, tokens: map[string]string{"hunter2-very-secret": "token"}}
+	s.build()
+	masked, err := json.Marshal(s.replace(map[string]any{
+		"apiVersion": "dapr.io/v1alpha1", "kind": "Component", "metadata": map[string]any{"name": "store"},
+		"spec": map[string]any{
+			"metadata": []any{map[string]any{"name": "password", "value": "hunter2-very-secret"}},
+			"trigger":  map[string]any{"metadata": map[string]any{"connection": "postgres://u:hunter2-very-secret@db"}},
+			"kind":     map[string]any{"value": "hunter2-very-secret"},
+		},
+	}))
+	if err != nil || strings.Contains(string(masked), "hunter2") {
+		t.Errorf("%s (%v)", masked, err)
+	}
+}

@@ -63,7 +63,7 @@ func (r *Recorder) Ran(run *record.Run) {
 	}
 	calls, size := 0, int64(0)
 	for i := range run.Steps {
-		if call := run.Steps[i].Call; call != nil {
+		if call := run.Steps[i].Call; call != nil && !call.Request.IsEmpty() {
 			calls++
 			size += int64(call.Request.Size() + call.Response.Size())
 		}
@@ -141,7 +141,7 @@ func (r *Recorder) write(sink Sink, run *record.Run) error {
 	causes := run.CauseTexts()
 	for i := range run.Steps {
 		step := &run.Steps[i]
-		if step.Call == nil {
+		if step.Call == nil || step.Call.Request.IsEmpty() {
 			continue
 		}
 		w, err := sink.Writer()
