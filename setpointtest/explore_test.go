@@ -213,3 +213,21 @@ func TestExploreErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestExploreCreates has an edit that creates an object which has nothing in common with those before.
+func TestExploreCreates(t *testing.T) {
+	t.Chdir(t.TempDir())
+	second := order()
+	second.Name = "second"
+	got := output(t, func(tb testing.TB) {
+		setpointtest.Explore(tb, payingApp(&ledger{}, true), setpointtest.Exploration{
+			Objects:    []any{order()},
+			Edits:      []setpointtest.Edit{{Name: "order again", Create: second}},
+			Invariants: []setpointtest.Invariant{{Name: "one order", Always: "parents.size() < 2"}},
+			Bounds:     setpointtest.Bounds{Edits: 1},
+		})
+	})
+	if !strings.Contains(got, "Violated: one order") {
+		t.Error(got)
+	}
+}

@@ -27,7 +27,7 @@ type inMemory struct{ *apiserver.Server }
 
 // state returns what is stored as a state of the server.
 func (s *inMemory) state(stored Stored) *apiserver.State {
-	if stored == nil {
+	if len(stored) == 0 { // A group of objects that only an edit creates begins without any.
 		return s.Empty()
 	}
 	return s.Restore(func(yield func(apiserver.Slot) bool) {

@@ -240,3 +240,14 @@ expect: {finalized: true}
 		t.Error(diff)
 	}
 }
+
+// TestUpdateKeepsCasesOfFailingHooks has a hook that does not respond: its error is no new expectation.
+func TestUpdateKeepsCasesOfFailingHooks(t *testing.T) {
+	of := &Case{}
+	of.spec.Expect = expect{"children": []byte("[]")}
+	failed := Result{Name: "a", File: filepath.Join(t.TempDir(), "missing.yaml"), Response: fields{fieldError: "no such host"}, of: of}
+	results, err := Update([]Result{failed})
+	if err != nil || results[0].Passed || results[0].Updated {
+		t.Errorf("%+v, %v", results[0], err)
+	}
+}
