@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxRequests is the most requests at a time.
+	// maxRequests is the most requests at a time for many objects.
 	maxRequests = 8
-	// fewTargets is the most objects that are printed one by one.
+	// fewTargets is the most objects that are requested and printed one by one, in order.
 	fewTargets = 20
 	// maxRejections is the most rejections that are printed one by one.
 	maxRejections = 10
@@ -72,7 +72,7 @@ func (q *reconcileRequests) objects(ctx context.Context, targets []visibleState)
 		limiter = flowcontrol.NewTokenBucketRateLimiter(float32(q.rate), 1)
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxRequests)
+	group.SetLimit(q.parallel())
 	for i := range targets {
 		if limiter.Wait(groupCtx) != nil || groupCtx.Err() != nil {
 			break
@@ -85,6 +85,14 @@ func (q *reconcileRequests) objects(ctx context.Context, targets []visibleState)
 	}
 	err := group.Wait()
 	return q.result(ctx, err)
+}
+
+// parallel returns how many requests are sent at a time.
+func (q *reconcileRequests) parallel() int {
+	if q.total <= fewTargets {
+		return 1
+	}
+	return maxRequests
 }
 
 // finish counts and prints the result of one object. It returns errors that affect all objects.
