@@ -63,18 +63,21 @@ func (s *Shared) awaitGone(ctx context.Context, e inventory.Entry, o *unstructur
 	}
 	limited, cancel := context.WithTimeout(ctx, removalTimeout(o))
 	defer cancel()
-	var now *unstructured.Unstructured
+	last := o // The last read may fail because the time is over.
 	err = poll(limited, func() (bool, error) {
-		now, err = resource.Get(limited, e.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err) || err == nil && now.GetUID() != o.GetUID(), nil
+		now, err := resource.Get(limited, e.Name, metav1.GetOptions{})
+		if err == nil {
+			last = now
+		}
+		return apierrors.IsNotFound(err) || last.GetUID() != o.GetUID(), nil
 	})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err == nil:
 		return "", s.forget(ctx, e)
-	case now != nil && len(now.GetFinalizers()) > 0:
-		return "is being deleted, and waits for the finalizer " + strings.Join(now.GetFinalizers(), ", "), nil
+	case len(last.GetFinalizers()) > 0:
+		return "is being deleted, and waits for the finalizer " + strings.Join(last.GetFinalizers(), ", "), nil
 	}
 	return "is being deleted", nil
 }
