@@ -56,6 +56,8 @@ func (r *permissions) controllerArg(ctx context.Context, arg string) (kind compi
 	if err != nil {
 		return kind, name, false, err
 	}
-	kind, is = controllerKind(meant)
+	if kind, is = controllerKind(meant); is && name == "" {
+		return kind, name, true, usageError{fmt.Errorf("%q has no name after the slash", arg)}
+	}
 	return kind, name, is, nil
 }
