@@ -42,13 +42,19 @@ func (s *paletteSearch) search() {
 			s.Warnings = append(s.Warnings, unavailableMessage(t.Source, t.Err))
 		}
 	}
-	named, kind := s.exactKind()
+	names := s.target
+	if len(names) == 0 {
+		names = s.words // An object may be called like an action.
+	}
+	named, kind := s.exactKind(names)
 	objects := s.findObjects(named, kind)
 	if kind != nil && len(named) == 0 {
-		objects = s.findObjects(s.target, nil) // An object may have the name of a kind.
+		objects = s.findObjects(names, nil) // An object may have the name of a kind.
 	}
-	acting := s.findControllers(s.target)
-	s.add("Actions", s.findActions(acting, objects, kind))
+	actions := s.findActions(objects, kind)
+	if len(s.actions) > 0 {
+		s.add("Actions", actions)
+	}
 	s.add("Pages", s.findPages())
 	var controllers []paletteItem
 	for _, c := range s.findControllers(s.words) {
@@ -61,6 +67,9 @@ func (s *paletteSearch) search() {
 		found = append(found, objectItem(&objects[i]))
 	}
 	s.add("Objects", append(found, s.moreObjects(named, kind, objects)...))
+	if len(s.actions) == 0 {
+		s.add("Actions", actions) // The user goes somewhere, unless the query names an action.
+	}
 }
 
 func objectItem(o *model.ObjectState) paletteItem {
@@ -113,9 +122,13 @@ func nameRank(name, text string) int {
 }
 
 // findActions returns the actions that the query names, on the controllers and objects that it
-// names. Without the name of an action it returns those of a single match.
-func (s *paletteSearch) findActions(controllers []*paletteController, objects []model.ObjectState, kind *object.Kind) (found []paletteItem) {
-	if len(s.actions) == 0 && (len(s.words) == 0 || len(controllers)+len(objects) != 1) {
+// names too. Without the name of an action it returns those of a single match.
+func (s *paletteSearch) findActions(objects []model.ObjectState, kind *object.Kind) (found []paletteItem) {
+	if len(s.target) == 0 {
+		return nil
+	}
+	controllers := s.findControllers(s.target)
+	if len(s.actions) == 0 && len(controllers)+len(objects) != 1 {
 		return nil
 	}
 	add := func(name, detail string, actions []action) {
@@ -163,17 +176,17 @@ func (s *paletteSearch) foundObjectActions(o *model.ObjectState) []action {
 }
 
 // exactKind returns the kind that one of the words names, and the other words.
-func (s *paletteSearch) exactKind() (others []string, kind *object.Kind) {
-	for i, word := range s.target {
+func (s *paletteSearch) exactKind(words []string) (others []string, kind *object.Kind) {
+	for i, word := range words {
 		exact, _, err := s.api.KindsLike(s.context(), word)
 		if err != nil {
 			s.log.Debug("kinds are not known", "error", err.Error())
 		}
 		if len(exact) == 1 {
-			return slices.Delete(slices.Clone(s.target), i, i+1), &exact[0]
+			return slices.Delete(slices.Clone(words), i, i+1), &exact[0]
 		}
 	}
-	return s.target, nil
+	return words, nil
 }
 
 // findKinds returns the kinds whose names have the words, those of controllers first.

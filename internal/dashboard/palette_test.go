@@ -58,7 +58,8 @@ func TestPalette(t *testing.T) {
 		"teams":           {`href="` + teamsPage + `"`, "Overview"},
 		"TEAM":            {`<bdi>shop/Blue-team</bdi>`, "Overview"},
 		"suspend te":      {`action="` + teamsPage + `/suspend"`, "Pause rollout"},
-		"pause rollout":   {`<input type="hidden" name="do" value="pause">`, "Suspend"},
+		"pause rollout":   {`data-palette-status="0 results"`, "rollout: "},
+		"pause rollout t": {`<input type="hidden" name="do" value="pause">`, "Suspend"},
 		"reconcile blue":  {`action="/resources/teams.example.org/shop/Blue-team/annotate"`, "Reconcile all"},
 		"shop/blue":       {`<bdi>shop/Blue-team</bdi>`, `<bdi>Overview</bdi>`},
 		"blue del":        {`href="/resources/teams.example.org/shop/Blue-team/delete"`, ">Edit: "},
@@ -69,6 +70,44 @@ func TestPalette(t *testing.T) {
 		body := searchPalette(t, s, query)
 		if !strings.Contains(body, want.has) || strings.Contains(body, want.not) {
 			t.Errorf("%q: has %t, lacks %t:\n%s", query, strings.Contains(body, want.has), !strings.Contains(body, want.not), body)
+		}
+	}
+}
+
+// Actions come first only if the query names one, and those that write are marked, so that the
+// dialog chooses none of them for the user.
+func TestPaletteActsOnlyWhenAsked(t *testing.T) {
+	source := paletteSource()
+	source.page.Objects[0].Name = "pause"
+	s := newServer(t, source)
+	for query, want := range map[string]struct {
+		first, last string
+		actions     bool
+	}{
+		"shop/pau":        {"Objects", "Actions", true},
+		"pause":           {"Objects", "Objects", false},
+		"ause":            {"Objects", "Actions", true},
+		"resume":          {"", "", false},
+		"reconcile ause":  {"Actions", "Objects", true},
+		"suspend teams":   {"Actions", "Actions", true},
+	} {
+		body := searchPalette(t, s, query)
+		var groups []string
+		for _, part := range strings.Split(body, `role="presentation">`)[1:] {
+			name, _, _ := strings.Cut(part, "<")
+			groups = append(groups, name)
+		}
+		if len(groups) == 0 {
+			groups = []string{""}
+		}
+		if groups[0] != want.first || groups[len(groups)-1] != want.last || slices.Contains(groups, "Actions") != want.actions {
+			t.Errorf("%q: %q", query, groups)
+		}
+		for _, option := range strings.Split(body, `role="option"`)[1:] {
+			tag, _, _ := strings.Cut(option, ">")
+			if posts := strings.Contains(option, `method="post"`); posts != strings.Contains(tag, "data-writes") {
+				t.Errorf("%q: posts: %t, tag: %s", query, posts, tag)
+			}
 		}
 	}
 }

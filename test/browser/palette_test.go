@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPalette goes to an object and pauses it with the keyboard alone, from any page. Without
-// scripts the same results are a page.
+// TestPalette goes to an object and pauses it with the keyboard alone, from any page. Enter writes
+// nothing that was not chosen. Without scripts the same results are a page.
 func TestPalette(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -26,24 +26,37 @@ func TestPalette(t *testing.T) {
 	p.audit()
 	p.resize(desktopWidth, desktopHeight)
 
-	// The first result is selected and announced; the arrows choose another one.
+	// The first result is selected and announced unless it writes; the arrows choose another one.
 	selected := func(want string) {
 		t.Helper()
 		p.until("select "+want, func() error {
 			got, err := evaluate[string](p, `(() => {
 				const input = document.activeElement;
 				const option = document.getElementById(input.getAttribute("aria-activedescendant"));
-				return input.getAttribute("role") + " " + option?.getAttribute("aria-selected") + " " + (option?.querySelector("a, button")?.textContent.trim() ?? "");
+				return input.getAttribute("role") + " " + (option ? option.getAttribute("aria-selected") + " " + option.querySelector("a, button").textContent.trim() : "none");
 			})()`)
-			if err == nil && got != "combobox true "+want {
+			if err == nil && got != "combobox "+want {
 				err = fmt.Errorf("%q", got)
 			}
 			return err
 		})
 	}
-	selected("Reconcile now: " + ns + "/palette-guitar")
+	selected("true " + ns + "/palette-guitar")
 	p.press("ArrowDown")
-	selected("Pause: " + ns + "/palette-guitar")
+	selected("true Reconcile now: " + ns + "/palette-guitar")
+	p.do("type", insert(" pause"))
+	p.seeIn("[data-palette]", "Actions", "Pause: "+ns+"/palette-guitar")
+	p.notSeeIn("[data-palette]", "Reconcile now")
+	selected("none")
+	must[bool](p, `document.addEventListener("htmx:beforeRequest", (event) => {
+		if (event.detail.requestConfig.verb === "post") document.documentElement.dataset.posted = "yes";
+	}) ?? true`)
+	p.press("Enter")
+	p.press("ArrowDown")
+	selected("true Pause: " + ns + "/palette-guitar")
+	if posted := must[string](p, `document.documentElement.dataset.posted ?? "no"`); posted != "no" {
+		t.Error("Enter acts before an action is chosen")
+	}
 	p.press("Enter")
 	p.see("Paused. The controller writes nothing") // For five seconds.
 	p.notSee("open or do")
@@ -58,6 +71,7 @@ func TestPalette(t *testing.T) {
 	// The shortcut opens it again, and a result leads to its page.
 	p.at("/resources")
 	p.press("Ctrl-K")
+	p.do("type", insert(ns+"/palette"))
 	p.seeIn("[data-palette]", "Resume: "+ns+"/palette-guitar")
 	p.press("Escape")
 	p.notSee("open or do")

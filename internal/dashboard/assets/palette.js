@@ -72,7 +72,9 @@
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== results) return;
-    choose(options()[0]);
+    // An action that writes is never chosen for the user: Enter may already be on its way.
+    const first = options()[0];
+    choose(first && "writes" in first.dataset ? undefined : first);
     results.scrollTop = 0;
     count.textContent = results.firstElementChild.dataset.paletteStatus;
   });
