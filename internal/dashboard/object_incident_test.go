@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -119,6 +120,32 @@ func TestRestore(t *testing.T) {
 	k.object = nil
 	if w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields); w.Code != http.StatusNotFound {
 		t.Errorf("a deleted object is restored with status %d", w.Code)
+	}
+}
+
+// A user may restore as many specs at a time as send forms. A plan does not keep other drafts waiting.
+func TestRestoreIsLimited(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	fields := formFields(get(t, s, editPath).Body.String())
+	restore := func() int { return post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields).Code }
+	during := 0
+	source.onPlan = func() {
+		source.onPlan = nil
+		if len(s.draftSlots) != 0 {
+			t.Error("a plan holds the slot of a draft")
+		}
+		for name := range maps.Clone(s.drafts.byName) {
+			for s.drafts.acquire(name) {
+				defer s.drafts.release(name)
+			}
+		}
+		during = restore()
+	}
+	if code := restore(); code != http.StatusOK || during != http.StatusTooManyRequests {
+		t.Errorf("one has status %d, one too many %d", code, during)
+	}
+	if code := restore(); code != http.StatusOK || s.drafts.active != 0 || len(s.draftSlots) != 0 {
+		t.Errorf("afterwards one has status %d, with %d drafts", code, s.drafts.active)
 	}
 }
 

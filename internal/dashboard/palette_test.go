@@ -84,12 +84,12 @@ func TestPaletteActsOnlyWhenAsked(t *testing.T) {
 		first, last string
 		actions     bool
 	}{
-		"shop/pau":        {"Objects", "Actions", true},
-		"pause":           {"Objects", "Objects", false},
-		"ause":            {"Objects", "Actions", true},
-		"resume":          {"", "", false},
-		"reconcile ause":  {"Actions", "Objects", true},
-		"suspend teams":   {"Actions", "Actions", true},
+		"shop/pau":       {"Objects", "Actions", true},
+		"pause":          {"Objects", "Objects", false},
+		"ause":           {"Objects", "Actions", true},
+		"resume":         {"", "", false},
+		"reconcile ause": {"Actions", "Objects", true},
+		"suspend teams":  {"Actions", "Actions", true},
 	} {
 		body := searchPalette(t, s, query)
 		var groups []string

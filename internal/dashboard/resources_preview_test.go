@@ -19,10 +19,15 @@ type previewSource struct {
 
 	planErr error
 	planned []string
+	// onPlan is called during each plan.
+	onPlan func()
 }
 
 func (s *previewSource) Plan(_ context.Context, _ string, _ object.Ref, edited json.RawMessage) (model.Plan, error) {
 	s.planned = append(s.planned, string(edited))
+	if s.onPlan != nil {
+		s.onPlan()
+	}
 	return model.Plan{Text: "- Pod shop/b", Report: json.RawMessage("{}")}, s.planErr
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
@@ -95,8 +96,14 @@ func (req *request) restoreActions(s *pageObject, run *model.Run) []action {
 	}}
 }
 
-// restoreSpec shows a draft with the spec that a run has seen, and its preview.
+// restoreSpec shows a draft with the spec that a run has seen, and its preview. The limits are
+// those of submitDraft.
 func restoreSpec(req *request) error {
+	user := req.identity.User.Name
+	if !req.drafts.acquire(user) {
+		return tooManyDrafts()
+	}
+	defer req.drafts.release(user)
 	ref, err := req.editableRef()
 	if err != nil {
 		return err
@@ -123,9 +130,10 @@ func restoreSpec(req *request) error {
 	if err != nil {
 		return err
 	}
+	done = sync.OnceFunc(done)
 	defer done()
 	d := req.newDraft(ref)
-	d.release = func() {}
+	d.release = done
 	if err := d.loadStored(s.raw); err != nil {
 		return err
 	}
