@@ -44,12 +44,8 @@ type ownedRow struct {
 	Owner object.Ref
 }
 
-// State is the state by a Setpoint controller, or the health.
+// State is the state by a Setpoint controller or the health: the more severe one.
 func (r ownedRow) State() string { return nodeState(r.Node) }
-
-func nodeState(n *ownertree.Node) string {
-	return cmp.Or(string(n.State), n.Health, "Unknown")
-}
 
 func ownedSpec() *listSpec[ownedRow] {
 	return &listSpec[ownedRow]{
@@ -61,21 +57,12 @@ func ownedSpec() *listSpec[ownedRow] {
 				return cmp.Or(strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 			}},
 			{Name: "State", Sort: "state", Compare: func(a, b *ownedRow) int {
-				return cmp.Compare(slices.Index(ownedStates(), a.State()), slices.Index(ownedStates(), b.State()))
+				return compareSeverity(a.State(), b.State())
 			}},
 			{Name: "Owner", Sort: "owner", Compare: compareText(func(r *ownedRow) string { return r.Owner.Kind.Kind + "/" + r.Owner.Name })},
 			{Name: "Age", Sort: "created", Compare: compareLatest(func(r *ownedRow) time.Time { return r.Created })},
 		},
 	}
-}
-
-// ownedStates returns the states of owned objects, the most severe first.
-func ownedStates() []string {
-	all := []string{"Failed"}
-	for _, state := range model.States() {
-		all = append(all, string(state))
-	}
-	return append(all, "InProgress", "Terminating", "Current")
 }
 
 func showGraph(req *request) error {
@@ -93,6 +80,7 @@ func showGraph(req *request) error {
 	if err != nil {
 		return err
 	}
+	root.State = worstLabel(stateViews(states, req.managingProcesses(states), nil))
 	p.list(req, root)
 	g := &graphBuilder{request: req, page: p}
 	if p.Graph, err = g.build(root); err != nil {
