@@ -338,13 +338,13 @@ func otherWriters(meta *metav1.ObjectMeta) (found []writer) {
 }
 
 // lastCall returns the related objects in the latest request about the object, and the version of
-// the hooks that was called.
+// the hooks that was called. Admission reviews are no such requests.
 func (g *graphBuilder) lastCall() (related []*graphBox, version string) {
 	runs, _ := g.fetchRuns(g.page.pageObject, maxRuns)
 	loader := &runLoader{request: g.request, runs: map[runKey]model.Run{}}
 	for i := range runs {
 		call, _ := timeline.MainCall(runs[i].Steps)
-		if call == nil {
+		if call == nil || call.Review != nil {
 			continue
 		}
 		full, err := loader.load(runs[i].Process, runs[i].ID)

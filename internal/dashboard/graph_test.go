@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -98,6 +99,19 @@ func TestRelatedBoxes(t *testing.T) {
 	if got := relatedBoxes(json.RawMessage("nonsense")); got != nil {
 		t.Errorf("got %v", got)
 	}
+}
+
+// A review of the object is no call for it: the related objects and the version are those of the
+// latest reconcile.
+func TestGraphShowsTheLatestReconcile(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"a"}}`
+	review := reviewRun(2, "a", "allowed", model.Review{})
+	review.Object = object.Ref{Kind: webKind(), Namespace: "shop", Name: "a"}
+	run := model.Run{ID: 1, Controller: "webs", Process: "setpoint", Object: review.Object, Began: review.Began.Add(-time.Minute), Outcome: "synced"}
+	run.Steps = []model.Step{{Call: &model.Call{Name: "sync", Version: "v7", Request: json.RawMessage(`{"parent":{},"related":{"ConfigMap.v1":{"shop/c":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop"}}}}}`)}}}
+	s := a.newServer(t, &fakeSource{name: "setpoint", runs: []model.Run{review, run}})
+	wantTexts(t, get(t, s, "/resources/webs.example.org/shop/a/graph").Body.String(), "version v7", "Related ConfigMap shop/c, which the controller reads")
 }
 
 func TestRevisions(t *testing.T) {
