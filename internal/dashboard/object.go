@@ -214,7 +214,7 @@ func (req *request) servedKind(group, kind string) (object.Kind, error) {
 }
 
 // canRead reports whether the user may get objects of a kind. The plural of the kind may be
-// empty.
+// empty. Users who may in all namespaces need one access review for a list, not one per namespace.
 func (req *request) canRead(kind object.Kind, namespace string) bool {
-	return req.can("get", kind, namespace, "")
+	return req.can("get", kind, "", "") || namespace != "" && req.can("get", kind, namespace, "")
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	authorization "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/access"
@@ -127,5 +128,40 @@ func TestReconcileDuringOutage(t *testing.T) {
 	err = reconcileAll(&request{Server: server, r: r, w: httptest.NewRecorder(), identity: &access.Identity{User: ann}, api: client})
 	if p := problemOf(err); err == nil || p.Status != http.StatusServiceUnavailable || !p.AutoRetry {
 		t.Errorf("%v", err)
+	}
+}
+
+// Who may read all namespaces needs one access review for them. Others need one each, and may read
+// no other namespace.
+func TestCanReadReviewsAllNamespacesFirst(t *testing.T) {
+	for allowed, want := range map[string]struct{ readable, reviews int }{"": {20, 1}, "n7": {1, 21}, "none": {0, 21}} {
+		var reviews atomic.Int32
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reviews.Add(1)
+			var review authorization.SelfSubjectAccessReview
+			_ = json.NewDecoder(r.Body).Decode(&review)
+			review.Status.Allowed = review.Spec.ResourceAttributes.Verb == "get" && review.Spec.ResourceAttributes.Namespace == allowed
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(review)
+		}))
+		cluster, err := userclient.New(&rest.Config{Host: api.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := newTestRequest(t, "/")
+		req.identity = &access.Identity{User: userclient.User{Name: "ann"}}
+		if req.api, err = cluster.As(req.identity.User); err != nil {
+			t.Fatal(err)
+		}
+		readable := 0
+		for i := range 20 {
+			if req.canRead(webKind(), fmt.Sprint("n", i)) {
+				readable++
+			}
+		}
+		if readable != want.readable || int(reviews.Load()) != want.reviews {
+			t.Errorf("allowed in %q: %d readable after %d reviews, want %v", allowed, readable, reviews.Load(), want)
+		}
+		api.Close()
 	}
 }
