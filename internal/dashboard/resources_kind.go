@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -228,101 +227,6 @@ func managingControllers(all []processInfo, kind object.Kind) []model.Controller
 		}
 	}
 	return found
-}
-
-// maxStates is how many states to fetch at once; beyond that, each object is fetched.
-const maxStates = 1000
-
-// addStates adds the states of the objects.
-func (req *request) addStates(data *kindPage, all []processInfo) {
-	ctx, cancel := context.WithTimeout(req.context(), sourceTimeout)
-	defer cancel()
-	for _, t := range all {
-		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
-			if state := unwatchedState(&t, &c); state != "" {
-				data.addUnwatched(&c, state)
-				continue
-			}
-			states, err := data.fetchStates(ctx, t.Source, c.Name)
-			if err != nil {
-				req.log.Debug("states are not known", "controller", c.Name, "error", err.Error())
-				continue
-			}
-			if t.Process.IsStandby() && !c.AllReplicas {
-				showStandby(states)
-			}
-			data.joinStates(req.redactStates(states))
-		}
-	}
-}
-
-// query selects the objects of the page.
-func (p *kindPage) query(limit int) model.Query {
-	return model.Query{Group: p.Group, Kind: p.Kind.Kind, Namespace: p.Namespace, Sort: "name", Limit: limit}
-}
-
-// fetchStates returns the states of the objects of a controller. It counts them first.
-func (p *kindPage) fetchStates(ctx context.Context, source model.Source, controller string) ([]model.ObjectState, error) {
-	if len(p.Rows) == 0 {
-		return nil, nil
-	}
-	first, err := source.Objects(ctx, controller, p.query(1))
-	if err != nil || first.Matching <= len(first.Objects) {
-		return first.Objects, err
-	}
-	if first.Matching > maxStates && len(p.Rows) <= pageRows {
-		return fetchEach(ctx, source, controller, p.Rows), nil
-	}
-	all, err := source.Objects(ctx, controller, p.query(max(maxStates, first.Matching)))
-	return all.Objects, err
-}
-
-// addUnwatched adds the state of all objects of a controller that watches none.
-func (p *kindPage) addUnwatched(c *model.Controller, state model.State) {
-	for i := range p.Rows {
-		p.Rows[i].States = append(p.Rows[i].States, model.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name, Process: c.Process})
-	}
-}
-
-// redactStates removes what the user may not read.
-func (req *request) redactStates(states []model.ObjectState) []model.ObjectState {
-	for i := range states {
-		states[i] = model.RedactState(states[i], req.canRead)
-	}
-	return states
-}
-
-func fetchEach(ctx context.Context, source model.Source, controller string, rows []objectRow) []model.ObjectState {
-	var found []model.ObjectState
-	for i := range rows {
-		states, err := source.States(ctx, rows[i].Ref)
-		if err != nil {
-			return found
-		}
-		for _, state := range states {
-			if state.Controller == controller {
-				found = append(found, state)
-			}
-		}
-	}
-	return found
-}
-
-func (p *kindPage) joinStates(states []model.ObjectState) {
-	type key struct{ namespace, name string }
-	by := map[key]model.ObjectState{}
-	for _, state := range states {
-		if state.GroupKind() != p.GroupKind() {
-			continue
-		}
-		by[key{state.Namespace, state.Name}] = state
-	}
-	for i := range p.Rows {
-		row := &p.Rows[i]
-		if state, ok := by[key{row.Namespace, row.Name}]; ok {
-			row.States = append(row.States, state)
-		}
-	}
 }
 
 // refFromURL returns the object in the URL.

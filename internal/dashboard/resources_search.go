@@ -64,13 +64,13 @@ func (p *kindPage) isFull(seen int, all bool) bool {
 func (req *request) findByName(data *kindPage, all []processInfo, there int64) (found []model.ObjectState, known bool) {
 	for _, t := range all {
 		for _, c := range managingControllers([]processInfo{t}, data.Kind) {
-			has, err := t.Source.Objects(req.context(), c.Name, data.query(1))
+			has, err := req.fetchObjects(t.Source, c.Name, data.query(1))
 			if err != nil || int64(has.Matching) != there {
 				continue
 			}
 			query := data.query(maxStates)
 			query.Text = data.Name
-			fits, err := t.Source.Objects(req.context(), c.Name, query)
+			fits, err := req.fetchObjects(t.Source, c.Name, query)
 			if err != nil || fits.Matching > len(fits.Objects) {
 				continue
 			}
