@@ -224,18 +224,14 @@ func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.O
 	if in, name, has := strings.Cut(text, "/"); has {
 		namespace, text = in, name
 	}
-	var queries []objectSearch
-	for i := range s.rows {
-		c := &s.rows[i]
-		for _, k := range c.Kinds {
-			matches := kind == nil || kind.GroupKind() == k.GroupKind()
-			if matches && !c.AllReplicas && unwatchedState(&c.process, c.Controller) == "" && len(queries) < maxPaletteSources {
-				queries = append(queries, objectSearch{c, k, model.Query{Text: text, Namespace: namespace, Group: k.Group, Kind: k.Kind, Sort: "name", Limit: maxPaletteFound}})
-			}
-		}
+	queries := s.objectSearches(kind, model.Query{Text: text, Namespace: namespace, Sort: "name", Limit: maxPaletteFound})
+	partial := len(queries) > maxPaletteSources
+	queries = queries[:min(len(queries), maxPaletteSources)]
+	results, more := make([][]model.ObjectState, len(queries)), make([]bool, len(queries))
+	inParallel(len(queries), maxParallelReviews, func(i int) { results[i], more[i] = s.searchObjects(&queries[i]) })
+	if partial || slices.Contains(more, true) {
+		s.warnIncomplete()
 	}
-	results := make([][]model.ObjectState, len(queries))
-	inParallel(len(queries), maxParallelReviews, func(i int) { results[i] = s.searchObjects(&queries[i]) })
 	found := slices.DeleteFunc(slices.Concat(results...), func(o model.ObjectState) bool {
 		return !strings.Contains(strings.ToLower(o.Name), text) || !containsAll(words[1:], o.Namespace, o.Name)
 	})
@@ -248,6 +244,32 @@ func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.O
 	return found[:min(len(found), maxPaletteItems)]
 }
 
+// warnIncomplete warns that objects may be missing in the results.
+func (s *paletteSearch) warnIncomplete() {
+	const text = "Not all objects were searched. Type more of the name, its kind, or namespace/name."
+	if !slices.Contains(s.Warnings, text) {
+		s.Warnings = append(s.Warnings, text)
+	}
+}
+
+// objectSearches returns the searches for objects of a kind, or of all kinds that controllers manage
+// if that is nil.
+func (s *paletteSearch) objectSearches(kind *object.Kind, query model.Query) (queries []objectSearch) {
+	for i := range s.rows {
+		c := &s.rows[i]
+		if c.AllReplicas || unwatchedState(&c.process, c.Controller) != "" {
+			continue
+		}
+		for _, k := range c.Kinds {
+			if kind == nil || kind.GroupKind() == k.GroupKind() {
+				query.Group, query.Kind = k.Group, k.Kind
+				queries = append(queries, objectSearch{c, k, query})
+			}
+		}
+	}
+	return queries
+}
+
 // objectSearch is a search for the objects of one kind of a controller.
 type objectSearch struct {
 	*paletteController
@@ -255,22 +277,22 @@ type objectSearch struct {
 	query model.Query
 }
 
-// searchObjects returns the objects that the user may list.
-func (s *paletteSearch) searchObjects(q *objectSearch) []model.ObjectState {
+// searchObjects returns the objects that the user may list, and whether more match.
+func (s *paletteSearch) searchObjects(q *objectSearch) (found []model.ObjectState, more bool) {
 	if !s.can("list", q.kind, q.query.Namespace, "") {
-		return nil
+		return nil, false
 	}
 	page, err := s.fetchObjects(q.process.Source, q.Name, q.query)
 	if err != nil {
 		s.log.Debug("objects are not known", "controller", q.Name, "error", err.Error())
-		return nil
+		return nil, true
 	}
-	objects := slices.Clone(page.Objects) // A source in this process may share them.
-	for i := range objects {
+	found = slices.Clone(page.Objects) // A source in this process may share them.
+	for i := range found {
 		// Processes of older versions do not know the plural.
-		objects[i].Kind = q.kind
+		found[i].Kind = q.kind
 	}
-	return objects
+	return found, page.Matching > len(page.Objects)
 }
 
 // lookUp finds objects of any kind by their exact name.

@@ -112,6 +112,28 @@ func TestPaletteActsOnlyWhenAsked(t *testing.T) {
 	}
 }
 
+// Results that may lack objects say so: a process has more matches, or is not searched.
+func TestPaletteWarnsAboutMissingObjects(t *testing.T) {
+	const warning = "Not all objects were searched."
+	for name, test := range map[string]struct {
+		matching, controllers int
+		want                  bool
+	}{
+		"all are found":        {1, 1, false},
+		"more objects match":   {maxPaletteFound + 1, 1, true},
+		"many controllers":     {1, maxPaletteSources, false},
+		"too many controllers": {1, maxPaletteSources + 1, true},
+	} {
+		source := paletteSource()
+		source.page.Matching = test.matching
+		source.controllers = slices.Repeat(source.controllers, test.controllers)
+		body := searchPalette(t, newServer(t, source), "blue")
+		if !strings.Contains(body, "shop/Blue-team") || strings.Count(body, warning) != map[bool]int{true: 1}[test.want] {
+			t.Errorf("%s: warned: %t:\n%s", name, !test.want, body)
+		}
+	}
+}
+
 // Whatever is typed, the results are few and inert.
 func TestPaletteTakesAnything(t *testing.T) {
 	source := newHostileSource()
