@@ -80,7 +80,7 @@ func showGraph(req *request) error {
 	if err != nil {
 		return err
 	}
-	root.State = worstLabel(stateViews(states, req.managingProcesses(states), nil))
+	root.State = worstLabel(s.stateViews(states, req.managingProcesses(states), nil))
 	p.list(req, root)
 	g := &graphBuilder{request: req, page: p}
 	if p.Graph, err = g.build(root); err != nil {

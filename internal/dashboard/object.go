@@ -101,11 +101,11 @@ func (req *request) loadDetails(p *objectPage, runs []model.Run) error {
 	s := p.pageObject
 	states, unavailable := req.objectStates(s.Ref)
 	p.addWarnings(unavailable...)
-	if s.Deleted && len(states)+len(p.Entries)+len(unavailable) == 0 {
+	if s.Deleted && len(states)+len(runs)+len(unavailable) == 0 {
 		return notFound("%s %s does not exist, and has no history.", s.Kind.Kind, s.Name)
 	}
 	processes := req.managingProcesses(states)
-	p.States, p.Caveats = stateViews(states, processes, p.Entries), caveats(processes)
+	p.States, p.Caveats = s.stateViews(states, processes, runs), caveats(processes)
 	req.addIncidents(p, runs)
 	p.Owners = req.owners(s)
 	p.Actions = req.objectActions(s, states)

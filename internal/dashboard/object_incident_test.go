@@ -64,6 +64,28 @@ func TestIncident(t *testing.T) {
 	}
 }
 
+// What an object page says about the last run does not depend on the runs that it lists.
+func TestFilteredRunsKeepTheFailure(t *testing.T) {
+	k, s, source := newIncidentServer(t)
+	review := reviewRun(4, "a", model.ReviewAllowed, model.Review{})
+	review.Object, review.Controller = source.runs[0].Object, source.runs[0].Controller
+	source.runs = append([]model.Run{review}, source.runs...)
+	link := `href="` + objectPath + `/runs/3?in=setpoint">Request</a>`
+	for _, query := range []string{"", "?outcome=synced", "?outcome=postponed"} {
+		wantTexts(t, get(t, s, objectPath+query).Body.String(), link)
+	}
+	k.object, source.states = nil, nil
+	for _, query := range []string{"", "?outcome=synced", "?outcome=postponed"} {
+		if w := get(t, s, objectPath+query); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "history is kept in memory only") {
+			t.Errorf("%s of a deleted object has status %d", query, w.Code)
+		}
+	}
+	source.runs = nil
+	if w := get(t, s, objectPath); w.Code != http.StatusNotFound {
+		t.Errorf("an object without history has status %d", w.Code)
+	}
+}
+
 // TestIncidentAfterChangedLogic compares what responses say about the version of the logic.
 func TestIncidentAfterChangedLogic(t *testing.T) {
 	const elsewhere = "this is the version of other objects now"

@@ -13,8 +13,8 @@ type stateView struct {
 	// Declared is the manifest of the controller, if it has one.
 	Declared *object.Ref
 	Fault    *fault
-	// LastFailure is the last failed run; nil if unknown.
-	LastFailure *entry
+	// FailureURL is the page of the last run, which failed; "" if it is no longer in the history.
+	FailureURL string
 	// Incident is what happened since the last good run; nil if the object does not fail.
 	Incident *incident
 	// Standby reports that another process does the work. Lost says why the process does not
@@ -69,7 +69,8 @@ func caveats(all []processInfo) (found []string) {
 	return found
 }
 
-func stateViews(states []model.ObjectState, all []processInfo, entries []entry) []stateView {
+// stateViews returns the states as a page shows them. The runs are all of the object, newest first.
+func (s *pageObject) stateViews(states []model.ObjectState, all []processInfo, runs []model.Run) []stateView {
 	views := make([]stateView, 0, len(states))
 	for _, state := range states {
 		view := stateView{ObjectState: state}
@@ -82,24 +83,27 @@ func stateViews(states []model.ObjectState, all []processInfo, entries []entry) 
 		view.Declared = controllerOf(&state, all).Declared
 		if state.State == model.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)
-			view.LastFailure = lastFailure(entries, state)
+			view.FailureURL = s.failureURL(&state, runs)
 		}
 		views = append(views, view)
 	}
 	return views
 }
 
-func lastFailure(entries []entry, state model.ObjectState) *entry {
-	for i := range entries {
-		e := &entries[i]
-		if e.Controller == state.Controller && e.Process == state.Process {
-			if e.Error == "" {
-				return nil
-			}
-			return e
+// failureURL returns the page of the last run of a controller if it failed; "" if it did not.
+// Reviews are no runs.
+func (s *pageObject) failureURL(state *model.ObjectState, runs []model.Run) string {
+	for i := range runs {
+		run := &runs[i]
+		if run.Controller != state.Controller || run.Process != state.Process || run.Review() != nil {
+			continue
 		}
+		if run.Error == "" {
+			return ""
+		}
+		return runURL(s, run.Process, run.ID)
 	}
-	return nil
+	return ""
 }
 
 // ControllerName returns the last part of the controller's name.

@@ -123,7 +123,7 @@ func newObjectPage(name, message string, runs ...model.Run) objectPage {
 	}
 	declared := object.Ref{Kind: object.Kind{Group: "setpoint.dev", Version: "v1alpha1", Plural: "compositecontrollers", Kind: "CompositeController"}, Name: "webs"}
 	by := processInfo{Source: &fakeSource{name: "setpoint"}, Controllers: []model.Controller{{Process: "setpoint", Name: state.Controller, Declared: &declared}}}
-	p.States = stateViews([]model.ObjectState{state}, []processInfo{by}, p.Entries)
+	p.States = s.stateViews([]model.ObjectState{state}, []processInfo{by}, runs)
 	p.Tree, _ = buildTree(context.Background(), s.Ref, []model.ObjectState{state}, &ownertree.Builder{May: func(object.Kind, string) bool { return true }})
 	p.Events.All = []userclient.Event{{Type: "Warning", Reason: message, Message: message, Source: message, Count: 3, Last: noon}}
 	p.Actions = []action{
@@ -423,14 +423,14 @@ func TestOnlyFailuresShowErrors(t *testing.T) {
 		p := newObjectPage("a", "p", newRun(2, "p"))
 		state := p.States[0].ObjectState
 		state.State, state.Conflict = kind, "Pod shop/p: spec.x differs again and again"
-		p.States = stateViews([]model.ObjectState{state}, nil, p.Entries)
+		p.States = p.stateViews([]model.ObjectState{state}, nil, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, want)
 		if strings.Contains(html, "Last run failed") || strings.Contains(html, "tried again") {
 			t.Errorf("%s is shown as a failure: %s", kind, html)
 		}
 		state.Error = "as a process of before said it"
-		if views := stateViews([]model.ObjectState{state}, nil, nil); views[0].Fault != nil {
+		if views := p.stateViews([]model.ObjectState{state}, nil, nil); views[0].Fault != nil {
 			t.Errorf("%s has a fault", kind)
 		}
 	}
@@ -447,7 +447,7 @@ func TestObjectPageStandby(t *testing.T) {
 		return []model.Source{source, &fakeSource{name: "another", process: source.process}}
 	}
 	processes := req.managingProcesses([]model.ObjectState{state})
-	p.States, p.Caveats = stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
+	p.States, p.Caveats = p.stateViews([]model.ObjectState{state}, processes, nil), caveats(processes)
 	html := renderPage(t, "object", p)
 	wantTexts(t, html, "Standby", "The leader reconciles the object and knows its state", "is a standby; setpoint-1 is the leader and has the history", "No history in this process")
 	if len(p.Caveats) != 1 || strings.Contains(html, "appears here automatically") || strings.Contains(html, "Synced") {
@@ -461,7 +461,7 @@ func TestObjectPageNotWatched(t *testing.T) {
 	state := p.States[0].ObjectState
 	state.State = model.StateUnknown
 	for _, process := range []model.Process{{Name: "setpoint", IsLeader: true}, {Name: "setpoint", LeaderElection: true, IsLeader: true}} {
-		p.States = stateViews([]model.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
+		p.States = p.stateViews([]model.ObjectState{state}, []processInfo{{Source: &fakeSource{name: "setpoint"}, Process: process}}, nil)
 		html := renderPage(t, "object", p)
 		wantTexts(t, html, "Not reconciled yet", "see its Ready condition")
 		if strings.Contains(html, "where the work is done") {
