@@ -76,7 +76,7 @@ func TestPalette(t *testing.T) {
 
 // Actions come first only if the query names one, and those that write are marked, so that the
 // dialog chooses none of them for the user.
-func TestPaletteActsOnlyWhenAsked(t *testing.T) {
+func TestPaletteOffersActionsLast(t *testing.T) {
 	source := paletteSource()
 	source.page.Objects[0].Name = "pause"
 	s := newServer(t, source)
