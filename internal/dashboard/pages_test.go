@@ -97,8 +97,8 @@ func TestAssetCaching(t *testing.T) {
 		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())
 		}
-		if w := get(t, s, "/assets/0000/"+name); w.Code != http.StatusNotFound {
-			t.Errorf("%s of another version: %d", name, w.Code)
+		if w := get(t, s, "/assets/0000/"+name); w.Code != http.StatusNotFound || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s of another version: %d %v", name, w.Code, w.Header())
 		}
 	}
 	if len(s.assets) < 5 {

@@ -3,7 +3,6 @@ package access
 import (
 	"fmt"
 	"net/http"
-	"strings"
 )
 
 // contentSecurityPolicy forbids content of other hosts, inline scripts and styles, and frames.
@@ -29,11 +28,9 @@ func (g *Authenticator) CheckWrite(r *http.Request, v *Identity) error {
 	return nil
 }
 
-// AssetsPath is the prefix of public files.
-const AssetsPath = "/assets/"
-
 // Protect adds security headers to all responses. An open dashboard rejects hosts other than
-// loopback.
+// loopback. Responses are stored nowhere unless their handler allows it: a page that says a file is
+// missing has the name and a token of the user, and caches may take it for the file.
 func (g *Authenticator) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -44,9 +41,7 @@ func (g *Authenticator) Protect(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
-		if !strings.HasPrefix(r.URL.Path, AssetsPath) {
-			h.Set("Cache-Control", "no-store")
-		}
+		h.Set("Cache-Control", "no-store")
 		if g.options.Open && !isLoopback(r.Host) {
 			http.Error(w, errNotLoopback.Error(), http.StatusForbidden)
 			return
