@@ -95,17 +95,20 @@ func (w *webhookSpec) secured() bool {
 	return len(w.CABundle)+len(w.ClientTLS)+len(w.Authorization)+len(w.BasicAuth) > 0
 }
 
-// url returns the URL; "" for none. A password in it is masked.
+// url returns the URL; "" for none. A password in it is masked. Other texts than web addresses could
+// be options of a command.
 func (w *webhookSpec) url() string {
-	if w.Service == nil {
-		at, err := url.Parse(w.URL)
-		if err != nil {
-			return ""
-		}
-		return at.Redacted()
+	scheme, text := "", ""
+	if w.Service != nil {
+		scheme = cmp.Or(w.Service.Protocol, "http")
+		text = scheme + "://" + net.JoinHostPort(w.Service.Name+"."+w.Service.Namespace, strconv.Itoa(w.port())) + w.Path
+	} else if at, err := url.Parse(w.URL); err == nil {
+		scheme, text = at.Scheme, at.Redacted()
 	}
-	protocol := cmp.Or(w.Service.Protocol, "http")
-	return protocol + "://" + net.JoinHostPort(w.Service.Name+"."+w.Service.Namespace, strconv.Itoa(w.port())) + w.Path
+	if scheme != "http" && scheme != "https" {
+		return ""
+	}
+	return text
 }
 
 // address returns the host and port that a call connects to; "" for none.
