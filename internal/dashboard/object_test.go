@@ -146,6 +146,13 @@ func TestObjectPageEscapesText(t *testing.T) {
 	if !strings.Contains(html, `\u202e`) {
 		t.Error("what turns the direction is not shown")
 	}
+	again, first := newFailedRun(4, "sync hook: returned 500: x"), newFailedRun(3, "sync hook: returned 500: x")
+	first.Causes = []string{"create by " + hostile}
+	p := newObjectPage("a", "p", again, first)
+	p.Entries[0].LeadingCauses = first.Causes
+	if html := renderPage(t, "object", p); strings.Count(html, `create by &lt;script&gt;`) != 2 || strings.Count(html, `\u202e`) != 2 {
+		t.Errorf("causes are shown as %s", html)
+	}
 	if long := renderPage(t, "object", newObjectPage("a", strings.Repeat("x", 1<<20), newRun(2, strings.Repeat("y", 1<<20)))); len(long) > 1<<20 {
 		t.Errorf("a page has %d bytes", len(long))
 	}
