@@ -73,6 +73,13 @@ func TestPalette(t *testing.T) {
 	p.press("Ctrl-K")
 	p.do("type", insert(ns+"/palette"))
 	p.seeIn("[data-palette]", "Resume: "+ns+"/palette-guitar")
+	// Keys of the page do nothing below the dialog.
+	must[bool](p, `document.activeElement.blur() ?? true`)
+	p.press("?")
+	if must[bool](p, `document.querySelector("[data-keys]").open`) {
+		t.Error("another dialog opens above the search")
+	}
+	must[bool](p, `document.getElementById("palette-input").focus() ?? true`)
 	p.press("Escape")
 	p.notSee("open or do")
 	p.open("/palette?q=" + ns + "/palette")

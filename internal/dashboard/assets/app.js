@@ -157,7 +157,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
-    if (typing(event.target) || help.open) return;
+    if (typing(event.target) || document.querySelector("dialog[open]")) return;
     if (event.key === "/") {
       const filter = document.querySelector("[data-filter] input[type=search]");
       if (!filter) return;

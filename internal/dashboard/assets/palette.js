@@ -9,7 +9,8 @@
   const count = dialog.querySelector("[data-palette-count]");
   const opener = document.querySelector("[data-palette-open]");
   const key = document.querySelector("[data-palette-key]");
-  if (/Mac|iP(hone|ad)/.test(navigator.platform)) key.textContent = "⌘ K";
+  const mac = /Mac|iP(hone|ad)/.test(navigator.platform);
+  if (mac) key.textContent = "⌘ K";
   key.hidden = false;
 
   const options = () => [...results.querySelectorAll('[role="option"]')];
@@ -41,12 +42,15 @@
     open();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    // On a Mac, Ctrl-K deletes the rest of the line.
+    const modifier = mac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+    if (event.key?.toLowerCase() !== "k" || !modifier || event.altKey || event.shiftKey) return;
     event.preventDefault();
     if (dialog.open) dialog.close();
     else open();
   });
   input.addEventListener("keydown", (event) => {
+    if (event.isComposing) return; // Enter ends the input of a word.
     const all = options();
     const at = all.indexOf(chosen());
     const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? all.length - 1 : at - 1 }[event.key];
