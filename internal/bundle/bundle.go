@@ -49,6 +49,9 @@ type Visible interface {
 	// State returns nil for an object that the user may not read.
 	State(ctx context.Context, state model.ObjectState) any
 	Run(ctx context.Context, run model.Run) model.Run
+	// Err returns and clears the error of access reviews that failed since the last call: what is hidden since then may
+	// be readable.
+	Err() error
 }
 
 // Summary is what Write has done.

@@ -64,6 +64,8 @@ func (largeProcess) Runs(context.Context, object.Ref, int) ([]model.Run, error) 
 // everything is a user who may read everything.
 type everything struct{}
 
+func (everything) Err() error { return nil }
+
 func (everything) Controllers(_ context.Context, all []model.Controller) []model.Controller {
 	return all
 }
@@ -98,7 +100,10 @@ func serve(t *testing.T, forbidden bool) *rest.Config {
 // write returns the files of a bundle.
 func write(ctx context.Context, t *testing.T, o Options) (files map[string]string, names []string) {
 	t.Helper()
-	o.Version, o.Visible, o.Time, o.LogLines = map[string]string{"version": "v1"}, everything{}, time.Unix(0, 0), 10
+	o.Version, o.Time, o.LogLines = map[string]string{"version": "v1"}, time.Unix(0, 0), 10
+	if o.Visible == nil {
+		o.Visible = everything{}
+	}
 	o.Namespaces, o.Progress = []string{"setpoint-system"}, func(string) {}
 	var out bytes.Buffer
 	if _, err := Write(ctx, &out, o); err != nil {
@@ -199,8 +204,38 @@ func TestLittleIsRead(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), -1)
 	defer cancel()
 	files, _ = write(late, t, Options{Config: serve(t, false), MaxBytes: 1 << 20})
-	if !strings.Contains(files["summary.txt"], "cluster/crds.yaml: ") {
+	if strings.Count(files["summary.txt"], "cluster/crds.yaml: ") != 1 {
 		t.Errorf("not said: %s", files["summary.txt"])
+	}
+}
+
+// unreviewed is a user whose permissions are not known, because access reviews fail.
+type unreviewed struct {
+	everything
+	err error
+}
+
+func (unreviewed) Controllers(_ context.Context, all []model.Controller) []model.Controller {
+	return all[1:]
+}
+func (unreviewed) State(context.Context, model.ObjectState) any { return nil }
+func (u unreviewed) Err() error                                 { return u.err }
+
+// What is hidden because access reviews fail is not called forbidden.
+func TestHidden(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{nil, []string{"controllers.json: you may not read 1 controller\n", "failing.json: you may not read 10 objects of c-1"}},
+		{errors.New("no response"), []string{"controllers.json: 1 controller left out: no response", "failing.json: 10 objects of c-1 left out: no response"}},
+	} {
+		files, _ := write(t.Context(), t, Options{Config: serve(t, false), Sources: []model.Source{largeProcess{}}, Visible: unreviewed{err: c.err}, MaxBytes: 1 << 20})
+		for _, text := range c.want {
+			if !strings.Contains(files["summary.txt"], text) {
+				t.Errorf("no %q in\n%s", text, files["summary.txt"])
+			}
+		}
 	}
 }
 

@@ -217,6 +217,10 @@ func (c *cluster) addCRDs(ctx context.Context) {
 		if err == nil {
 			err = json.Unmarshal(data, &crd)
 		}
+		if _, responded := errors.AsType[*apierrors.StatusError](err); err != nil && !responded {
+			c.miss(file, err)
+			break // The next would fail for the same reason.
+		}
 		if err != nil {
 			c.miss(file, err)
 			continue

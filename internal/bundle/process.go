@@ -60,11 +60,28 @@ func (p *process) read(ctx context.Context) {
 	readJSON(ctx, p, "controllers.json", func(ctx context.Context) ([]model.Controller, error) {
 		found, err := p.source.Controllers(ctx)
 		if all = p.visible.Controllers(ctx, found); err == nil && len(all) < len(found) {
-			p.miss(p.dir+"controllers.json", fmt.Errorf("%d controllers are hidden: you may not read them", len(found)-len(all)))
+			p.missHidden("controllers.json", countOf(len(found)-len(all), "controller"))
 		}
 		return all, err
 	})
 	p.failing(ctx, all)
+}
+
+// missHidden notes what the user may not read, or of what that is not known.
+func (p *process) missHidden(file, what string) {
+	if err := p.visible.Err(); err != nil {
+		p.miss(p.dir+file, fmt.Errorf("%s left out: %w", what, err))
+		return
+	}
+	p.miss(p.dir+file, fmt.Errorf("you may not read %s", what))
+}
+
+// countOf returns text such as "2 controllers".
+func countOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // readJSON reads one view of a process.
@@ -142,7 +159,9 @@ func (p *process) objects(ctx context.Context, controller string, q model.Query)
 		all = append(all, failingObject{State: state, Runs: runs})
 	}
 	if hidden > 0 {
-		p.miss(p.dir+"failing.json", fmt.Errorf("%d objects of %s are hidden: you may not read them", hidden, controller))
+		p.missHidden("failing.json", countOf(hidden, "object")+" of "+controller)
+	} else if err := p.visible.Err(); err != nil { // of their runs or children
+		p.miss(p.dir+"failing.json", fmt.Errorf("%s: %w", controller, err))
 	}
 	if page.Matching > len(page.Objects) {
 		p.miss(p.dir+"failing.json", fmt.Errorf("%d of %d objects of %s that are %s", page.Matching-len(page.Objects), page.Matching, controller, q.State))

@@ -17,6 +17,19 @@ import (
 // errNoProcessFound is returned if no process responds.
 var errNoProcessFound = errors.New("no process with controllers found")
 
+// unknownProcessError is a name that no process has.
+type unknownProcessError struct {
+	name  string
+	known []string
+}
+
+func (e *unknownProcessError) Error() string {
+	if len(e.known) == 0 {
+		return fmt.Sprintf("no process %q: none was found", e.name)
+	}
+	return fmt.Sprintf("no process %q, there are: %s", e.name, strings.Join(e.known, ", "))
+}
+
 // podConnection is a connection to a process in a pod.
 type podConnection struct {
 	model.Source
@@ -45,7 +58,7 @@ func (r *session) discover(ctx context.Context) error {
 		}
 		found = slices.DeleteFunc(found, func(s model.Source) bool { return s.Name() != r.process })
 		if len(found) == 0 {
-			return fmt.Errorf("no process %q, there are: %s", r.process, strings.Join(names, ", "))
+			return &unknownProcessError{r.process, names}
 		}
 	}
 	r.sources = found

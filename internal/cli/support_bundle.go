@@ -67,10 +67,8 @@ cluster is.
 func (f *supportFlags) check() (maxBytes int, err error) {
 	maxBytes, err = manager.ParseBytes(f.maxSize)
 	switch {
-	case err != nil:
-		return 0, fmt.Errorf("--max-size %w", err)
-	case maxBytes < 1<<20:
-		return 0, fmt.Errorf("--max-size must be at least 1Mi, not %s", f.maxSize)
+	case err != nil || maxBytes < 1<<20:
+		return 0, fmt.Errorf("--max-size must be at least 1Mi and less than 2Gi, such as 100Mi, not %s", f.maxSize)
 	case f.logLines < 0:
 		return 0, fmt.Errorf("--log-lines must not be negative, not %d", f.logLines)
 	case f.timeout <= 0:
@@ -90,7 +88,9 @@ func (p *program) supportBundle(ctx context.Context, f *supportFlags) error {
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	r, err := f.open(limited, p)
-	if _, wrong := errors.AsType[usageError](err); r == nil || wrong {
+	_, wrong := errors.AsType[usageError](err)
+	_, unknown := errors.AsType[*unknownProcessError](err)
+	if r == nil || wrong || unknown {
 		return err
 	}
 	options := r.bundleOptions(now, maxBytes, f.logLines)
@@ -103,7 +103,7 @@ func (p *program) supportBundle(ctx context.Context, f *supportFlags) error {
 	}
 	summary, err := bundle.Write(limited, out, options)
 	if ctx.Err() != nil {
-		err, p.code = ctx.Err(), codeAborted
+		err, p.code = errors.New("aborted"), codeAborted
 	}
 	if closed := out.Close(); err == nil {
 		err = closed
@@ -184,5 +184,7 @@ func (v visible) State(ctx context.Context, state model.ObjectState) any {
 	}
 	return v.state(ctx, state)
 }
+
+func (v visible) Err() error { return v.takeErr() }
 
 func (v visible) Run(ctx context.Context, run model.Run) model.Run { return v.redact(ctx, run) }
