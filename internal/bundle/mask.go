@@ -11,8 +11,9 @@ import (
 // masked replaces a secret.
 const masked = "***MASKED***"
 
-// secretWord is in the names of what holds a secret.
-const secretWord = `(?:passwords?|passwd|passphrase|secrets?|tokens?|api[-_]?keys?|access[-_]?keys?|private[-_]?keys?|credentials?|authorization|cookie)`
+// secretWord is in the names of what holds a secret. The word pass must end there, and begin as a word does in a name:
+// passed and bypass are others.
+const secretWord = `(?:passwords?|passwd|passphrase|(?:\b|_)pass\b|(?-i:[a-z]Pass|PASS)\b|pwd|secrets?|tokens?|api[-_]?keys?|access[-_]?keys?|private[-_]?keys?|credentials?|authorization|cookie)`
 
 // restOfKey is the end of a private key whose begin was cut off, such as in a log that begins with it.
 var restOfKey = regexp.MustCompile(`(?m)^(?:.*[A-Za-z0-9+/=]{40,}.*\n)*(?:.*\n)?.*-----END [A-Z ]*PRIVATE KEY-----`)
@@ -21,7 +22,7 @@ var privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(
 
 // hints are in every line in which the patterns may find something. They are much faster, and few lines of a
 // large file have one.
-var hints = []string{"pass", "secret", "token", "key", "credential", "authorization", "cookie", "bearer", "basic", "://", "eyj", "akia", "gh", "glpat-", "xox", "aiza", "@tcp(", "@unix(", "curl", "sig=", "signature=", "code="}
+var hints = []string{"pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie", "bearer", "basic", "://", "eyj", "akia", "gh", "glpat-", "xox", "aiza", "@tcp(", "@unix(", "curl", "sig=", "signature=", "code="}
 
 // secretPatterns find secrets in a line by their form, or by the name before them. The first group stays.
 var secretPatterns = []*regexp.Regexp{

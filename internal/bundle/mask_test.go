@@ -39,6 +39,14 @@ func TestSecretsInTextsAreMasked(t *testing.T) {
 		`x-auth-token: ` + planted,
 		`Cookie: session=` + planted,
 		"password: \"" + planted + "\nnext line",
+		`pass: ` + planted,
+		`{"db-pass": "` + planted + `"}`,
+		`SMTP_PASS=` + planted,
+		`PGPASS=` + planted,
+		`const dbPass = '` + planted + `'`,
+		`setpoint run --db-pass ` + planted,
+		`user=web pwd=` + planted + `;`,
+		`dbPwd: ` + planted,
 	} {
 		if got := maskText(text); strings.Contains(got, "planted") {
 			t.Errorf("%s\nis shown as %s", text, got)
@@ -65,6 +73,10 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 		`image: registry.example.com/setpoint:1.2@sha256:0123`,
 		`GET http://hook/sync?design=1&assigned=2`,
 		`password: ""`,
+		`passed: 3`,
+		`bypass: never`,
+		`compass=north passes=2 passive: yes`,
+		`passthrough: yes`,
 		`msg="reconcile failed" object="Team shop/red" attempt=3`,
 	} {
 		if got := maskText(text); got != text && !strings.HasPrefix(text, "tokenExp") {
