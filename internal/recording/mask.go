@@ -134,14 +134,26 @@ func (s *secrets) note(secret map[string]any) {
 	}
 }
 
-// forms returns a value as it is stored and as it is used in other texts.
+// forms returns a value as it is stored and as it is used in other texts: with and without the line break at its end,
+// in URLs, and in JSON.
 func forms(stored, used string) []string {
-	quoted, err := json.Marshal(used)
-	all := []string{used, strings.TrimSpace(used), url.QueryEscape(used), url.PathEscape(used)}
-	if err == nil {
-		all = append(all, string(quoted[1:len(quoted)-1]))
+	all := []string{stored}
+	for _, value := range [...]string{used, strings.TrimSpace(used)} {
+		all = append(all, value, url.QueryEscape(value), url.PathEscape(value), inJSON(value, true), inJSON(value, false))
 	}
-	return append(all, stored)
+	return all
+}
+
+// inJSON returns a text as in a string of JSON. Some encoders escape the characters of HTML, others do not.
+func inJSON(text string, escapeHTML bool) string {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(escapeHTML)
+	if encoder.Encode(text) != nil {
+		return text
+	}
+	encoded := bytes.TrimSpace(quoted.Bytes())
+	return string(encoded[1 : len(encoded)-1])
 }
 
 // build prepares the replacement of values: the longest that fits counts.

@@ -37,6 +37,27 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+// A value stays hidden in JSON within a text, whichever characters its encoder escapes.
+func TestValuesInJSONTextsAreMasked(t *testing.T) {
+	const value = "hunter2\"<a>&\\b\nlast\n"
+	secret, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string][]byte{"password": []byte(value)}})
+	for _, used := range []string{value, strings.TrimSpace(value)} {
+		for _, escapeHTML := range []bool{true, false} {
+			var inner strings.Builder
+			encoder := json.NewEncoder(&inner)
+			encoder.SetEscapeHTML(escapeHTML)
+			if err := encoder.Encode(map[string]string{"password": used}); err != nil {
+				t.Fatal(err)
+			}
+			response, _ := json.Marshal(map[string]any{"kind": "ConfigMap", "data": map[string]string{"config": inner.String()}})
+			masked := NewMasker().Mask(syncCall(`{}`, string(secret), string(response)), object.Resource{Kind: "Team"})
+			if strings.Contains(string(masked.Response), "hunter2") {
+				t.Errorf("%s is recorded as %s", response, masked.Response)
+			}
+		}
+	}
+}
+
 func TestNumbersAreMasked(t *testing.T) {
 	const secret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"pin":"MTIzNDU2Nzg=","port":"NTQzMg=="}}`
 	masked := NewMasker().Mask(syncCall(`{"spec":{"old":12345678}}`, secret,
