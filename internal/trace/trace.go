@@ -70,6 +70,17 @@ func (a *active) with(ctx context.Context) context.Context {
 // On reports whether a context belongs to a trace, even if the trace is not sampled.
 func On(ctx context.Context) bool { return activeIn(ctx) != nil }
 
+// HideErrors returns a context whose further spans leave out the texts of errors, which may quote Secrets.
+func HideErrors(ctx context.Context) context.Context {
+	a := activeIn(ctx)
+	if a == nil || a.secrets {
+		return ctx
+	}
+	hidden := *a
+	hidden.secrets = true
+	return context.WithValue(ctx, activeKey{}, &hidden)
+}
+
 // Kind is the kind of a span.
 type Kind = oteltrace.SpanKind
 

@@ -165,6 +165,10 @@ func TestErrorsAboutSecretsAreHidden(t *testing.T) {
 	_, sent := trace.StartRequest(ctx, trace.APIRequest{Verb: "create", Resource: "secrets", Write: true})
 	sent.Failed("Invalid", quoting)
 	all.EndRun("failed", true, quoting, false)
+	ctx, review := tracer.StartReview(t.Context(), http.Header{}, "policies", "check")
+	_, admit := trace.Start(trace.HideErrors(ctx), trace.Client, "hook", "admit")
+	admit.End(quoting)
+	review.WithoutErrors(true).End(quoting)
 	for _, s := range spans() {
 		if strings.Contains(fmt.Sprint(s), "hunter2") {
 			t.Errorf("%s has the text of the error", s.Name)

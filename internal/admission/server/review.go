@@ -58,8 +58,10 @@ func endSpan(span trace.Span, r *admission.ReviewRecord) {
 		span.Set(trace.AttrNamespace, r.Request.Namespace)
 		span.Set(trace.AttrName, r.Request.Name)
 	}
-	span.WithoutErrors(r.Resource.Group == "" && r.Resource.Resource == "secrets").End(r.Err)
+	span.WithoutErrors(isSecret(r.Resource)).End(r.Err)
 }
+
+func isSecret(r schema.GroupVersionResource) bool { return r.Group == "" && r.Resource == "secrets" }
 
 // authenticated reports that the caller presented a certificate of the API server.
 func authenticated(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
@@ -87,6 +89,9 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	request.Controller, request.Webhook = to.program.Object, to.webhook.Name
+	if isSecret(record.Resource) {
+		ctx = trace.HideErrors(ctx)
+	}
 	if record.Response, err = s.call(ctx, to, request); err != nil {
 		return nil, err
 	}

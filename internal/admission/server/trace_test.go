@@ -1,0 +1,61 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/admission"
+	"github.com/setpoint-dev/setpoint/internal/trace"
+)
+
+// collected returns what a collector receives of a review whose hook fails.
+func collected(t *testing.T, review []byte) string {
+	t.Helper()
+	var received bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(&received, r.Body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	config, err := trace.FromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer, stop, err := config.Start(t.Context(), trace.Process{Service: "setpoint", Log: slog.New(slog.DiscardHandler), Dropped: func(reason string, spans int) {
+		t.Errorf("%d spans are dropped: %s", spans, reason)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Tracer: tracer})
+	s.Set([]*admission.Program{programOf(func(ctx context.Context, _ *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		err := errors.New("invalid value hunter2")
+		_, span := trace.Start(ctx, trace.Client, "hook", "admit")
+		span.End(err)
+		return nil, err
+	})})
+	post(s, "/admit/web/check", review)
+	stop()
+	collector.Close() // It waits for the handler.
+	return received.String()
+}
+
+func TestTracesHideErrorsAboutSecrets(t *testing.T) {
+	const create = `"operation":"CREATE","object":{}`
+	if spans := collected(t, reviewOf(create)); strings.Count(spans, "hunter2") != 2 {
+		t.Errorf("the spans of a review and its hook lack the error: %q", spans)
+	}
+	secret := strings.NewReplacer(`"Pod"`, `"Secret"`, `"pods"`, `"secrets"`).Replace(string(reviewOf(create)))
+	spans := collected(t, []byte(secret))
+	if strings.Contains(spans, "hunter2") || strings.Count(spans, trace.HiddenError) != 2 {
+		t.Errorf("the spans of a review of a Secret and its hook are %q", spans)
+	}
+}
