@@ -62,6 +62,7 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 }
 
 func (r *run) callHook(ctx context.Context) error {
+	r.calls++
 	r.memory.syncedInput = 0
 	h := r.logic.Sync
 	if r.Phase == controller.PhaseFinalizing {
@@ -70,7 +71,6 @@ func (r *run) callHook(ctx context.Context) error {
 	if err := r.loadRevisions(); err != nil {
 		return err
 	}
-	r.calls++
 	wait := r.callFormer(ctx, h)
 	parent := r.visibleParent()
 	request := r.request(parent)

@@ -18,7 +18,7 @@ import (
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
 	before := r.memory.failures
 	outcome, requeue := r.end(ctx, err)
-	r.noteMoved(outcome, err, before)
+	r.noteMoved(outcome, err, before.version != r.logic.Version && before.persist())
 	r.memory.failures.add(r.logic.Version, outcome, err)
 	r.noteNotCompared(outcome, err)
 	return outcome, requeue

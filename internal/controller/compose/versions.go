@@ -64,11 +64,10 @@ type movedParent struct {
 	// settled means that a run of the new version has succeeded, or that retries do not help.
 	settled bool
 	failures
-	// failedBefore means that the version before had failed too, and hinderedBefore that it was hindered too.
-	failedBefore, hinderedBefore bool
-	// failure is the latest failure of the new version, and hindrance what hinders it now.
-	failure, hindrance string
-	held               bool
+	// failedBefore means that the version before had failed too.
+	failedBefore bool
+	failure      string
+	held         bool
 	// matching is whether the condition of a rollback is true, and blocked its error.
 	matching bool
 	blocked  string
@@ -78,15 +77,10 @@ type movedParent struct {
 type failures struct {
 	attempts int
 	terminal bool
-	// hindered are failures in a row that are not those of the version, such as of the API server.
-	hindered int
 }
 
 // persist reports whether retries do not help.
 func (f failures) persist() bool { return f.attempts > maxFlakes || f.terminal }
-
-// isHindered reports whether something else than the version has failed for so long that it may last.
-func (f failures) isHindered() bool { return f.hindered > maxFlakes }
 
 func (f *failures) add(outcome record.Outcome, err error) {
 	switch {
@@ -95,9 +89,6 @@ func (f *failures) add(outcome record.Outcome, err error) {
 	case outcome == record.Failed && isFailureOfLogic(err):
 		f.attempts++
 		f.terminal = hook.IsTerminal(err)
-		f.hindered = 0
-	case outcome == record.Failed && isHindrance(err):
-		f.hindered++
 	}
 }
 
@@ -154,7 +145,7 @@ func (v *Versions) drop(of guardedParent) {
 const maxFlakes = 2
 
 // noteMoved notes how a run of the new version ended, for the rollout.
-func (r *run) noteMoved(outcome record.Outcome, err error, before versionFailures) {
+func (r *run) noteMoved(outcome record.Outcome, err error, failedBefore bool) {
 	v := r.tools.Versions
 	if r.program.Former == nil || r.logic.Version != r.program.Version {
 		return
@@ -167,10 +158,7 @@ func (r *run) noteMoved(outcome record.Outcome, err error, before versionFailure
 	}
 	m := v.moved[r.guardedParent()]
 	if uid := r.Stored.UID(); m.uid != uid {
-		m = movedParent{uid: strings.Clone(uid)}
-		if before.version != r.logic.Version {
-			m.failedBefore, m.hinderedBefore = before.persist(), before.isHindered()
-		}
+		m = movedParent{uid: strings.Clone(uid), failedBefore: failedBefore}
 	}
 	if evaluated {
 		m.matching, m.blocked = matching, blocked
@@ -185,13 +173,9 @@ func (m *movedParent) add(outcome record.Outcome, err error) {
 	m.failures.add(outcome, err)
 	switch {
 	case outcome == record.Synced || outcome == record.Skipped:
-		m.settled, m.failedBefore, m.hinderedBefore, m.failure, m.hindrance = true, false, false, "", ""
+		m.settled, m.failedBefore, m.failure = true, false, ""
 	case outcome == record.Failed && isFailureOfLogic(err):
-		m.settled, m.failure, m.hindrance = m.persist(), failure.OneLine(err), ""
-	case outcome == record.Failed && controller.ReasonOf(err) == ReasonInvalidParent:
-		m.settled = true // No version is called for it.
-	case outcome == record.Failed && isHindrance(err):
-		m.settled, m.hindrance = m.settled || m.hinderedBefore && m.isHindered(), failure.OneLine(err)
+		m.settled, m.failure = m.persist(), failure.OneLine(err)
 	}
 }
 
@@ -205,16 +189,6 @@ func isFailureOfLogic(err error) bool {
 		return !apply.Unreachable(err)
 	}
 	return true
-}
-
-// isHindrance reports whether a failure is of another client or of the API server, so that it says nothing of the
-// version.
-func isHindrance(err error) bool {
-	switch controller.ReasonOf(err) {
-	case ReasonInvalidParent, ReasonDeletionsHeld:
-		return false
-	}
-	return !isFailureOfLogic(err)
 }
 
 // evaluateWhen evaluates the condition of a rollback for the parent and its children, if the run has observed
@@ -275,11 +249,8 @@ func (m *movedParent) observed(name string) rollout.Observed {
 	if m.matching {
 		o.Matching = "spec.rollout.rollback.when is true for " + name
 	}
-	switch {
-	case m.blocked != "":
+	if m.blocked != "" {
 		o.Blocked = name + ": " + m.blocked
-	case m.isHindered() && !m.hinderedBefore:
-		o.Blocked = name + ": " + m.hindrance
 	}
 	return o
 }

@@ -30,36 +30,29 @@ func TestMovedParentObserved(t *testing.T) {
 		return end{record.Failed, failure.WithReason(reason, errors.New("sync hook: broken"))}
 	}
 	broken, unreachable := fails(ReasonHookFailed), fails(controller.ReasonWriteFailed)
-	invalid, flapping := fails(ReasonInvalidParent), fails(ReasonFlapping)
 	failed := rollout.Observed{Failed: 1, Failure: "Shop a: sync hook: broken"}
 	reconciled := rollout.Observed{Reconciled: 1}
-	blocked := rollout.Observed{Blocked: "Shop a: sync hook: broken"}
 	for name, c := range map[string]struct {
-		failedBefore, hinderedBefore bool
-		ends                         []end
-		want                         rollout.Observed
+		failedBefore bool
+		ends         []end
+		want         rollout.Observed
 	}{
-		"reconciled":               {ends: []end{ok}, want: reconciled},
-		"postponed":                {ends: []end{postponed}, want: rollout.Observed{}},
-		"two flakes":               {ends: []end{broken, broken}, want: rollout.Observed{}},
-		"three failures":           {ends: []end{broken, broken, broken}, want: failed},
-		"flakes apart":             {ends: []end{broken, broken, ok, broken}, want: rollout.Observed{}},
-		"a terminal failure":       {ends: []end{{record.Failed, hookFailure("sync", &hook.TerminalError{Err: errors.New("broken")})}}, want: failed},
-		"after a success":          {ends: []end{ok, broken, broken, broken}, want: failed},
-		"failed before":            {failedBefore: true, ends: []end{broken, broken, broken}, want: reconciled},
-		"failed before, and now":   {failedBefore: true, ends: []end{ok, broken, broken, broken}, want: failed},
-		"its own selector":         {ends: []end{invalid}, want: reconciled},
-		"two hindrances":           {ends: []end{flapping, flapping}, want: rollout.Observed{}},
-		"another client":           {ends: []end{flapping, flapping, flapping}, want: blocked},
-		"hindered before":          {hinderedBefore: true, ends: []end{flapping, flapping, flapping}, want: reconciled},
-		"broken, hindered before":  {hinderedBefore: true, ends: []end{broken, broken, broken}, want: failed},
-		"hindered after a success": {hinderedBefore: true, ends: []end{ok, flapping, flapping, flapping}, want: rollout.Observed{Reconciled: 1, Blocked: blocked.Blocked}},
-		"no API server":            {ends: []end{unreachable, unreachable, unreachable}, want: blocked},
-		"an API server again":      {ends: []end{unreachable, unreachable, unreachable, ok}, want: reconciled},
-		"held deletions":           {ends: []end{fails(ReasonDeletionsHeld)}, want: rollout.Observed{Held: "the deletion guard holds deletions of children of Shop a"}},
-		"deletions held before":    {ends: []end{fails(ReasonDeletionsHeld), ok}, want: reconciled},
+		"reconciled":             {ends: []end{ok}, want: reconciled},
+		"postponed":              {ends: []end{postponed}, want: rollout.Observed{}},
+		"two flakes":             {ends: []end{broken, broken}, want: rollout.Observed{}},
+		"three failures":         {ends: []end{broken, broken, broken}, want: failed},
+		"flakes apart":           {ends: []end{broken, broken, ok, broken}, want: rollout.Observed{}},
+		"a terminal failure":     {ends: []end{{record.Failed, hookFailure("sync", &hook.TerminalError{Err: errors.New("broken")})}}, want: failed},
+		"after a success":        {ends: []end{ok, broken, broken, broken}, want: failed},
+		"failed before":          {failedBefore: true, ends: []end{broken, broken, broken}, want: reconciled},
+		"failed before, and now": {failedBefore: true, ends: []end{ok, broken, broken, broken}, want: failed},
+		"its own selector":       {ends: []end{fails(ReasonInvalidParent), fails(ReasonInvalidParent), fails(ReasonInvalidParent)}, want: rollout.Observed{}},
+		"another client":         {ends: []end{fails(ReasonFlapping), fails(ReasonFlapping), fails(ReasonFlapping)}, want: rollout.Observed{}},
+		"no API server":          {ends: []end{unreachable, unreachable, unreachable}, want: rollout.Observed{}},
+		"held deletions":         {ends: []end{fails(ReasonDeletionsHeld)}, want: rollout.Observed{Held: "the deletion guard holds deletions of children of Shop a"}},
+		"deletions held before":  {ends: []end{fails(ReasonDeletionsHeld), ok}, want: reconciled},
 	} {
-		m := movedParent{failedBefore: c.failedBefore, hinderedBefore: c.hinderedBefore}
+		m := movedParent{failedBefore: c.failedBefore}
 		for _, e := range c.ends {
 			m.add(e.outcome, e.err)
 		}
