@@ -62,7 +62,6 @@ func (r *run) digestInput(parent *object.Object) uint64 {
 }
 
 func (r *run) callHook(ctx context.Context) error {
-	r.calls++
 	r.memory.syncedInput = 0
 	h := r.logic.Sync
 	if r.Phase == controller.PhaseFinalizing {
@@ -71,6 +70,7 @@ func (r *run) callHook(ctx context.Context) error {
 	if err := r.loadRevisions(); err != nil {
 		return err
 	}
+	r.calls++
 	wait := r.callFormer(ctx, h)
 	parent := r.visibleParent()
 	request := r.request(parent)

@@ -16,9 +16,9 @@ import (
 
 // finish ends the run: it updates the memory and returns how the key is requeued.
 func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
-	before := r.memory.failures
+	before := r.memory.failures.before(r.logic.Version)
 	outcome, requeue := r.end(ctx, err)
-	r.noteMoved(outcome, err, before.version != r.logic.Version && before.persist())
+	r.noteMoved(outcome, err, before)
 	r.memory.failures.add(r.logic.Version, outcome, err)
 	r.noteNotCompared(outcome, err)
 	return outcome, requeue

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -61,48 +60,16 @@ type Versions struct {
 // movedParent is what runs of the new version have shown of a parent.
 type movedParent struct {
 	uid string
-	// settled means that a run of the new version has succeeded, or that retries do not help.
+	// settled means that a run of the new version has succeeded, or that no version can reconcile the parent.
 	settled bool
 	failures
-	// failedBefore means that the version before had failed too.
-	failedBefore bool
-	failure      string
-	held         bool
+	// before are the failures of the version before, until the new one succeeds.
+	before  failures
+	failure string
+	held    bool
 	// matching is whether the condition of a rollback is true, and blocked its error.
 	matching bool
 	blocked  string
-}
-
-// failures are those in a row that one version of the hooks has had with a parent.
-type failures struct {
-	attempts int
-	terminal bool
-}
-
-// persist reports whether retries do not help.
-func (f failures) persist() bool { return f.attempts > maxFlakes || f.terminal }
-
-func (f *failures) add(outcome record.Outcome, err error) {
-	switch {
-	case outcome == record.Synced || outcome == record.Skipped:
-		*f = failures{}
-	case outcome == record.Failed && isFailureOfLogic(err):
-		f.attempts++
-		f.terminal = hook.IsTerminal(err)
-	}
-}
-
-// versionFailures are the failures of the version that reconciled a parent last.
-type versionFailures struct {
-	version string
-	failures
-}
-
-func (f *versionFailures) add(version string, outcome record.Outcome, err error) {
-	if f.version != version {
-		*f = versionFailures{version: version}
-	}
-	f.failures.add(outcome, err)
 }
 
 // NewVersions returns Versions of which no parent has moved. A nil when never matches.
@@ -141,11 +108,8 @@ func (v *Versions) drop(of guardedParent) {
 	v.shadow.drop(of)
 }
 
-// maxFlakes is how many failures in a row of a moved parent are no failure of the new version yet.
-const maxFlakes = 2
-
 // noteMoved notes how a run of the new version ended, for the rollout.
-func (r *run) noteMoved(outcome record.Outcome, err error, failedBefore bool) {
+func (r *run) noteMoved(outcome record.Outcome, err error, before failures) {
 	v := r.tools.Versions
 	if r.program.Former == nil || r.logic.Version != r.program.Version {
 		return
@@ -158,7 +122,7 @@ func (r *run) noteMoved(outcome record.Outcome, err error, failedBefore bool) {
 	}
 	m := v.moved[r.guardedParent()]
 	if uid := r.Stored.UID(); m.uid != uid {
-		m = movedParent{uid: strings.Clone(uid), failedBefore: failedBefore}
+		m = movedParent{uid: strings.Clone(uid), before: before}
 	}
 	if evaluated {
 		m.matching, m.blocked = matching, blocked
@@ -173,22 +137,15 @@ func (m *movedParent) add(outcome record.Outcome, err error) {
 	m.failures.add(outcome, err)
 	switch {
 	case outcome == record.Synced || outcome == record.Skipped:
-		m.settled, m.failedBefore, m.failure = true, false, ""
-	case outcome == record.Failed && isFailureOfLogic(err):
-		m.settled, m.failure = m.persist(), failure.OneLine(err)
+		m.settled, m.before, m.failure = true, failures{}, ""
+	case outcome != record.Failed:
+	case controller.ReasonOf(err) == ReasonInvalidParent:
+		m.settled = m.settled || m.failures == (failures{})
+	case isFailureOfLogic(err):
+		m.settled, m.failure = false, failure.OneLine(err)
+	case !m.persist():
+		m.failure = failure.OneLine(err)
 	}
-}
-
-// isFailureOfLogic reports whether a failure may be one of the version of the hooks, not of the parent, of
-// another client, or of the API server.
-func isFailureOfLogic(err error) bool {
-	switch controller.ReasonOf(err) {
-	case ReasonInvalidParent, ReasonFlapping, ReasonRolloutFailed, ReasonDeletionsHeld:
-		return false
-	case controller.ReasonWriteFailed:
-		return !apply.Unreachable(err)
-	}
-	return true
 }
 
 // evaluateWhen evaluates the condition of a rollback for the parent and its children, if the run has observed
@@ -236,11 +193,14 @@ func (c *Controller) Rollout() rollout.Observed {
 // observed returns what a rollout knows of one moved parent.
 func (m *movedParent) observed(name string) rollout.Observed {
 	var o rollout.Observed
-	failing := m.settled && m.attempts > 0
 	switch {
-	case failing && !m.failedBefore:
+	case m.persist() && !m.before.persist():
 		o.Failed, o.Failure = 1, name+": "+m.failure
-	case m.settled:
+	case m.persist():
+		o.Reconciled = 1
+	case m.persistElsewhere() && !m.before.persistElsewhere():
+		o.Blocked = name + ": " + m.failure
+	case m.settled || m.persistElsewhere():
 		o.Reconciled = 1
 	}
 	if m.held {

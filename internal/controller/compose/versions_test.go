@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,14 +14,15 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
-// What counts as a failure of a new version: three in a row, or one that no retry fixes; not those of the parent,
-// of other clients, or that it had before.
+// What counts as a failure of a new version: three in a row, or one that no retry fixes; not those of the parent, or
+// that it had before. Those that may be of other clients or the API server stop a rollout, unless it had them before.
 func TestMovedParentObserved(t *testing.T) {
 	type end struct {
 		outcome record.Outcome
@@ -30,12 +33,15 @@ func TestMovedParentObserved(t *testing.T) {
 		return end{record.Failed, failure.WithReason(reason, errors.New("sync hook: broken"))}
 	}
 	broken, unreachable := fails(ReasonHookFailed), fails(controller.ReasonWriteFailed)
+	unselective, flapping, unrevised := fails(ReasonInvalidParent), fails(ReasonFlapping), fails(ReasonRolloutFailed)
 	failed := rollout.Observed{Failed: 1, Failure: "Shop a: sync hook: broken"}
 	reconciled := rollout.Observed{Reconciled: 1}
+	blocked := rollout.Observed{Blocked: "Shop a: sync hook: broken"}
+	brokenBefore, elsewhereBefore := failures{attempts: maxFlakes + 1}, failures{elsewhere: maxFlakes + 1}
 	for name, c := range map[string]struct {
-		failedBefore bool
-		ends         []end
-		want         rollout.Observed
+		before failures
+		ends   []end
+		want   rollout.Observed
 	}{
 		"reconciled":             {ends: []end{ok}, want: reconciled},
 		"postponed":              {ends: []end{postponed}, want: rollout.Observed{}},
@@ -44,15 +50,31 @@ func TestMovedParentObserved(t *testing.T) {
 		"flakes apart":           {ends: []end{broken, broken, ok, broken}, want: rollout.Observed{}},
 		"a terminal failure":     {ends: []end{{record.Failed, hookFailure("sync", &hook.TerminalError{Err: errors.New("broken")})}}, want: failed},
 		"after a success":        {ends: []end{ok, broken, broken, broken}, want: failed},
-		"failed before":          {failedBefore: true, ends: []end{broken, broken, broken}, want: reconciled},
-		"failed before, and now": {failedBefore: true, ends: []end{ok, broken, broken, broken}, want: failed},
-		"its own selector":       {ends: []end{fails(ReasonInvalidParent), fails(ReasonInvalidParent), fails(ReasonInvalidParent)}, want: rollout.Observed{}},
-		"another client":         {ends: []end{fails(ReasonFlapping), fails(ReasonFlapping), fails(ReasonFlapping)}, want: rollout.Observed{}},
-		"no API server":          {ends: []end{unreachable, unreachable, unreachable}, want: rollout.Observed{}},
-		"held deletions":         {ends: []end{fails(ReasonDeletionsHeld)}, want: rollout.Observed{Held: "the deletion guard holds deletions of children of Shop a"}},
-		"deletions held before":  {ends: []end{fails(ReasonDeletionsHeld), ok}, want: reconciled},
+		"failed before":          {before: brokenBefore, ends: []end{broken, broken, broken}, want: reconciled},
+		"failed before, and now": {before: brokenBefore, ends: []end{ok, broken, broken, broken}, want: failed},
+		"failed elsewhere":       {before: elsewhereBefore, ends: []end{broken, broken, broken}, want: failed},
+
+		"its own selector":             {ends: []end{unselective}, want: reconciled},
+		"its own selector, and flakes": {ends: []end{broken, unselective, broken, unselective}, want: rollout.Observed{}},
+		"fails, then its own selector": {ends: []end{broken, broken, broken, unselective}, want: failed},
+		"its own selector is mended":   {ends: []end{unselective, broken}, want: rollout.Observed{}},
+
+		"another client":                  {ends: []end{flapping, flapping, flapping}, want: blocked},
+		"another client, for a moment":    {ends: []end{flapping, flapping}, want: rollout.Observed{}},
+		"another client, no longer":       {ends: []end{flapping, flapping, flapping, ok}, want: reconciled},
+		"another client, before too":      {before: elsewhereBefore, ends: []end{flapping, flapping, flapping}, want: reconciled},
+		"another client, again":           {before: elsewhereBefore, ends: []end{ok, flapping, flapping, flapping}, want: blocked},
+		"another client, and broken":      {ends: []end{flapping, flapping, flapping, broken, broken, broken}, want: failed},
+		"another client of a broken hook": {before: brokenBefore, ends: []end{flapping, flapping, flapping}, want: blocked},
+
+		"revisions":                {ends: []end{unrevised, unrevised, unrevised}, want: blocked},
+		"no API server":            {ends: []end{unreachable, unreachable, unreachable}, want: blocked},
+		"no API server for a time": {ends: []end{ok, unreachable, unreachable}, want: reconciled},
+
+		"held deletions":        {ends: []end{fails(ReasonDeletionsHeld)}, want: rollout.Observed{Held: "the deletion guard holds deletions of children of Shop a"}},
+		"deletions held before": {ends: []end{fails(ReasonDeletionsHeld), ok}, want: reconciled},
 	} {
-		m := movedParent{failedBefore: c.failedBefore}
+		m := movedParent{before: c.before}
 		for _, e := range c.ends {
 			m.add(e.outcome, e.err)
 		}
@@ -121,6 +143,65 @@ func TestFailuresAfterARollbackCountAgain(t *testing.T) {
 			t.Error("a parent that fails does not count")
 		}
 		s.tools.Versions.SetPosition(0)
+	}
+}
+
+// A child that the API server fails to store stops the rollout if only the new version has it.
+func TestFailuresOfWritesBeforeTheMove(t *testing.T) {
+	made := func(children ...json.RawMessage) hook.Hook {
+		return &statusHook{respond: func(int, *hook.Request) *hook.Response { return &hook.Response{Children: children} }}
+	}
+	for name, c := range map[string]struct {
+		former     hook.Hook
+		reconciled int
+		blocked    string
+	}{
+		"in both versions":       {made(sign), 1, ""},
+		"in the new version":     {made(), 0, "Shop a: "},
+		"another one in the old": {&brokenHook{}, 0, "Shop a: "},
+	} {
+		s := newCluster(t, newShop)
+		s.refuse = func(_, path string) int {
+			if strings.HasPrefix(path, "configmaps") {
+				return http.StatusInternalServerError
+			}
+			return 0
+		}
+		shops := shopsOf(t, s, Program{Version: "v2", Sync: made(sign), Former: &Logic{Version: "v1", Sync: c.former}})
+		for range maxFlakes + 1 {
+			shops.run(queue.Start)
+		}
+		shops.tools.Versions.SetPosition(rollout.End)
+		for range maxFlakes + 1 {
+			shops.run(queue.LogicChanged)
+		}
+		m := shops.tools.Versions.moved[guardedParent{shops.Controller, queue.Key{Namespace: "town", Name: "a"}}]
+		got := m.observed("Shop a")
+		if got.Reconciled != c.reconciled || !strings.HasPrefix(got.Blocked, c.blocked) || (got.Blocked == "") != (c.blocked == "") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A run that fails before it calls the hook must not keep the shadow waiting for its comparison.
+func TestShadowDoesNotWaitForUnreadableRevisions(t *testing.T) {
+	r := rollingRun(t, nil)
+	r.program.Version, r.program.Former = "v2", &Logic{Version: "v1", Sync: hook.Func(func(context.Context, *hook.Request) (*hook.Response, error) {
+		t.Error("the hook is called")
+		return &hook.Response{}, nil
+	})}
+	r.logic = *r.program.Former
+	r.tools.Versions = NewVersions(nil)
+	r.tools.Versions.SetShadow(true, 1)
+	r.storedRevisions = []*object.Object{parsed(t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x","namespace":"town",
+		"annotations":{"setpoint.dev/controller":"shops"}},"revision":"one"}`)}
+	err := r.callHook(t.Context())
+	if err == nil {
+		t.Fatal("the revision can be read")
+	}
+	r.noteNotCompared(record.Failed, err)
+	if p := r.tools.Versions.shadow.get(r.shadowed(r.Stored)); !p.settled {
+		t.Errorf("%+v", p)
 	}
 }
 
