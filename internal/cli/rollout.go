@@ -28,8 +28,6 @@ type rolloutFlags struct {
 	watch    bool
 	timeout  time.Duration
 	revision int64
-	// stored reports that only stored versions are read, which outlive spec.rollout.
-	stored bool
 }
 
 // check rejects values that have no meaning.
@@ -109,8 +107,6 @@ func (p *program) rolloutSubcommand(name, short, long, format string, run func(*
 	case "status":
 		c.Flags().BoolVarP(&f.watch, "watch", "w", false, "wait until the rollout is complete or rolled back")
 		c.Flags().DurationVar(&f.timeout, "timeout", 0, "end --watch with an error after this time (default: never)")
-	case "history":
-		f.stored = true
 	case "undo":
 		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision; 0 is the version before")
 	}
@@ -177,7 +173,7 @@ func (p *program) rollout(ctx context.Context, f *rolloutFlags, arg string) (*ro
 	if err := json.Unmarshal(stored.JSON(), &r.controller); err != nil {
 		return nil, fmt.Errorf("read %s: %w", r.name, err)
 	}
-	if r.controller.Spec.Rollout == nil && f.revision == 0 && !f.stored {
+	if r.controller.Spec.Rollout == nil && f.revision == 0 {
 		return nil, errorWithHint{fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name), "see docs/change-logic.md"}
 	}
 	return r, nil
@@ -232,7 +228,7 @@ func (r *rolloutRun) status(ctx context.Context) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("the rollout of %s is not complete after %s", r.name, r.timeout))
 		defer cancel()
 	}
-	shown, began := "", time.Now()
+	shown := ""
 	for {
 		unused := r.unused(ctx)
 		text, err := r.statusText(unused.why)
@@ -246,8 +242,8 @@ func (r *rolloutRun) status(ctx context.Context) error {
 		switch {
 		case !r.watch:
 			return nil
-		case unused.lasts && time.Since(began) >= unused.settles:
-			return unused.err(r.name)
+		case unused.lasts:
+			return errorWithHint{errors.New(r.name + ": " + clean(unused.why)), unused.hint}
 		case unused.why == "" && r.ended():
 			return r.statusErr()
 		}

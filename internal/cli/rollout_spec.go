@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,20 +24,7 @@ type unusedSpec struct {
 	why string
 	// lasts reports that only an edit changes that.
 	lasts bool
-	// settles is how long the status may be behind what it describes.
-	settles time.Duration
-	hint    string
-}
-
-// codeSettles is for code in a ConfigMap, which has no generation that the status could name.
-const codeSettles = 10 * time.Second
-
-func (u unusedSpec) err(controller string) error {
-	err := errors.New(controller + ": " + clean(u.why))
-	if u.hint == "" {
-		return err
-	}
-	return errorWithHint{err, u.hint}
+	hint  string
 }
 
 // lastingReasons are those of the condition Accepted that waiting does not change.
@@ -58,7 +44,7 @@ func (c *rolloutController) unused() unusedSpec {
 			lasts: slices.Contains(lastingReasons, accepted.Reason),
 		}
 	case current && accepted.Reason == setpoint.ReasonSourceOutdated:
-		return unusedSpec{why: "the code is not in use: " + accepted.Message, lasts: true, settles: codeSettles}
+		return unusedSpec{why: "the code is not in use: " + accepted.Message, lasts: true}
 	case c.Spec.Suspend:
 		return unusedSpec{why: "the controller is suspended", lasts: true, hint: "to resume it, remove spec.suspend"}
 	case c.Metadata.Annotations[setpoint.AnnotationPaused] == "true":
