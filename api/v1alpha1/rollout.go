@@ -13,7 +13,7 @@ type Rollout struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.map(step, step.percent).isSorted()",message="percent must be greater in each step than in the one before"
 	// +kubebuilder:validation:XValidation:rule="self.all(step, self.exists_one(other, other.percent == step.percent))",message="percent must be greater in each step than in the one before"
-	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[self.size() - 1].percent == 100",message="the last step must have percent 100"
+	// +kubebuilder:validation:XValidation:rule="self[self.size() - 1].percent == 100",message="the last step must have percent 100"
 	Steps []RolloutStep `json:"steps,omitempty"`
 
 	// shadow compares the versions before the first step: both are called for each parent, and nothing of the

@@ -56,8 +56,6 @@ func (r *permissions) controllerArg(ctx context.Context, arg string) (kind compi
 	if err != nil {
 		return kind, name, false, err
 	}
-	if kind, is = controllerKind(meant); is && name == "" {
-		return kind, name, true, usageError{fmt.Errorf("%q has no name after the slash", arg)}
-	}
+	kind, is = controllerKind(meant)
 	return kind, name, is, nil
 }

@@ -30,19 +30,6 @@ type rolloutFlags struct {
 	revision int64
 }
 
-// check rejects values that have no meaning.
-func (f *rolloutFlags) check() error {
-	switch {
-	case f.timeout < 0:
-		return usageError{fmt.Errorf("--timeout must be greater than zero, not %s", f.timeout)}
-	case f.timeout > 0 && !f.watch:
-		return usageError{errors.New("--timeout goes with --watch")}
-	case f.revision < 0:
-		return usageError{fmt.Errorf("--to-revision must be the number of a revision, not %d", f.revision)}
-	}
-	return nil
-}
-
 func (p *program) rolloutCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollout COMMAND CONTROLLER",
@@ -55,7 +42,7 @@ NAME if that is unambiguous.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	status := p.rolloutSubcommand("status", "Show where a rollout is", `Show where the rollout of a controller is. With --watch, wait until it is complete; the exit
-code is 1 if it is rolled back, if the spec is not accepted, or if the controller is suspended.`, asText, (*rolloutRun).status)
+code is 1 if it is rolled back.`, asText, (*rolloutRun).status)
 	pause := p.rolloutSubcommand("pause", "Stop a rollout where it is", "Stop a rollout where it is: sets spec.rollout.paused.", "", (*rolloutRun).pause)
 	resume := p.rolloutSubcommand("resume", "Continue a rollout, or start it again", `Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
 sets the annotation setpoint.dev/rollout-retry-at.`, "", (*rolloutRun).resume)
@@ -89,9 +76,6 @@ func (p *program) rolloutSubcommand(name, short, long, format string, run func(*
 		},
 		ValidArgsFunction: complete(&f.cluster, &none, completer.rolloutArgs),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
 			r, err := p.rollout(c.Context(), f, args[0])
 			if err != nil {
 				return err
@@ -108,7 +92,7 @@ func (p *program) rolloutSubcommand(name, short, long, format string, run func(*
 		c.Flags().BoolVarP(&f.watch, "watch", "w", false, "wait until the rollout is complete or rolled back")
 		c.Flags().DurationVar(&f.timeout, "timeout", 0, "end --watch with an error after this time (default: never)")
 	case "undo":
-		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision; 0 is the version before")
+		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision (default: the version before)")
 	}
 	return c
 }
@@ -145,7 +129,6 @@ type rolloutController struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		Suspend         bool              `json:"suspend"`
 		Hooks           json.RawMessage   `json:"hooks"`
 		EndpointConfigs json.RawMessage   `json:"endpointConfigs"`
 		Rollout         *setpoint.Rollout `json:"rollout"`
@@ -230,8 +213,7 @@ func (r *rolloutRun) status(ctx context.Context) error {
 	}
 	shown := ""
 	for {
-		unused := r.unused(ctx)
-		text, err := r.statusText(unused.why)
+		text, err := r.statusText()
 		if err != nil {
 			return err
 		}
@@ -239,63 +221,44 @@ func (r *rolloutRun) status(ctx context.Context) error {
 			fmt.Fprint(r.stdout, text)
 			shown = text
 		}
-		switch {
-		case !r.watch:
-			return nil
-		case unused.lasts:
-			return errorWithHint{errors.New(r.name + ": " + clean(unused.why)), unused.hint}
-		case unused.why == "" && r.ended():
+		if s := r.controller.Status.Rollout; !r.watch || s != nil && !rollout.UnderWay(s) && r.observed() {
 			return r.statusErr()
 		}
 		if !pause(ctx, rolloutInterval) {
-			return r.interrupted(ctx)
+			return context.Cause(ctx)
 		}
 		if err := r.reload(ctx); err != nil {
-			return cmp.Or(r.interrupted(ctx), err)
+			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
 }
 
-// interrupted is the error after --timeout or a signal; nil without one.
-func (r *rolloutRun) interrupted(ctx context.Context) error {
-	if !errors.Is(context.Cause(ctx), context.Canceled) {
-		return context.Cause(ctx)
-	}
-	r.code = codeAborted
-	return errors.New("aborted: the rollout of " + r.name + " goes on")
-}
-
-// ended reports whether the rollout is not under way, and no request to start it again waits.
-func (r *rolloutRun) ended() bool {
-	s := r.controller.Status.Rollout
-	if s == nil || rollout.UnderWay(s) {
-		return false
-	}
-	return s.Phase != setpoint.RolloutRolledBack || r.controller.Metadata.Annotations[setpoint.AnnotationRolloutRetryAt] == s.RetryAt
+// observed reports whether the status is that of the present spec, and of the latest request to start again.
+func (r *rolloutRun) observed() bool {
+	c := &r.controller
+	requested := c.Metadata.Annotations[setpoint.AnnotationRolloutRetryAt]
+	return c.Status.ObservedGeneration >= c.Metadata.Generation &&
+		(c.Status.Rollout.Phase != setpoint.RolloutRolledBack || requested == c.Status.Rollout.RetryAt)
 }
 
 // statusErr is the error of --watch after a rollback.
 func (r *rolloutRun) statusErr() error {
-	if r.controller.Status.Rollout.Phase == setpoint.RolloutRolledBack {
+	if s := r.controller.Status.Rollout; r.watch && s.Phase == setpoint.RolloutRolledBack {
 		return errorWithHint{errors.New("the rollout was rolled back"), "correct the hooks, or start again with `setpoint rollout resume " + r.name + "`"}
 	}
 	return nil
 }
 
-// statusText returns the status in the format of the output, with why it is not that of the present spec; "" if it is.
-func (r *rolloutRun) statusText(unused string) (string, error) {
+// statusText returns the status in the format of the output.
+func (r *rolloutRun) statusText() (string, error) {
 	s := r.controller.Status.Rollout
+	if s == nil {
+		return r.name + ": no rollout yet\n", nil
+	}
 	var out strings.Builder
-	if r.structured() && s != nil {
+	if r.structured() {
 		err := r.printValue(&out, s)
 		return out.String(), err
-	}
-	if unused != "" {
-		fmt.Fprintf(&out, "%s: %s\n", r.name, clean(unused))
-	}
-	if s == nil {
-		fmt.Fprintf(&out, "%s: no rollout yet\n", r.name)
-		return out.String(), nil
 	}
 	_, reason, message := rollout.Condition(r.controller.Spec.Rollout, s)
 	fmt.Fprintf(&out, "%s: %s: %s\n", r.name, strings.TrimPrefix(reason, "Rollout"), clean(message))
@@ -336,9 +299,6 @@ func writeShadow(out *strings.Builder, s *setpoint.RolloutStatus) {
 }
 
 func (r *rolloutRun) pause(ctx context.Context) error {
-	if r.controller.Spec.Rollout.Paused {
-		return fmt.Errorf("the rollout of %s is already paused", r.name)
-	}
 	if err := r.setPaused(ctx, true); err != nil {
 		return err
 	}
@@ -349,11 +309,7 @@ func (r *rolloutRun) pause(ctx context.Context) error {
 func (r *rolloutRun) resume(ctx context.Context) error {
 	s := r.controller.Status.Rollout
 	rolledBack := s != nil && s.Phase == setpoint.RolloutRolledBack
-	paused := r.controller.Spec.Rollout.Paused
-	if !paused && !rolledBack {
-		return fmt.Errorf("the rollout of %s is not paused", r.name)
-	}
-	if paused {
+	if r.controller.Spec.Rollout.Paused {
 		if err := r.setPaused(ctx, false); err != nil {
 			return err
 		}

@@ -37,24 +37,24 @@ type revisionMeta struct {
 
 // versions returns the stored versions of the controller, the latest first.
 func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
-	namespace := "" // Without spec.rollout, the status does not say where the versions are.
-	if s := r.controller.Status.Rollout; s != nil {
-		namespace = s.Namespace
+	s := r.controller.Status.Rollout
+	if s == nil || s.Namespace == "" {
+		return nil, fmt.Errorf("%s has no versions yet", r.name)
 	}
-	var found []*metav1.PartialObjectMetadata
-	err := r.perms.api.EachMetadata(ctx, object.KindOf(plan.ControllerRevisions), namespace, setpoint.LabelControllerUID+"="+r.controller.Metadata.UID,
-		func(o *metav1.PartialObjectMetadata) { found = append(found, o) })
+	kind := object.KindOf(plan.ControllerRevisions)
+	names, err := r.perms.api.LabelledNames(ctx, kind, s.Namespace, setpoint.LabelControllerUID+"="+r.controller.Metadata.UID)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s has no versions yet", r.name)
-	}
 	var all []logicRevision
-	for _, each := range found {
-		v, err := r.version(ctx, each.Namespace, each.Name)
+	for _, name := range names {
+		text, err := r.perms.api.Get(ctx, kind, s.Namespace, name)
 		if err != nil {
 			return nil, err
+		}
+		var v logicRevision
+		if err := json.Unmarshal(text, &v); err != nil {
+			return nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", s.Namespace, name, err)
 		}
 		all = append(all, v)
 	}
@@ -86,7 +86,6 @@ func (r *rolloutRun) history(ctx context.Context) error {
 // stateOf returns what a version is for the rollout.
 func (r *rolloutRun) stateOf(name string) string {
 	switch s := r.controller.Status.Rollout; {
-	case s == nil:
 	case name == s.To && s.Phase == setpoint.RolloutComplete:
 		return "complete"
 	case name == s.To && s.Phase == setpoint.RolloutRolledBack:
@@ -108,19 +107,11 @@ func (r *rolloutRun) undo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.before(ctx, all)
+	to, err := r.undoTarget(all)
 	if err != nil {
 		return err
 	}
-	to, err := r.undoTarget(all, before)
-	if err != nil {
-		return err
-	}
-	restore, err := r.changedCode(ctx, to.Data.ConfigMaps)
-	if err != nil {
-		return err
-	}
-	for _, one := range restore {
+	for _, one := range to.Data.ConfigMaps {
 		if err := r.restoreCode(ctx, one); err != nil {
 			return err
 		}
@@ -132,30 +123,11 @@ func (r *rolloutRun) undo(ctx context.Context) error {
 	return nil
 }
 
-// before returns the name of the version to return to without --to-revision: the one that a rollout comes from. Of a
-// complete version it is the one that was complete before, unless the spec has another one, which is not in use yet.
-// One that was taken back is never returned to.
-func (r *rolloutRun) before(ctx context.Context, all []logicRevision) (string, error) {
+// undoTarget returns the version to return to: the one of the flag, the one that a rollout comes from, or the one
+// that was complete before. One that was taken back is never returned to.
+func (r *rolloutRun) undoTarget(all []logicRevision) (logicRevision, error) {
 	s := r.controller.Status.Rollout
-	if s == nil || r.revision != 0 {
-		return "", nil
-	}
-	i := slices.IndexFunc(all, func(v logicRevision) bool { return v.Metadata.Name == s.To })
-	if s.Phase != setpoint.RolloutComplete || i < 0 {
-		return cmp.Or(s.From, s.Previous), nil
-	}
-	same, err := r.isSpec(ctx, &all[i])
-	if err != nil {
-		return "", errorWithHint{fmt.Errorf("whether the present version is in use: %w", err), "name the version with --to-revision"}
-	}
-	if !same {
-		return s.To, nil
-	}
-	return cmp.Or(s.From, s.Previous), nil
-}
-
-// undoTarget returns the version to return to: the one of the flag, or the one before.
-func (r *rolloutRun) undoTarget(all []logicRevision, before string) (logicRevision, error) {
+	before := cmp.Or(s.From, s.Previous)
 	i := slices.IndexFunc(all, func(v logicRevision) bool {
 		if r.revision != 0 {
 			return v.Revision == r.revision
@@ -170,7 +142,7 @@ func (r *rolloutRun) undoTarget(all []logicRevision, before string) (logicRevisi
 		return logicRevision{}, errorWithHint{fmt.Errorf("%s has no revision %d", r.name, r.revision), hint}
 	}
 	if before != "" {
-		err := fmt.Errorf("the version before is missing: there is no ControllerRevision %s/%s", clean(r.controller.Status.Rollout.Namespace), clean(before))
+		err := fmt.Errorf("the version before is missing: there is no ControllerRevision %s/%s", s.Namespace, clean(before))
 		return logicRevision{}, errorWithHint{err, hint + " for --to-revision; or write the former hooks into spec.hooks, which stores them again"}
 	}
 	return logicRevision{}, errorWithHint{errors.New("there is no version before the present one"), hint}
@@ -198,62 +170,31 @@ func (r *rolloutRun) restoreHooks(ctx context.Context, to logicRevision) error {
 	return r.patchJSON(ctx, r.ref, patch)
 }
 
-// codeRestore is a ConfigMap that gets code of an earlier version.
-type codeRestore struct {
-	compile.CodeConfigMap
-	// now is what it has; nil if it was deleted.
-	now *storedCode
-}
-
-// changedCode returns the ConfigMaps that have changed since, and refuses those that cannot be written.
-func (r *rolloutRun) changedCode(ctx context.Context, code []compile.CodeConfigMap) ([]codeRestore, error) {
-	var all []codeRestore
-	for _, then := range code {
-		now, err := r.codeNow(ctx, then)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case now != nil && maps.Equal(now.Data, then.Data):
-			continue
-		case now != nil && now.Immutable:
-			return nil, errorWithHint{
-				fmt.Errorf("ConfigMap %s/%s has other code now and is immutable; nothing was written", then.Namespace, then.Name),
-				"delete it, then undo again, which creates it with the code of that revision",
-			}
-		}
-		all = append(all, codeRestore{then, now})
-	}
-	return all, nil
-}
-
-// restoreCode replaces the code in a ConfigMap, or creates it.
-func (r *rolloutRun) restoreCode(ctx context.Context, one codeRestore) error {
-	ref := object.Ref{Kind: object.KindOf(object.ConfigMaps), Namespace: one.Namespace, Name: one.Name}
-	if one.now == nil {
-		return r.createCode(ctx, ref, one.Data)
-	}
-	err := r.patchJSON(ctx, ref, []patchOperation{
-		{"test", "/metadata/uid", one.now.Metadata.UID}, {"test", "/metadata/resourceVersion", one.now.Metadata.ResourceVersion}, {"add", "/data", one.Data},
-	})
-	if err == nil {
-		fmt.Fprintf(r.stdout, "ConfigMap %s/%s: code of that revision written: %s\n", ref.Namespace, ref.Name, clean(changedKeys(one.now.Data, one.Data)))
-	}
-	return err
-}
-
-func (r *rolloutRun) createCode(ctx context.Context, ref object.Ref, data map[string]string) error {
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name}, "data": data,
-	})
+// restoreCode replaces the code in a ConfigMap, if it differs.
+func (r *rolloutRun) restoreCode(ctx context.Context, then compile.CodeConfigMap) error {
+	kind := object.KindOf(object.ConfigMaps)
+	text, err := r.perms.api.Get(ctx, kind, then.Namespace, then.Name)
 	if err != nil {
 		return err
 	}
-	if _, err := r.perms.api.Create(ctx, ref.Kind, ref.Namespace, body, userclient.WriteOptions{}); err != nil {
-		return err
+	var now struct {
+		Metadata struct{ UID, ResourceVersion string }
+		Data     map[string]string
 	}
-	fmt.Fprintf(r.stdout, "ConfigMap %s/%s: created with the code of that revision\n", ref.Namespace, ref.Name)
-	return nil
+	if err := json.Unmarshal(text, &now); err != nil {
+		return fmt.Errorf("read ConfigMap %s/%s: %w", then.Namespace, then.Name, err)
+	}
+	if maps.Equal(now.Data, then.Data) {
+		return nil
+	}
+	ref := object.Ref{Kind: kind, Namespace: then.Namespace, Name: then.Name}
+	err = r.patchJSON(ctx, ref, []patchOperation{
+		{"test", "/metadata/uid", now.Metadata.UID}, {"test", "/metadata/resourceVersion", now.Metadata.ResourceVersion}, {"add", "/data", then.Data},
+	})
+	if err == nil {
+		fmt.Fprintf(r.stdout, "ConfigMap %s/%s: code of that revision written: %s\n", then.Namespace, then.Name, clean(changedKeys(now.Data, then.Data)))
+	}
+	return err
 }
 
 // changedKeys names the keys that differ. Keys that were added since are removed: they may be modules of the code.
