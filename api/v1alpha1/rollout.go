@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Rollout moves the parents of a controller to changed hooks in steps. A version of the logic is what
 // spec.hooks and spec.endpointConfigs say, with the code of inline hooks. Parents that have not moved yet are
@@ -13,7 +17,7 @@ type Rollout struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.map(step, step.percent).isSorted()",message="percent must be greater in each step than in the one before"
 	// +kubebuilder:validation:XValidation:rule="self.all(step, self.exists_one(other, other.percent == step.percent))",message="percent must be greater in each step than in the one before"
-	// +kubebuilder:validation:XValidation:rule="self[self.size() - 1].percent == 100",message="the last step must have percent 100"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[self.size() - 1].percent == 100",message="the last step must have percent 100"
 	Steps []RolloutStep `json:"steps,omitempty"`
 
 	// shadow compares the versions before the first step: both are called for each parent, and nothing of the
@@ -97,6 +101,7 @@ type RolloutRollback struct {
 const (
 	DefaultParentsPerSecond     = 10
 	DefaultRollbackErrorPercent = 10
+	DefaultRolloutPause         = time.Minute // of a step and of the shadow
 )
 
 // RolloutPhase is the phase of a rollout.

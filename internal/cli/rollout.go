@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/rollout"
 )
 
 // rolloutFlags are the flags of the commands of `setpoint rollout`.
@@ -28,6 +26,8 @@ type rolloutFlags struct {
 	watch    bool
 	timeout  time.Duration
 	revision int64
+	// storedVersions is whether the command works for a controller whose spec.rollout was removed too.
+	storedVersions bool
 }
 
 func (p *program) rolloutCommand() *cobra.Command {
@@ -76,6 +76,9 @@ func (p *program) rolloutSubcommand(name, short, long, format string, run func(*
 		},
 		ValidArgsFunction: complete(&f.cluster, &none, completer.rolloutArgs),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(c); err != nil {
+				return err
+			}
 			r, err := p.rollout(c.Context(), f, args[0])
 			if err != nil {
 				return err
@@ -95,6 +98,21 @@ func (p *program) rolloutSubcommand(name, short, long, format string, run func(*
 		c.Flags().Int64Var(&f.revision, "to-revision", 0, "`number` of the revision (default: the version before)")
 	}
 	return c
+}
+
+// check rejects invalid flags.
+func (f *rolloutFlags) check(c *cobra.Command) error {
+	named := c.Flags().Changed("to-revision")
+	f.storedVersions = named || c.Name() == "history"
+	switch {
+	case named && f.revision <= 0:
+		return usageError{fmt.Errorf("--to-revision must be greater than zero, not %d", f.revision)}
+	case f.timeout < 0:
+		return usageError{fmt.Errorf("--timeout must not be negative, not %s", f.timeout)}
+	case f.timeout > 0 && !f.watch:
+		return usageError{errors.New("--timeout is only for --watch")}
+	}
+	return nil
 }
 
 // rolloutArgs completes controllers that can have rollouts.
@@ -132,6 +150,7 @@ type rolloutController struct {
 		Hooks           json.RawMessage   `json:"hooks"`
 		EndpointConfigs json.RawMessage   `json:"endpointConfigs"`
 		Rollout         *setpoint.Rollout `json:"rollout"`
+		Suspend         bool              `json:"suspend"`
 	} `json:"spec"`
 	Status setpoint.ControllerStatus `json:"status"`
 }
@@ -156,10 +175,14 @@ func (p *program) rollout(ctx context.Context, f *rolloutFlags, arg string) (*ro
 	if err := json.Unmarshal(stored.JSON(), &r.controller); err != nil {
 		return nil, fmt.Errorf("read %s: %w", r.name, err)
 	}
-	if r.controller.Spec.Rollout == nil && f.revision == 0 {
-		return nil, errorWithHint{fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name), "see docs/change-logic.md"}
+	if r.controller.Spec.Rollout == nil && !f.storedVersions {
+		return nil, r.noRollout()
 	}
 	return r, nil
+}
+
+func (r *rolloutRun) noRollout() error {
+	return errorWithHint{fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name), "see docs/change-logic.md"}
 }
 
 // storedController reads the controller that an argument names.
@@ -190,115 +213,11 @@ func (r *permissions) getController(ctx context.Context, kind compile.Kind, name
 	return object.Parse(text)
 }
 
-// reload reads the controller again.
-func (r *rolloutRun) reload(ctx context.Context) error {
-	text, err := r.perms.api.Get(ctx, r.ref.Kind, "", r.ref.Name)
-	if err != nil {
-		return err
-	}
-	r.controller = rolloutController{}
-	return json.Unmarshal(text, &r.controller)
-}
-
-// rolloutInterval is how often --watch reads the controller, whose status changes at most once a second.
-const rolloutInterval = time.Second
-
-func (r *rolloutRun) status(ctx context.Context) error {
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	if r.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("the rollout of %s is not complete after %s", r.name, r.timeout))
-		defer cancel()
-	}
-	shown := ""
-	for {
-		text, err := r.statusText()
-		if err != nil {
-			return err
-		}
-		if text != shown {
-			fmt.Fprint(r.stdout, text)
-			shown = text
-		}
-		if s := r.controller.Status.Rollout; !r.watch || s != nil && !rollout.UnderWay(s) && r.observed() {
-			return r.statusErr()
-		}
-		if !pause(ctx, rolloutInterval) {
-			return context.Cause(ctx)
-		}
-		if err := r.reload(ctx); err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
-	}
-}
-
-// observed reports whether the status is that of the present spec, and of the latest request to start again.
-func (r *rolloutRun) observed() bool {
-	c := &r.controller
-	requested := c.Metadata.Annotations[setpoint.AnnotationRolloutRetryAt]
-	return c.Status.ObservedGeneration >= c.Metadata.Generation &&
-		(c.Status.Rollout.Phase != setpoint.RolloutRolledBack || requested == c.Status.Rollout.RetryAt)
-}
-
-// statusErr is the error of --watch after a rollback.
-func (r *rolloutRun) statusErr() error {
-	if s := r.controller.Status.Rollout; r.watch && s.Phase == setpoint.RolloutRolledBack {
-		return errorWithHint{errors.New("the rollout was rolled back"), "correct the hooks, or start again with `setpoint rollout resume " + r.name + "`"}
-	}
-	return nil
-}
-
-// statusText returns the status in the format of the output.
-func (r *rolloutRun) statusText() (string, error) {
-	s := r.controller.Status.Rollout
-	if s == nil {
-		return r.name + ": no rollout yet\n", nil
-	}
-	var out strings.Builder
-	if r.structured() {
-		err := r.printValue(&out, s)
-		return out.String(), err
-	}
-	_, reason, message := rollout.Condition(r.controller.Spec.Rollout, s)
-	fmt.Fprintf(&out, "%s: %s: %s\n", r.name, strings.TrimPrefix(reason, "Rollout"), clean(message))
-	if s.Shadow != nil && s.Phase != setpoint.RolloutComplete {
-		writeShadow(&out, s)
-	}
-	if s.Phase == setpoint.RolloutStepping {
-		fmt.Fprintf(&out, "  %d of %d parents moved, %d reconciled by the new version\n", s.Moved, s.Total, s.Reconciled)
-	}
-	if version := r.controller.Status.LogicVersion; version != "" {
-		fmt.Fprintf(&out, "  responses have logicVersion %s\n", clean(version))
-	}
-	if s.From != "" {
-		fmt.Fprintf(&out, "  from %s to %s\n", clean(s.From), clean(s.To))
-	} else {
-		fmt.Fprintf(&out, "  version %s\n", clean(s.To))
-	}
-	return out.String(), nil
-}
-
-// writeShadow writes what the comparison of the versions has shown.
-func writeShadow(out *strings.Builder, s *setpoint.RolloutStatus) {
-	shadow := s.Shadow
-	fmt.Fprintf(out, "  shadow: %d of %d parents compared, %d with a different response, %d failed\n", shadow.Compared, s.Total, shadow.Different, shadow.Failed)
-	if shadow.Retrying > 0 {
-		fmt.Fprintf(out, "  the new version fails now for %d parents, which are compared again", shadow.Retrying)
-		if shadow.Failed == 0 { // Otherwise, the message has the failure.
-			fmt.Fprintf(out, ": %s", clean(shadow.Failure))
-		}
-		fmt.Fprintln(out)
-	}
-	if shadow.WouldDelete != "" {
-		fmt.Fprintf(out, "  the new version would delete %s\n", clean(shadow.WouldDelete))
-	}
-	for _, each := range shadow.Examples {
-		fmt.Fprintf(out, "    %s: %s\n", clean(each.Object), clean(each.Text))
-	}
-}
-
 func (r *rolloutRun) pause(ctx context.Context) error {
+	if r.controller.Spec.Rollout.Paused {
+		fmt.Fprintf(r.stdout, "%s: rollout is paused already\n", r.name)
+		return nil
+	}
 	if err := r.setPaused(ctx, true); err != nil {
 		return err
 	}
@@ -307,21 +226,23 @@ func (r *rolloutRun) pause(ctx context.Context) error {
 }
 
 func (r *rolloutRun) resume(ctx context.Context) error {
-	s := r.controller.Status.Rollout
-	rolledBack := s != nil && s.Phase == setpoint.RolloutRolledBack
-	if r.controller.Spec.Rollout.Paused {
+	s, paused := r.controller.Status.Rollout, r.controller.Spec.Rollout.Paused
+	if paused {
 		if err := r.setPaused(ctx, false); err != nil {
 			return err
 		}
 	}
-	if rolledBack {
+	done := "rollout resumed"
+	switch {
+	case s != nil && s.Phase == setpoint.RolloutRolledBack:
 		if err := r.perms.annotate(ctx, r.ref, setpoint.AnnotationRolloutRetryAt, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
 			return err
 		}
-		fmt.Fprintf(r.stdout, "%s: rollout starts again\n", r.name)
-		return nil
+		done = "rollout starts again"
+	case !paused:
+		done = "rollout is not paused"
 	}
-	fmt.Fprintf(r.stdout, "%s: rollout resumed\n", r.name)
+	fmt.Fprintf(r.stdout, "%s: %s\n", r.name, done)
 	return nil
 }
 

@@ -4,20 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
-	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -37,29 +32,52 @@ type revisionMeta struct {
 
 // versions returns the stored versions of the controller, the latest first.
 func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
-	s := r.controller.Status.Rollout
-	if s == nil || s.Namespace == "" {
-		return nil, fmt.Errorf("%s has no versions yet", r.name)
-	}
+	var refs []object.Ref
 	kind := object.KindOf(plan.ControllerRevisions)
-	names, err := r.perms.api.LabelledNames(ctx, kind, s.Namespace, setpoint.LabelControllerUID+"="+r.controller.Metadata.UID)
+	err := r.perms.api.EachMetadata(ctx, kind, r.versionNamespace(), setpoint.LabelControllerUID+"="+r.controller.Metadata.UID, func(o *metav1.PartialObjectMetadata) {
+		refs = append(refs, object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name})
+	})
 	if err != nil {
 		return nil, err
 	}
 	var all []logicRevision
-	for _, name := range names {
-		text, err := r.perms.api.Get(ctx, kind, s.Namespace, name)
+	for _, ref := range refs {
+		v, err := r.version(ctx, ref.Namespace, ref.Name)
 		if err != nil {
 			return nil, err
 		}
-		var v logicRevision
-		if err := json.Unmarshal(text, &v); err != nil {
-			return nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", s.Namespace, name, err)
-		}
 		all = append(all, v)
+	}
+	switch {
+	case len(all) > 0:
+	case r.controller.Spec.Rollout == nil:
+		return nil, r.noRollout()
+	default:
+		return nil, fmt.Errorf("%s has no versions yet", r.name)
 	}
 	slices.SortFunc(all, func(a, b logicRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	return all, nil
+}
+
+// versionNamespace returns the namespace of the versions. Without a status, which a controller without
+// spec.rollout does not have, it is empty: they may be in any.
+func (r *rolloutRun) versionNamespace() string {
+	if s := r.controller.Status.Rollout; s != nil {
+		return s.Namespace
+	}
+	return ""
+}
+
+// version reads one version.
+func (r *rolloutRun) version(ctx context.Context, namespace, name string) (v logicRevision, err error) {
+	text, err := r.perms.api.Get(ctx, object.KindOf(plan.ControllerRevisions), namespace, name)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, fmt.Errorf("read the ControllerRevision %s/%s: %w", namespace, name, err)
+	}
+	return v, nil
 }
 
 func (r *rolloutRun) history(ctx context.Context) error {
@@ -86,6 +104,8 @@ func (r *rolloutRun) history(ctx context.Context) error {
 // stateOf returns what a version is for the rollout.
 func (r *rolloutRun) stateOf(name string) string {
 	switch s := r.controller.Status.Rollout; {
+	case s == nil:
+		return ""
 	case name == s.To && s.Phase == setpoint.RolloutComplete:
 		return "complete"
 	case name == s.To && s.Phase == setpoint.RolloutRolledBack:
@@ -102,122 +122,3 @@ func (r *rolloutRun) stateOf(name string) string {
 	return ""
 }
 
-func (r *rolloutRun) undo(ctx context.Context) error {
-	all, err := r.versions(ctx)
-	if err != nil {
-		return err
-	}
-	to, err := r.undoTarget(all)
-	if err != nil {
-		return err
-	}
-	for _, one := range to.Data.ConfigMaps {
-		if err := r.restoreCode(ctx, one); err != nil {
-			return err
-		}
-	}
-	if err := r.restoreHooks(ctx, to); err != nil {
-		return err
-	}
-	fmt.Fprintf(r.stdout, "%s: hooks of revision %d (%s) written into the spec\n", r.name, to.Revision, clean(to.Metadata.Name))
-	return nil
-}
-
-// undoTarget returns the version to return to: the one of the flag, the one that a rollout comes from, or the one
-// that was complete before. One that was taken back is never returned to.
-func (r *rolloutRun) undoTarget(all []logicRevision) (logicRevision, error) {
-	s := r.controller.Status.Rollout
-	before := cmp.Or(s.From, s.Previous)
-	i := slices.IndexFunc(all, func(v logicRevision) bool {
-		if r.revision != 0 {
-			return v.Revision == r.revision
-		}
-		return before != "" && v.Metadata.Name == before
-	})
-	if i >= 0 {
-		return all[i], nil
-	}
-	hint := "`setpoint rollout history " + r.name + "` lists the revisions"
-	if r.revision != 0 {
-		return logicRevision{}, errorWithHint{fmt.Errorf("%s has no revision %d", r.name, r.revision), hint}
-	}
-	if before != "" {
-		err := fmt.Errorf("the version before is missing: there is no ControllerRevision %s/%s", s.Namespace, clean(before))
-		return logicRevision{}, errorWithHint{err, hint + " for --to-revision; or write the former hooks into spec.hooks, which stores them again"}
-	}
-	return logicRevision{}, errorWithHint{errors.New("there is no version before the present one"), hint}
-}
-
-// patchOperation is one operation of a JSON patch.
-type patchOperation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// restoreHooks replaces the hooks in the spec.
-func (r *rolloutRun) restoreHooks(ctx context.Context, to logicRevision) error {
-	patch := []patchOperation{
-		{"test", "/metadata/uid", r.ref.UID},
-		{"replace", "/spec/hooks", to.Data.Hooks},
-	}
-	switch {
-	case to.Data.EndpointConfigs != nil:
-		patch = append(patch, patchOperation{"add", "/spec/endpointConfigs", to.Data.EndpointConfigs})
-	case r.controller.Spec.EndpointConfigs != nil:
-		patch = append(patch, patchOperation{Op: "remove", Path: "/spec/endpointConfigs"})
-	}
-	return r.patchJSON(ctx, r.ref, patch)
-}
-
-// restoreCode replaces the code in a ConfigMap, if it differs.
-func (r *rolloutRun) restoreCode(ctx context.Context, then compile.CodeConfigMap) error {
-	kind := object.KindOf(object.ConfigMaps)
-	text, err := r.perms.api.Get(ctx, kind, then.Namespace, then.Name)
-	if err != nil {
-		return err
-	}
-	var now struct {
-		Metadata struct{ UID, ResourceVersion string }
-		Data     map[string]string
-	}
-	if err := json.Unmarshal(text, &now); err != nil {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", then.Namespace, then.Name, err)
-	}
-	if maps.Equal(now.Data, then.Data) {
-		return nil
-	}
-	ref := object.Ref{Kind: kind, Namespace: then.Namespace, Name: then.Name}
-	err = r.patchJSON(ctx, ref, []patchOperation{
-		{"test", "/metadata/uid", now.Metadata.UID}, {"test", "/metadata/resourceVersion", now.Metadata.ResourceVersion}, {"add", "/data", then.Data},
-	})
-	if err == nil {
-		fmt.Fprintf(r.stdout, "ConfigMap %s/%s: code of that revision written: %s\n", then.Namespace, then.Name, clean(changedKeys(now.Data, then.Data)))
-	}
-	return err
-}
-
-// changedKeys names the keys that differ. Keys that were added since are removed: they may be modules of the code.
-func changedKeys(now, then map[string]string) string {
-	var changes []string
-	for _, key := range slices.Sorted(maps.Keys(then)) {
-		if value, exists := now[key]; !exists || value != then[key] {
-			changes = append(changes, key+" changed")
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if _, exists := then[key]; !exists {
-			changes = append(changes, key+" removed")
-		}
-	}
-	return strings.Join(changes, ", ")
-}
-
-func (r *rolloutRun) patchJSON(ctx context.Context, ref object.Ref, patch []patchOperation) error {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	_, err = r.perms.api.Patch(ctx, ref, types.JSONPatchType, body, userclient.WriteOptions{})
-	return err
-}

@@ -14,12 +14,15 @@ func TestUndoTarget(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		status   setpoint.RolloutStatus
+		present  string
 		revision int64
 		want     string
 		err      string
 	}{
-		"complete":                  {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "complete", Previous: "former"}, want: "former"},
-		"first version":             {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "first"}, err: "there is no version before the present one"},
+		"complete":                  {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "complete", Previous: "former"}, present: "complete", want: "former"},
+		"another one in the spec":   {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "complete", Previous: "former"}, want: "complete"},
+		"an old one in the spec":    {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "complete", Previous: "former"}, present: "first", want: "complete"},
+		"first version":             {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "first"}, present: "first", err: "there is no version before the present one"},
 		"in the middle":             {status: setpoint.RolloutStatus{Phase: setpoint.RolloutStepping, From: "former", To: "complete", Previous: "first"}, want: "former"},
 		"taken back":                {status: setpoint.RolloutStatus{Phase: setpoint.RolloutRolledBack, From: "former", To: "bad", Previous: "first"}, want: "former"},
 		"named":                     {status: setpoint.RolloutStatus{Phase: setpoint.RolloutComplete, To: "complete", Previous: "former"}, revision: 3, want: "bad"},
@@ -29,7 +32,7 @@ func TestUndoTarget(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			r := &rolloutRun{rolloutFlags: &rolloutFlags{revision: c.revision}}
 			r.controller.Status.Rollout = &c.status
-			got, err := r.undoTarget(stored)
+			got, err := r.undoTarget(stored, c.present)
 			if got.Metadata.Name != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v", got.Metadata.Name, err)
 			}

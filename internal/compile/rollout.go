@@ -113,13 +113,28 @@ func (c *connection) versionOf(o *object.Object) (json.RawMessage, error) {
 	slices.SortFunc(version.ConfigMaps, func(a, b CodeConfigMap) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	return version.canonical()
+}
+
+// canonical returns the version in one form for equal ones.
+func (v *VersionData) canonical() (json.RawMessage, error) {
 	var sorted any
-	decoder := json.NewDecoder(bytes.NewReader(encode(version)))
+	decoder := json.NewDecoder(bytes.NewReader(encode(v)))
 	decoder.UseNumber()
 	if err := decoder.Decode(&sorted); err != nil {
 		return nil, fmt.Errorf("read spec.hooks: %w", err)
 	}
 	return json.Marshal(sorted)
+}
+
+// Equal reports whether two versions are the same one.
+func (v *VersionData) Equal(other *VersionData) (bool, error) {
+	a, err := v.canonical()
+	if err != nil {
+		return false, err
+	}
+	b, err := other.canonical()
+	return bytes.Equal(a, b), err
 }
 
 // versionDigits is how many hex digits of its digest the name of a version has.

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// rolloutServer is an API server with a controller whose version 2 is complete.
+type rolloutServer struct {
+	mu sync.Mutex
+	// objects are the responses, by path.
+	objects map[string]string
+	// writes are the requests that stored something.
+	writes []string
+	// next is what the controller is once it was read.
+	next string
+	// refuse is the path whose writes are rejected.
+	refuse string
+}
+
+const (
+	rolloutPath  = "/apis/setpoint.dev/v1alpha1/compositecontrollers/teams"
+	versionsPath = "/apis/apps/v1/namespaces/system/controllerrevisions"
+	codePath     = "/api/v1/namespaces/system/configmaps/code"
+	rolloutName  = "compositecontroller.setpoint.dev/teams"
+)
+
+// rolloutHooks are the hooks of a version, with their code in a ConfigMap.
+func rolloutHooks(path string) string {
+	return `{"sync": {"webhook": {"path": "` + path + `"}, "inline": {"sourceFrom": "code"}}}`
+}
+
+// newRolloutServer returns an API server with a controller that has these hooks and status, and this code.
+func newRolloutServer(hooks, spec, status, code string) *rolloutServer {
+	s := &rolloutServer{objects: map[string]string{}}
+	s.objects[rolloutPath] = storedController(hooks, spec, status)
+	if code != "" {
+		s.objects[codePath] = `{"metadata": {"uid": "c", "resourceVersion": "7"}, ` + code + `}`
+	}
+	for name, path := range map[string]string{"v1": "/one", "v2": "/two"} {
+		s.objects[versionsPath+"/"+name] = `{"revision": ` + name[1:] + `, "metadata": {"name": "` + name + `", "namespace": "system"}, "data": {"hooks": ` + rolloutHooks(path) +
+			`, "configMaps": [{"namespace": "system", "name": "code", "data": {"sync.js": "` + path + `"}}]}}`
+	}
+	list := `{"items": [{"metadata": {"name": "v1", "namespace": "system"}}, {"metadata": {"name": "v2", "namespace": "system"}}]}`
+	s.objects[versionsPath], s.objects["/apis/apps/v1/controllerrevisions"] = list, list
+	return s
+}
+
+// storedController is a controller with these hooks, more of the spec, and status.
+func storedController(hooks, spec, status string) string {
+	return `{"apiVersion": "setpoint.dev/v1alpha1", "kind": "CompositeController", "metadata": {"name": "teams", "uid": "u", "generation": 3},
+		"spec": {"hooks": ` + hooks + spec + `}, "status": ` + status + `}`
+}
+
+func (s *rolloutServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, found := s.objects[r.URL.Path]
+	reject := func(code int, reason string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code})
+	}
+	switch {
+	case r.Method == http.MethodGet && !found && (strings.HasPrefix(r.URL.Path, codePath) || strings.HasPrefix(r.URL.Path, versionsPath) || strings.Contains(r.URL.Path, "controllers/")):
+		reject(http.StatusNotFound, "NotFound")
+	case r.Method == http.MethodGet && found:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, text)
+		if r.URL.Path == rolloutPath && s.next != "" {
+			s.objects[rolloutPath] = s.next
+		}
+	case r.Method == http.MethodPatch || r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/"):
+		if r.URL.Path == s.refuse {
+			reject(http.StatusForbidden, "Forbidden")
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Query().Get("dryRun") == "" {
+			s.writes = append(s.writes, r.Method+" "+r.URL.Path+" "+string(body))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{}`)
+	default:
+		apiServer(w, r)
+	}
+}
+
+// rolloutOutput runs a command about the controller of a server.
+func rolloutOutput(t *testing.T, s *rolloutServer, args string) (code int, output string) {
+	t.Helper()
+	cluster(t, s)
+	var out bytes.Buffer
+	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
+	code = p.execute(t.Context(), append([]string{"rollout"}, strings.Fields(args)...))
+	return code, out.String()
+}
+
+const (
+	withRollout    = `, "rollout": {}`
+	completeStatus = `{"observedGeneration": 3, "rollout": {"phase": "Complete", "namespace": "system", "to": "v2", "previous": "v1", "message": "all parents"},
+		"conditions": [{"type": "Progressing", "status": "True", "observedGeneration": 3}, {"type": "Accepted", "status": "True", "reason": "Accepted", "observedGeneration": 3}]}`
+	codeOne = `"data": {"sync.js": "/one"}`
+	codeTwo = `"data": {"sync.js": "/two"}`
+)
+
+func TestUndo(t *testing.T) {
+	suspended := withRollout + `, "suspend": true`
+	for what, c := range map[string]struct {
+		hooks, spec, status, code, refuse, args string
+		exit                                    int
+		want                                    string
+		writes                                  int
+	}{
+		"complete":                       {hooks: "/two", code: codeTwo, want: "hooks of revision 1 (v1) written", writes: 2},
+		"the spec was just patched":      {hooks: "/three", code: codeTwo, want: "hooks of revision 2 (v2) written", writes: 1},
+		"suspended and patched":          {hooks: "/three", spec: suspended, code: codeTwo, want: "hooks of revision 2 (v2) written", writes: 1},
+		"other code in the ConfigMap":    {hooks: "/two", code: `"data": {"sync.js": "syntax error"}`, want: "hooks of revision 2 (v2) written", writes: 2},
+		"without the ConfigMap":          {hooks: "/two", want: "ConfigMap system/code: created with the code of that revision", writes: 2},
+		"immutable ConfigMap":            {hooks: "/two", code: `"immutable": true, ` + codeTwo, exit: 1, want: "hint: delete it, and run the command again"},
+		"immutable with the same code":   {hooks: "/three", code: `"immutable": true, ` + codeTwo, want: "hooks of revision 2", writes: 1},
+		"the spec may not be written":    {hooks: "/two", code: codeTwo, refuse: rolloutPath, exit: 1, want: "Forbidden"},
+		"revision":                       {hooks: "/two", code: codeTwo, args: " --to-revision 1", want: "hooks of revision 1 (v1) written", writes: 2},
+		"present revision":               {hooks: "/two", code: codeTwo, args: " --to-revision 2", want: "the spec has the hooks of revision 2 (v2) already"},
+		"revision 0":                     {hooks: "/two", code: codeTwo, args: " --to-revision 0", exit: 2, want: "--to-revision must be greater than zero, not 0"},
+		"without spec.rollout":           {hooks: "/two", spec: " ", status: `{}`, code: codeTwo, exit: 1, want: "has no spec.rollout"},
+		"without spec.rollout, revision": {hooks: "/two", spec: " ", status: `{}`, code: codeTwo, args: " --to-revision 1", want: "hooks of revision 1 (v1) written", writes: 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newRolloutServer(rolloutHooks(c.hooks), cmp.Or(c.spec, withRollout), cmp.Or(c.status, completeStatus), c.code)
+			s.refuse = c.refuse
+			exit, output := rolloutOutput(t, s, "undo spcc/teams"+c.args)
+			if exit != c.exit || !strings.Contains(output, c.want) || len(s.writes) != c.writes {
+				t.Errorf("exit code %d, want %d\n%s\nwant %s\nwrites: %q, want %d", exit, c.exit, output, c.want, s.writes, c.writes)
+			}
+		})
+	}
+}
+
+func TestHistoryWithoutRollout(t *testing.T) {
+	s := newRolloutServer(rolloutHooks("/two"), "", `{}`, codeTwo)
+	if exit, output := rolloutOutput(t, s, "history spcc/teams"); exit != 0 || !strings.Contains(output, "v1") {
+		t.Errorf("%d: %s", exit, output)
+	}
+	s = newRolloutServer(rolloutHooks("/two"), "", `{}`, codeTwo)
+	s.objects["/apis/apps/v1/controllerrevisions"] = `{"items": []}`
+	if exit, output := rolloutOutput(t, s, "history spcc/teams"); exit != 1 || !strings.Contains(output, "has no spec.rollout") {
+		t.Errorf("none stored: %d: %s", exit, output)
+	}
+}
+
+func TestRolloutStatus(t *testing.T) {
+	accepted := func(status, reason, generation string) string {
+		return strings.Replace(completeStatus, `"status": "True", "reason": "Accepted", "observedGeneration": 3`, `"status": "`+status+`", "reason": "`+reason+`", "message": "no such kind", "observedGeneration": `+generation, 1)
+	}
+	behind := strings.ReplaceAll(completeStatus, `"observedGeneration": 3`, `"observedGeneration": 2`)
+	rolledBack := strings.Replace(completeStatus, "Complete", "RolledBack", 1)
+	const later = rolloutName + ": Complete: all parents\n" // once the spec is in use
+	for what, c := range map[string]struct {
+		args, hooks, spec, status, code string
+		exit                            int
+		want, first                     string
+	}{
+		"complete":                    {args: " -w", first: rolloutName + ": Complete: all parents\n"},
+		"not accepted":                {status: accepted("False", "ResourceNotFound", "3"), first: rolloutName + ": the spec is not accepted: no such kind\n"},
+		"not accepted, watch":         {args: " -w", status: accepted("False", "ResourceNotFound", "3"), exit: 1, want: "error: " + rolloutName + ": the spec is not accepted: no such kind"},
+		"not accepted before":         {args: " -w", status: accepted("False", "ResourceNotFound", "2"), first: rolloutName + ": Complete"},
+		"outdated, watch":             {args: " -w", status: accepted("True", "SourceOutdated", "3"), exit: 1, want: "cannot be used: no such kind"},
+		"not read yet":                {args: " -w", status: behind, want: "\n" + later, first: rolloutName + ": Setpoint has not read the latest change of the spec yet\n"},
+		"other hooks":                 {args: " -w", hooks: "/three", want: "\n" + later, first: rolloutName + ": the version in the spec is not in use yet\n"},
+		"other code":                  {code: codeOne, want: later, first: rolloutName + ": the version in the spec is not in use yet\n"},
+		"suspended":                   {args: " -w", spec: withRollout + `, "suspend": true`, status: behind, want: "\n" + later, first: rolloutName + ": suspended by spec.suspend: the rollout waits\n"},
+		"rolled back":                 {args: " -w", status: rolledBack, exit: 1, want: "the rollout was rolled back"},
+		"before its first":            {hooks: "/two", status: `{}`, want: "no rollout yet"},
+		"no status, not accepted":     {args: " -w", status: `{"conditions": [{"type": "Accepted", "status": "False", "message": "no such kind", "observedGeneration": 3}]}`, exit: 1, want: "not accepted: no such kind"},
+		"negative timeout":            {args: " -w --timeout -1s", exit: 2, want: "--timeout must not be negative, not -1s"},
+		"timeout without --watch":     {args: " --timeout 1s", exit: 2, want: "--timeout is only for --watch"},
+		"JSON has nothing but status": {args: " -o json", spec: withRollout + `, "suspend": true`, first: "{\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newRolloutServer(rolloutHooks(cmp.Or(c.hooks, "/two")), cmp.Or(c.spec, withRollout), cmp.Or(c.status, completeStatus), cmp.Or(c.code, codeTwo))
+			if strings.HasSuffix(c.want, later) {
+				s.next = storedController(rolloutHooks("/two"), withRollout, completeStatus)
+			}
+			exit, output := rolloutOutput(t, s, "status spcc/teams"+c.args)
+			if exit != c.exit || !strings.Contains(output, c.want) || !strings.HasPrefix(output, c.first) {
+				t.Errorf("exit code %d, want %d\n%s\nwant %s%s", exit, c.exit, output, c.first, c.want)
+			}
+		})
+	}
+}
