@@ -52,6 +52,9 @@ func (r *permissions) controllerArg(ctx context.Context, arg string) (kind compi
 	if !split {
 		return kind, arg, false, nil
 	}
+	if name == "" {
+		return kind, name, false, usageError{fmt.Errorf("%q has no name: use %sNAME", arg, arg)}
+	}
 	meant, err := r.kind(ctx, word)
 	if err != nil {
 		return kind, name, false, err

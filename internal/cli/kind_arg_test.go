@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/discovery"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/wire"
@@ -50,6 +52,8 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		{"get spcc.metacontroller.k8s.io/both -A", `error: no controller "spcc.metacontroller.k8s.io/both"`},
 		{"why spcc.metacontroller.k8s.io/both", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
 		{"plan spcc.metacontroller.k8s.io/both -A", `error: the API server serves no kind "spcc.metacontroller.k8s.io"`},
+		{"rollout status spcc/", `error: "spcc/" has no name: use spcc/NAME`},
+		{"plan spcc/ -A", `error: "spcc/" has no name: use spcc/NAME`},
 		{"plan team/red", "error: no controller given; use compositecontroller.setpoint.dev/NAME"},
 	} {
 		var out, problems bytes.Buffer
@@ -57,6 +61,20 @@ func TestCommandsAgreeOnWords(t *testing.T) {
 		code := p.execute(t.Context(), strings.Fields(c.args))
 		if (code == codeOK) != (c.stderr == "") || !strings.Contains(problems.String(), c.stderr) || c.stderr == "" && out.Len() == 0 {
 			t.Errorf("%s: %d\n%s%s\nwant\n%s", c.args, code, &out, &problems, c.stderr)
+		}
+	}
+}
+
+// The hint offers a flag to those commands only that have it.
+func TestHintOfMissingController(t *testing.T) {
+	none := func(compile.Kind) (*object.Object, error) { return nil, nil }
+	for otherwise, want := range map[string]string{
+		"":                      "use one of the cluster, such as compositecontroller.setpoint.dev/NAME",
+		", or -f FILE with one": "use one of the cluster, such as compositecontroller.setpoint.dev/NAME, or -f FILE with one",
+	} {
+		_, err := controllerNamed("gone", otherwise, none)
+		if helpful, ok := errors.AsType[errorWithHint](err); !ok || helpful.hint != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string, required bool) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if required && !strings.Contains(arg, "/") {
-		return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) { return h.Get(ctx, kind.Resource, "", arg) })
+		return controllerNamed(arg, ", or -f FILE with one", func(kind compile.Kind) (*object.Object, error) { return h.Get(ctx, kind.Resource, "", arg) })
 	}
 	if err != nil || !is {
 		return nil, err
@@ -81,8 +81,9 @@ func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg 
 	return declared, nil
 }
 
-// controllerNamed returns the only controller of a name. Get returns that of one kind, or nil.
-func controllerNamed(name string, get func(compile.Kind) (*object.Object, error)) (*object.Object, error) {
+// controllerNamed returns the only controller of a name. Get returns that of one kind, or nil. Otherwise is what else
+// the hint of a missing one offers.
+func controllerNamed(name, otherwise string, get func(compile.Kind) (*object.Object, error)) (*object.Object, error) {
 	var found []*object.Object
 	var names []string
 	var unread error
@@ -104,7 +105,7 @@ func controllerNamed(name string, get func(compile.Kind) (*object.Object, error)
 	case unread != nil:
 		return nil, unread
 	}
-	return nil, errorWithHint{fmt.Errorf("no controller %q", name), "use one of the cluster, such as compositecontroller.setpoint.dev/NAME, or -f FILE with one"}
+	return nil, errorWithHint{fmt.Errorf("no controller %q", name), "use one of the cluster, such as compositecontroller.setpoint.dev/NAME" + otherwise}
 }
 
 // named returns the objects that arguments name.

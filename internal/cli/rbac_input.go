@@ -128,7 +128,7 @@ func (r *rbacRun) stored(ctx context.Context, arg string) (*object.Object, error
 	case strings.Contains(arg, "/"):
 		return nil, usageError{fmt.Errorf("%q is neither a file nor a controller such as compositecontroller.setpoint.dev/NAME", arg)}
 	}
-	return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) {
+	return controllerNamed(arg, "", func(kind compile.Kind) (*object.Object, error) {
 		stored, err := r.needs.StoredNamed(ctx, kind, arg)
 		if errors.Is(err, failure.ErrNotFound) {
 			return nil, nil // There is none of this kind.

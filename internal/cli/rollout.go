@@ -41,14 +41,15 @@ NAME if that is unambiguous.`,
 		Args: noCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	status := p.rolloutSubcommand("status", "Show where a rollout is", `Show where the rollout of a controller is. With --watch, wait until it is complete; the exit
-code is 1 if it is rolled back.`, asText, (*rolloutRun).status)
+	status := p.rolloutSubcommand("status", "Show where a rollout is", `Show where the rollout of a controller is. With --watch, wait until the version in the spec is
+complete; the exit code is 1 if it is rolled back, or if that version is not accepted.`, asText, (*rolloutRun).status)
 	pause := p.rolloutSubcommand("pause", "Stop a rollout where it is", "Stop a rollout where it is: sets spec.rollout.paused.", "", (*rolloutRun).pause)
 	resume := p.rolloutSubcommand("resume", "Continue a rollout, or start it again", `Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
 sets the annotation setpoint.dev/rollout-retry-at.`, "", (*rolloutRun).resume)
 	undo := p.rolloutSubcommand("undo", "Return to an earlier version", `Write the hooks of the version before, or of another revision, into the spec, and their code into
-its ConfigMaps. In the middle of a rollout, the version before ends it, and moved parents return. Any
-other one is rolled out in steps. Change the files of the controller too: a tool that applies them
+its ConfigMaps. In the middle of a rollout, the version before ends it, and moved parents return. If
+the version in the spec is not in use yet, the one in use is the version before. Any other one is
+rolled out in steps. Change the files of the controller too: a tool that applies them
 would write the new version again.`, "", (*rolloutRun).undo)
 	history := p.rolloutSubcommand("history", "List the versions", `List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole.`, asTable, (*rolloutRun).history)
 	c.AddCommand(status, pause, resume, undo, history)
@@ -196,7 +197,7 @@ func (r *permissions) storedController(ctx context.Context, arg string) (*object
 	case strings.Contains(arg, "/"):
 		return nil, usageError{fmt.Errorf("%q is no controller such as compositecontroller.setpoint.dev/NAME", arg)}
 	}
-	return controllerNamed(arg, func(kind compile.Kind) (*object.Object, error) {
+	return controllerNamed(arg, "", func(kind compile.Kind) (*object.Object, error) {
 		stored, err := r.getController(ctx, kind, arg)
 		if errors.Is(err, failure.ErrNotFound) {
 			return nil, nil // There is none of this kind.
