@@ -72,7 +72,7 @@ type RolloutStep struct {
 	Percent int32 `json:"percent"`
 
 	// pause is how long the step is observed once the new version has reconciled all of its parents, as a
-	// duration such as 5m. Default 1m.
+	// duration such as 5m. Default 1m, also for the last step.
 	// +optional
 	// +kubebuilder:default="1m"
 	Pause PositiveDuration `json:"pause,omitzero"`

@@ -254,4 +254,3 @@ func writeShadow(out *strings.Builder, s *setpoint.RolloutStatus) {
 		fmt.Fprintf(out, "    %s: %s\n", clean(each.Object), clean(each.Text))
 	}
 }
-

@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -193,5 +195,91 @@ func TestRolloutStatus(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s\nwant %s%s", exit, c.exit, output, c.first, c.want)
 			}
 		})
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	paused := `, "rollout": {"paused": true}`
+	rolledBack := strings.Replace(completeStatus, "Complete", "RolledBack", 1)
+	for _, c := range []struct {
+		command, spec, status, want string
+		writes                      int
+	}{
+		{"pause", withRollout, completeStatus, "rollout paused", 1},
+		{"pause", paused, completeStatus, "rollout is paused already", 0},
+		{"resume", paused, completeStatus, "rollout resumed", 1},
+		{"resume", withRollout, completeStatus, "rollout is not paused", 0},
+		{"resume", withRollout, rolledBack, "rollout starts again", 1},
+		{"resume", paused, rolledBack, "rollout starts again", 2},
+	} {
+		s := newRolloutServer(rolloutHooks("/two"), c.spec, c.status, codeTwo)
+		exit, output := rolloutOutput(t, s, c.command+" spcc/teams")
+		if exit != 0 || output != rolloutName+": "+c.want+"\n" || len(s.writes) != c.writes {
+			t.Errorf("%s of %s: %d, %s, writes: %q, want %s", c.command, c.spec, exit, output, s.writes, c.want)
+		}
+	}
+}
+
+// The last step has a pause too, of 1m by default.
+func TestObservedUntil(t *testing.T) {
+	stepping := func(more string) string {
+		return `{"observedGeneration": 3, "rollout": {"phase": "Stepping", "step": 3, "percent": 100, "from": "v1", "to": "v2", "namespace": "system"` + more + `}}`
+	}
+	since := `, "pausedSince": "2026-01-02T03:04:05Z"`
+	for _, c := range []struct{ spec, status, want string }{
+		{withRollout, stepping(since), "  observed until 2026-01-02T03:05:05Z\n"},
+		{`, "rollout": {"steps": [{"percent": 100, "pause": "1h"}]}`, stepping(since), "  observed until 2026-01-02T04:04:05Z\n"},
+		{`, "rollout": {"shadow": {"pause": "2m"}}`, strings.Replace(stepping(since), "Stepping", "Shadow", 1), "  observed until 2026-01-02T03:06:05Z\n"},
+		{withRollout, stepping(""), ""},
+		{withRollout, stepping(since + `, "blocked": "no"`), ""},
+		{`, "rollout": {"paused": true}`, stepping(since), ""},
+	} {
+		_, output := rolloutOutput(t, newRolloutServer(rolloutHooks("/two"), c.spec, c.status, codeTwo), "status spcc/teams")
+		if shown := strings.Contains(output, "observed until"); shown != (c.want != "") || !strings.Contains(output, c.want) {
+			t.Errorf("%s, %s: %s, want %s", c.spec, c.status, output, c.want)
+		}
+	}
+}
+
+func TestWatchEnds(t *testing.T) {
+	const stepping = `{"observedGeneration": 3, "rollout": {"phase": "Stepping", "step": 1, "percent": 5, "from": "v1", "to": "v2", "namespace": "system"}}`
+	s := newRolloutServer(rolloutHooks("/two"), withRollout, stepping, codeTwo)
+	if exit, output := rolloutOutput(t, s, "status spcc/teams -w --timeout 1ms"); exit != codeFailure || !strings.Contains(output, "error: the rollout of "+rolloutName+" is not complete after 1ms\n") {
+		t.Errorf("timeout: %d: %s", exit, output)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reads atomic.Int32
+	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == rolloutPath && reads.Add(1) == 2 { // The first one finds the controller.
+			cancel()
+		}
+		s.ServeHTTP(w, r)
+	}))
+	var out bytes.Buffer
+	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
+	if exit := p.execute(ctx, strings.Fields("rollout status spcc/teams --watch")); exit != codeAborted || !strings.Contains(out.String(), "error: aborted; the rollout goes on\n") {
+		t.Errorf("canceled: %d: %s", exit, &out)
+	}
+}
+
+// --watch goes on while the API server is down, and ends with the controller.
+func TestWatchRetries(t *testing.T) {
+	s := newRolloutServer(rolloutHooks("/three"), withRollout, completeStatus, codeTwo)
+	s.next = strings.Replace(s.objects[rolloutPath], `"uid": "u"`, `"uid": "other"`, 1)
+	var reads atomic.Int32
+	cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == rolloutPath && reads.Add(1) == 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	var out bytes.Buffer
+	p := &program{stdout: &out, stderr: &out, stdin: strings.NewReader("")}
+	if exit := p.execute(t.Context(), strings.Fields("rollout status spcc/teams --watch")); exit != codeFailure || !strings.Contains(out.String(), "; trying again\n") ||
+		!strings.HasSuffix(out.String(), "error: "+rolloutName+" was deleted and created again\n") {
+		t.Errorf("%d: %s", exit, &out)
 	}
 }

@@ -121,4 +121,3 @@ func (r *rolloutRun) stateOf(name string) string {
 	}
 	return ""
 }
-
