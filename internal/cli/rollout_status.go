@@ -78,7 +78,7 @@ func (r *rolloutRun) watchStatus(ctx context.Context) error {
 			refused = 0
 		}
 		if refused == refusedReads {
-			return errorWithHint{fmt.Errorf("%s: %s", r.name, clean(r.refusal())), "correct it, or return to the version before with `setpoint rollout undo " + r.name + "`"}
+			return errorWithHint{fmt.Errorf("%s: %s", r.name, clean(r.refusal())), "correct it, or return to the version in use with `setpoint rollout undo " + r.name + "`"}
 		}
 		if err := r.next(ctx); err != nil {
 			return err
