@@ -320,15 +320,12 @@ func Steps(spec *api.Rollout) []api.RolloutStep {
 	return []api.RolloutStep{{Percent: 5}, {Percent: 50}, {Percent: 100}}
 }
 
-// defaultPause is how long a step is observed by default.
-const defaultPause = time.Minute
-
 // pause returns how long to observe a percentage: that of the last step which does not exceed it.
 func pause(spec *api.Rollout, percent int32) time.Duration {
 	length := time.Duration(0)
 	for _, one := range Steps(spec) {
 		if one.Percent <= percent {
-			length = cmp.Or(one.Pause.Duration.Duration, defaultPause)
+			length = cmp.Or(one.Pause.Duration.Duration, api.DefaultRolloutPause)
 		}
 	}
 	return length

@@ -168,7 +168,7 @@ func (in *Input) firstStep(s *api.RolloutStatus) {
 }
 
 func shadowPause(shadow *api.RolloutShadow) time.Duration {
-	return cmp.Or(shadow.Pause.Duration.Duration, defaultPause)
+	return cmp.Or(shadow.Pause.Duration.Duration, api.DefaultRolloutPause)
 }
 
 // describeShadow says what the comparison has shown. It changes little while parents are compared, and not by failures
