@@ -20,11 +20,7 @@ func newLogicVersions(compiled *compile.Compiled, declared *object.Object) *comp
 	if declared != nil {
 		restored = storedStatus(declared).LogicVersion
 	}
-	logic := compiled.Former()
-	if logic == "" && compiled.Rollout != nil {
-		logic = compiled.Rollout.Version
-	}
-	return compose.NewLogicVersions(logic, restored)
+	return compose.NewLogicVersions(cmp.Or(compiled.Former(), compiled.Programs[0].Version), restored)
 }
 
 // followLogicVersion sets the version that responses have, and says when it changes or cannot be followed.
@@ -33,12 +29,11 @@ func (cs *controllerSet) followLogicVersion(e *controllerEntry, status *setpoint
 	if r == nil || r.logicVersions == nil || e.object == nil {
 		return
 	}
-	logic := ""
-	if policy := r.policy(cs); policy != nil {
-		logic = policy.Version
+	// What runs counts: spec.rollout may have been added or removed since, which restarts nothing.
+	state := r.logicVersions.Settle(r.Programs[0].Version, time.Now())
+	if state.Known {
+		status.LogicVersion = state.Current
 	}
-	state := r.logicVersions.Settle(logic, time.Now())
-	status.LogicVersion = cmp.Or(state.Current, status.LogicVersion)
 	stable := conditionState{ok: state.Problem == "", reason: setpoint.ReasonLogicVersionStable}
 	if !stable.ok {
 		stable.reason, stable.message = setpoint.ReasonLogicVersionChanging, state.Problem

@@ -27,6 +27,8 @@ type Responses struct {
 	changes []time.Time
 	// mixedSince is when responses began to have different versions; zero while they do not.
 	mixedSince time.Time
+	// noneSince is when responses began to have no version; zero while they have.
+	noneSince time.Time
 }
 
 // Restore sets the version that counted before a restart.
@@ -35,11 +37,18 @@ func (r *Responses) Restore(version string) { r.current = strings.Clone(version)
 // Current returns the version that counts; empty for none.
 func (r *Responses) Current() string { return r.current }
 
-// Add adds a response. It returns its version, in a string of its own.
+// Add adds a response. It returns its version, in a string of its own. An empty version is none.
 func (r *Responses) Add(version string, now time.Time) string {
+	if version == "" {
+		if r.noneSince.IsZero() {
+			r.noneSince = now
+		}
+		return ""
+	}
+	r.noneSince = time.Time{}
 	switch version {
-	case "", r.latest:
-		return r.latestIf(version)
+	case r.latest:
+		return r.latest
 	case r.other:
 		version = r.other
 	default:
@@ -50,13 +59,6 @@ func (r *Responses) Add(version string, now time.Time) string {
 	}
 	r.other, r.latest, r.latestSince = r.latest, version, now
 	return version
-}
-
-func (r *Responses) latestIf(version string) string {
-	if version == "" {
-		return ""
-	}
-	return r.latest
 }
 
 // Settle makes the version of the latest responses the one that counts, if no other was seen for a while. It
@@ -84,6 +86,12 @@ func (r *Responses) Settle(now time.Time) (before string, changed bool) {
 // Settled reports whether all responses have had the current version for a while.
 func (r *Responses) Settled(now time.Time) bool {
 	return r.latest != "" && r.latest == r.current && now.Sub(r.latestSince) >= SettleTime
+}
+
+// Lacking reports whether there is a version that counts, and all responses for a while have had none. That may be a
+// hook which has one for some parents only.
+func (r *Responses) Lacking(now time.Time) bool {
+	return r.current != "" && !r.noneSince.IsZero() && now.Sub(r.noneSince) >= SettleTime
 }
 
 // Problem returns why versions in responses cannot be followed; empty if they can. The text does not change with

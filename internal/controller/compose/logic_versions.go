@@ -57,11 +57,13 @@ func (v *LogicVersions) of(logic string) *rollout.Responses {
 
 // note notes the version in a response about a parent.
 func (v *LogicVersions) note(of shadowed, logic, version string, now time.Time) {
-	if version == "" {
-		return
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if version == "" {
+		v.of(logic).Add(version, now)
+		delete(v.parents, of.guardedParent)
+		return
+	}
 	p := v.parents[of.guardedParent]
 	if p.uid != of.uid {
 		p = respondedVersion{uid: strings.Clone(of.uid)}
@@ -88,6 +90,8 @@ func (v *LogicVersions) versionOf(of shadowed) string {
 
 // LogicVersionState is what is known of the versions in responses.
 type LogicVersionState struct {
+	// Known means that there was a response, or a version from before a restart.
+	Known bool
 	// Current is the version that counts, and Before the one before it if that has just changed.
 	Current, Before string
 	// Problem is why versions cannot be followed.
@@ -107,10 +111,23 @@ func (v *LogicVersions) Settle(logic string, now time.Time) (state LogicVersionS
 			state.Before = before
 		}
 	}
+	if r := v.responses[logic]; r != nil && r.Lacking(now) && !v.responded(logic) {
+		v.responses[logic] = &rollout.Responses{} // The hook has none any more.
+	}
 	if r := v.responses[logic]; r != nil {
-		state.Current = r.Current()
+		state.Known, state.Current = true, r.Current()
 	}
 	return state
+}
+
+// responded reports whether the latest response about a parent has a version, from the hooks of a version in the spec.
+func (v *LogicVersions) responded(logic string) bool {
+	for _, p := range v.parents {
+		if p.logic == logic {
+			return true
+		}
+	}
+	return false
 }
 
 // older returns the version that a parent should be reconciled by, if its latest response has another one.
