@@ -88,9 +88,9 @@ func (r *Responses) Settled(now time.Time) bool {
 	return r.latest != "" && r.latest == r.current && now.Sub(r.latestSince) >= SettleTime
 }
 
-// Lacking reports whether there is a version that counts, and all responses for a while have had none. That may be a
+// HasNone reports whether there is a version that counts, and all responses for a while have had none. That may be a
 // hook which has one for some parents only.
-func (r *Responses) Lacking(now time.Time) bool {
+func (r *Responses) HasNone(now time.Time) bool {
 	return r.current != "" && !r.noneSince.IsZero() && now.Sub(r.noneSince) >= SettleTime
 }
 

@@ -130,11 +130,11 @@ func TestResponsesWithoutAVersion(t *testing.T) {
 	if l.Current() != "one" || l.calls != 3 {
 		t.Errorf("%q, %d calls", l.Current(), l.calls)
 	}
-	if !l.Lacking(l.now) {
+	if !l.HasNone(l.now) {
 		t.Error("responses have had a version")
 	}
 	l.call(0, "one")
-	if l.run(time.Minute, always("one")); l.Lacking(l.now) {
+	if l.run(time.Minute, always("one")); l.HasNone(l.now) {
 		t.Error("the latest response has no version")
 	}
 	var restored Responses

@@ -111,7 +111,7 @@ func (v *LogicVersions) Settle(logic string, now time.Time) (state LogicVersionS
 			state.Before = before
 		}
 	}
-	if r := v.responses[logic]; r != nil && r.Lacking(now) && !v.responded(logic) {
+	if r := v.responses[logic]; r != nil && r.HasNone(now) && !v.responded(logic) {
 		v.responses[logic] = &rollout.Responses{} // The hook has none any more.
 	}
 	if r := v.responses[logic]; r != nil {

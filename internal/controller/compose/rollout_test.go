@@ -50,7 +50,7 @@ func rollingRun(t *testing.T, h hook.Func) *run {
 	t.Helper()
 	c := &Controller{
 		program: Program{Name: "shops", Parent: shops, Sync: h, LastApplied: "last", Children: plan.Rules{{Resource: webs, Method: plan.RollingInPlace}}},
-		Base:    newTestBase(nil), tools: Tools{Now: time.Now},
+		Base:    newTestBase(nil), tools: Tools{Now: time.Now, LogicVersions: NewLogicVersions("", "")},
 		revisions: &cache.View{},
 	}
 	key := queue.Key{Namespace: "town", Name: "s"}
