@@ -10,13 +10,13 @@ import (
 // An update costs the API server two thirds of a server-side apply for a small object, and a third for
 // a large one. It has the same result if only values change of fields that the manager has set before:
 // nothing is added or removed, for which one needs the managed fields, and nothing is merged, for which
-// one needs the schema. A kind with a CRD has no update: the object it sends may have defaults that the CRD
-// has no longer. See designs/0020-cheapest-write.md.
+// one needs the schema. Only a built-in kind has an update: the object it sends may have defaults that a CRD
+// has no longer, and what the server of an aggregated API does with it is not known. See designs/0020-cheapest-write.md.
 
 // update returns the whole object for an update that has the result of the apply; nil if there is none. The
 // set of fields has to be the same as before.
 func (c comparison) update(resource object.Resource, record appliedRecord) (*object.Object, error) {
-	if resource.Custom || missingShared(c.observed, c.desired.fields) != "" || !valuesFit(nil, c.observed, c.desired.fields) {
+	if resource.Custom || !object.IsBuiltInGroup(resource.Group) || missingShared(c.observed, c.desired.fields) != "" || !valuesFit(nil, c.observed, c.desired.fields) {
 		return nil, nil //nolint:nilnil // That there is none is no error.
 	}
 	fields := overlayFields(c.observed, c.desired.fields)

@@ -1,36 +1,47 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // A kind with a CRD gets an apply for a change that is an update of a built-in kind: the cache may have a
-// default that the CRD has no longer, and an update would write it.
+// default that the CRD has no longer, and an update would write it. So does one whose CRD cannot be read, and one of an
+// aggregated API.
 func TestUpdateInsteadOfApply(t *testing.T) {
-	const created = `{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"a","namespace":"town","labels":{"a":"1"}},"spec":{"replicas":1}}`
-	const wanted = `{"apiVersion":"example.org/v1","kind":"Web","metadata":{"name":"a","namespace":"town","labels":{"a":"2"}},"spec":{"replicas":2}}`
-	builtIn := webs
-	builtIn.Custom = false
+	const created = `{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"town","labels":{"a":"1"}},"spec":{"replicas":1}}`
+	const wanted = `{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"town","labels":{"a":"2"}},"spec":{"replicas":2}}`
+	of := func(group, kind string) object.Resource {
+		return object.Resource{Group: group, Version: "v1", Plural: "all", Kind: kind, Namespaced: true}
+	}
 	for _, c := range []struct {
 		resource object.Resource
 		update   bool
-	}{{webs, false}, {builtIn, true}} {
+	}{
+		{webs, false},
+		{of("example.org", "Web"), false},
+		{of("snapshot.storage.k8s.io", "VolumeSnapshot"), false},
+		{of("apps", "Deployment"), true},
+	} {
 		f := plannerOf(t, nil)
 		rule := Rule{Resource: c.resource, Method: InPlace, Strategy: ServerSide}
-		first, err := f.Changes(nil, []Child{{Object: parse(t, created), Rule: rule}}, nil)
+		desired := func(format string) []Child {
+			return []Child{{Object: parse(t, fmt.Sprintf(format, c.resource.APIVersion(), c.resource.Kind)), Rule: rule}}
+		}
+		first, err := f.Changes(nil, desired(created), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		observed := applyPlan(t, nil, first)
-		p, err := f.Changes(observed, []Child{{Object: parse(t, wanted), Rule: rule}}, nil)
+		p, err := f.Changes(observed, desired(wanted), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		action, _ := p.First()
 		if p.Len() != 1 || action.Verb != Apply || (action.Update != nil) != c.update {
-			t.Errorf("custom %v: planned %s, the test expects one apply, by an update: %v", c.resource.Custom, describe(t, p), c.update)
+			t.Errorf("%s: planned %s, the test expects one apply, by an update: %v", c.resource, describe(t, p), c.update)
 		}
 	}
 }
