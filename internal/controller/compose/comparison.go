@@ -37,6 +37,10 @@ func (c *comparison) run(ctx context.Context) *shadowResult {
 	if c.program.Sync == nil {
 		return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: "the new version has no sync hook"}}}
 	}
+	if c.shadowRelated != nil {
+		// It has the rules of one comparison of a parent at a time, also if the parent is deleted meanwhile.
+		defer c.shadowRelated.Drop(controller.KeyOf(c.parent))
+	}
 	after, err := c.call(ctx)
 	if ctx.Err() != nil {
 		return nil

@@ -37,8 +37,9 @@ type shadow struct {
 	// first and again are how many parents may be compared until the next second: those that were not yet, and
 	// others, which are reconciled anyway.
 	first, again int
-	active       int
 	parents      map[guardedParent]shadowedParent
+	// comparing are the parents that are compared now, one comparison each, and whether its result counts.
+	comparing map[guardedParent]bool
 }
 
 // shadowed identifies a parent; another one may have its name later.
@@ -85,6 +86,9 @@ func (v *Versions) SetShadow(on bool, perSecond int) {
 	defer s.mu.Unlock()
 	if on && !s.on { // What an earlier shadow has shown does not count.
 		s.parents = map[guardedParent]shadowedParent{}
+		for of := range s.comparing {
+			s.comparing[of] = false
+		}
 	}
 	if s.on = on; on {
 		s.first, s.again = perSecond, perSecond
@@ -103,7 +107,8 @@ func (s *shadow) get(of shadowed) shadowedParent {
 func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.on || s.active >= maxShadowCalls {
+	_, comparing := s.comparing[of.guardedParent]
+	if !s.on || comparing || len(s.comparing) >= maxShadowCalls {
 		return false
 	}
 	left := &s.first
@@ -115,7 +120,10 @@ func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 		return false
 	}
 	*left--
-	s.active++
+	if s.comparing == nil {
+		s.comparing = map[guardedParent]bool{}
+	}
+	s.comparing[of.guardedParent] = true
 	p.requestedAt = now
 	s.parents[of.guardedParent] = p
 	return true
@@ -125,9 +133,10 @@ func (s *shadow) tryAcquire(of shadowed, now time.Time) bool {
 func (s *shadow) release(of shadowed, result *shadowResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active--
+	counts := s.comparing[of.guardedParent]
+	delete(s.comparing, of.guardedParent)
 	p := s.parents[of.guardedParent]
-	if result == nil || p.uid != of.uid {
+	if !counts || result == nil || p.uid != of.uid {
 		return // It was deleted meanwhile.
 	}
 	p.add(result)
@@ -170,11 +179,11 @@ func (s *shadow) due(all []shadowed, now time.Time) []shadowed {
 	defer s.mu.Unlock()
 	var chosen []shadowed
 	for _, of := range all {
-		if len(chosen) >= min(s.first, maxShadowCalls-s.active) {
+		if len(chosen) >= min(s.first, maxShadowCalls-len(s.comparing)) {
 			break
 		}
 		p := s.get(of)
-		if p.settled && !p.isFailing() || now.Sub(p.requestedAt) < shadowRetryDelay {
+		if _, comparing := s.comparing[of.guardedParent]; comparing || p.settled && !p.isFailing() || now.Sub(p.requestedAt) < shadowRetryDelay {
 			continue
 		}
 		p.requestedAt = now

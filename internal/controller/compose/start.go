@@ -53,7 +53,4 @@ func (c *Controller) Drop(key queue.Key) {
 	if c.related != nil {
 		c.related.Drop(key)
 	}
-	if c.shadowRelated != nil {
-		c.shadowRelated.Drop(key)
-	}
 }
