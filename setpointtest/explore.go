@@ -91,7 +91,7 @@ func Explore(t testing.TB, app *setpoint.App, e Exploration) {
 	if err != nil {
 		t.Fatalf("explore: %v", err)
 	}
-	if len(report.Violations) == 0 {
+	if report.Passed() {
 		t.Log("\n" + report.Text())
 		return
 	}

@@ -87,7 +87,7 @@ func (r *testReport) explorationSuite() junitSuite {
 		case e.Error != "":
 			one.Error = &junitProblem{e.Error, e.Error}
 		case !e.Passed:
-			one.Failure = &junitProblem{fmt.Sprintf("%d properties are violated", len(e.Report.Violations)), e.Report.Text()}
+			one.Failure = &junitProblem{e.failure(), e.Report.Text()}
 		}
 		took := 0.0
 		if e.Report != nil {
@@ -96,6 +96,19 @@ func (r *testReport) explorationSuite() junitSuite {
 		suite.add(one, took)
 	}
 	return suite
+}
+
+// failure says in one line why an exploration without an error has failed.
+func (e *explorationResult) failure() string {
+	if violated := len(e.Report.Violations); violated > 0 {
+		return fmt.Sprintf("%d properties are violated", violated)
+	}
+	for _, u := range e.Report.Unmade {
+		if u.Failed {
+			return u.String()
+		}
+	}
+	return ""
 }
 
 func (r *testReport) storySuite() junitSuite {

@@ -217,7 +217,7 @@ func (t *testPlan) explore(ctx context.Context, e *explore.Exploration, f *explo
 		t.progress.Close()
 	}
 	if err == nil {
-		result.Passed = len(result.Report.Violations) == 0
+		result.Passed = result.Report.Passed()
 		result.Saved, err = explore.SaveStories(f.stories, e.Name+"-", result.Report.Violations)
 		for i := range result.Report.Violations {
 			found := &result.Report.Violations[i]

@@ -30,6 +30,8 @@ type engine struct {
 	invariants []*compiled
 	// hasSteps is set if one of them is about steps.
 	hasSteps bool
+	// attempts are those of the edits in the options.
+	attempts attempts
 	// pairs remembers which invariants break between two contents of the API server.
 	pairs sync.Map
 	// These count what had to be computed.
@@ -70,7 +72,7 @@ func (e *engine) unpack(p packed) state {
 }
 
 func newEngine(options Options) (*engine, error) {
-	e := &engine{options: options, seeds: map[*name]bool{}}
+	e := &engine{options: options, seeds: map[*name]bool{}, attempts: attempts{all: make([]attempt, len(options.Edits))}}
 	var err error
 	if e.invariants, err = compileInvariants(options.Invariants); err != nil {
 		return nil, err

@@ -52,7 +52,10 @@ func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([
 		if err != nil {
 			return nil, fmt.Errorf("generate edits of %s: %w", o.Ref(), err)
 		}
-		all = append(all, generated...)
+		for _, e := range generated {
+			e.Generated = true
+			all = append(all, e)
+		}
 	}
 	return all, nil
 }

@@ -203,6 +203,7 @@ func (r *Report) add(other *Report) {
 			r.Violations = append(r.Violations, v)
 		}
 	}
+	r.Unmade = append(r.Unmade, other.Unmade...)
 	for _, note := range other.Notes {
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)

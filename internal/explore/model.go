@@ -174,4 +174,6 @@ type Edit struct {
 	Patch map[string]any `json:"patch,omitempty"`
 	// Delete deletes the object.
 	Delete bool `json:"delete,omitempty"`
+	// Generated marks edits that no author has written.
+	Generated bool `json:"-"`
 }

@@ -57,29 +57,40 @@ func (w *worker) editsOf(at *stored) []move {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	if at.edits == nil {
-		all := w.made(at, edit, w.options.Edits)
+		all := w.made(at, edit, w.options.Edits, w.attempts.add)
 		at.edits = &all
 	}
 	return *at.edits
 }
 
-// made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out.
-func (w *worker) made(at *stored, kind actionKind, edits []Edit) []move {
+// made returns what edits lead to. Those that change nothing here, or that the API server refuses, are left out, with a
+// note of what came of each.
+func (w *worker) made(at *stored, kind actionKind, edits []Edit, note func(edit int, err error)) []move {
 	var all []move
 	raw := at.raw()
-	for _, one := range edits {
-		result, err := w.options.Server.Edit(raw, one)
+	for i, one := range edits {
+		after, err := w.edited(at, raw, one)
+		note(i, err)
 		if err != nil {
-			continue
-		}
-		after := w.storedFrom(result)
-		if after == at {
 			continue
 		}
 		a := action{kind: kind, process: -1, name: w.nameOf(one.Object), text: one.Name}
 		all = append(all, move{a, after, effect{deviation: true, resets: true}, true})
 	}
 	return all
+}
+
+// edited returns what is stored after an edit.
+func (w *worker) edited(at *stored, raw Stored, one Edit) (*stored, error) {
+	result, err := w.options.Server.Edit(raw, one)
+	if err != nil {
+		return nil, err
+	}
+	after := w.storedFrom(result)
+	if after == at {
+		return nil, errUnchanged
+	}
+	return after, nil
 }
 
 // interferenceWith returns what other clients may do with children.
@@ -97,7 +108,7 @@ func (w *worker) interferenceWith(at *stored) []move {
 		edits = append(edits, Edit{Name: "deletes it", Object: s.name.ref, Delete: true},
 			Edit{Name: "annotates it", Object: s.name.ref, Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
 	}
-	all := w.made(at, interfere, edits)
+	all := w.made(at, interfere, edits, func(int, error) {}) // They are tried on any child, whatever it allows.
 	at.interference = &all
 	return all
 }

@@ -29,7 +29,14 @@ type Report struct {
 	Holds      []Property `json:"holds,omitempty"`
 	Unchecked  []Property `json:"unchecked,omitempty"`
 	Violations []Story    `json:"violations,omitempty"`
-	Notes      []string   `json:"notes,omitempty"`
+	// Unmade are the edits of authors that were never made.
+	Unmade []UnmadeEdit `json:"unmade,omitempty"`
+	Notes  []string     `json:"notes,omitempty"`
+}
+
+// Passed reports whether nothing is violated, and no edit failed.
+func (r *Report) Passed() bool {
+	return len(r.Violations) == 0 && !slices.ContainsFunc(r.Unmade, func(u UnmadeEdit) bool { return u.Failed })
 }
 
 // report sums the search up.
@@ -69,6 +76,10 @@ func (s *search) report() *Report {
 // addNotes adds what was noticed besides violations.
 func (s *search) addNotes(r *Report) {
 	all := s.allNotes()
+	var refused string
+	if r.Unmade, refused = s.unmade(); refused != "" {
+		r.Notes = append(r.Notes, refused)
+	}
 	if s.graphChecked && all.rests == 0 {
 		r.Notes = append(r.Notes, "No state of rest was found, so what speaks of one was not checked.")
 	}
@@ -203,6 +214,13 @@ func (r *Report) Text() string {
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(&b, note)
+	}
+	for _, u := range r.Unmade {
+		prefix := ""
+		if u.Failed {
+			prefix = "Failed: "
+		}
+		fmt.Fprintf(&b, "%s%s.\n", prefix, u)
 	}
 	if len(r.Holds) > 0 {
 		where := "within these bounds"

@@ -102,7 +102,9 @@ const editor = "kubectl"
 func requestOf(resource object.Resource, o *object.Object, edit Edit) (request apiserver.Request, changes bool) {
 	switch {
 	case edit.Create != nil:
-		return apiserver.CreationOf(resource, edit.Create), true
+		request = apiserver.CreationOf(resource, edit.Create)
+		request.Strict = edit.Name != "" // Objects of the beginning have no name of an edit.
+		return request, true
 	case o == nil || o.Deleting() && edit.Delete:
 		return apiserver.Request{}, false
 	case edit.Delete:
@@ -113,7 +115,9 @@ func requestOf(resource object.Resource, o *object.Object, edit Edit) (request a
 	if _, status := edit.Patch["status"]; status && len(edit.Patch) == 1 && resource.Status {
 		subresource = "status"
 	}
-	return apiserver.PatchOf(resource, o, subresource, edit.Patch), true
+	request = apiserver.PatchOf(resource, o, subresource, edit.Patch)
+	request.Strict = true // A misspelled field is a mistake, not an edit that changes nothing.
+	return request, true
 }
 
 // Path implements Server.

@@ -33,6 +33,8 @@ type Request struct {
 	// Type is the content type; JSON if empty.
 	Type types.PatchType
 	Body []byte
+	// Strict asks the server to refuse unknown fields, which it drops otherwise.
+	Strict bool
 }
 
 // Send sends a request. It returns the object in the response, nil if there is none.
@@ -55,6 +57,9 @@ func (r Request) HTTP(manager string) (*http.Request, error) {
 	query := url.Values{"fieldManager": {manager}}
 	if r.Type == types.ApplyYAMLPatchType {
 		query.Set("force", "true")
+	}
+	if r.Strict {
+		query.Set("fieldValidation", metav1.FieldValidationStrict)
 	}
 	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(), bytes.NewReader(r.Body)) //nolint:noctx // The sender has the context.
 	if err != nil {
