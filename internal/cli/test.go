@@ -170,7 +170,7 @@ func (p *program) test(ctx context.Context, f *testFlags, args []string) (failed
 	}
 	plan.cluster = config
 	if plan.size() == 0 {
-		return errorWithHint{fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), "docs/test.md has examples"}
+		return errorWithHint{fmt.Errorf("no test in %s%s", strings.Join(args, ", "), f.filtered()), f.missing(w)}
 	}
 	plan.progress, plan.timelines = newReporter(p.stderr), f.newTimelines()
 	report, err := plan.run(ctx, f)
@@ -186,6 +186,26 @@ func (f *testFlags) filtered() string {
 		return ""
 	}
 	return fmt.Sprintf(" has a name that matches --run %q", f.run)
+}
+
+// missing says what to add if there is no test.
+func (f *testFlags) missing(w *workspace.Workspace) string {
+	const examples = "docs/test.md has examples"
+	if !slices.Contains(f.only, partExplore) || f.run != "" {
+		return examples
+	}
+	var kinds []string
+	for _, c := range w.Controllers {
+		managed, _, _ := c.Resources()
+		for _, resource := range managed {
+			kinds = append(kinds, resource.Kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return examples
+	}
+	slices.Sort(kinds)
+	return fmt.Sprintf("there is no sample of %s to explore: add a manifest of such an object, or a file of kind Exploration; %s", strings.Join(slices.Compact(kinds), ", "), examples)
 }
 
 // finishTest prints the report and sets the exit code.

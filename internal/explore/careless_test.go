@@ -79,7 +79,7 @@ func TestCarelessControllers(t *testing.T) {
 		explore.Desired: {careless{deaf: true}, editOf("other text", map[string]any{"text": "y"}), "one more reconcile of default/a writes: update ConfigMap default/c"},
 	} {
 		options := system(t, numbered)
-		options.Controllers = []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return test.process, nil }}}
+		options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return test.process, nil }}}
 		options.Edits, options.Bounds = []explore.Edit{test.edit}, explore.Bounds{Edits: 1}
 		options.Unchecked = []explore.Property{explore.SameEnd} // Both mistakes also make the end depend on the way.
 		report := run(t, options)
@@ -91,7 +91,7 @@ func TestCarelessControllers(t *testing.T) {
 // TestOwnedAtEachRest shows that what one object left behind is found while another one is still there.
 func TestOwnedAtEachRest(t *testing.T) {
 	options := system(t, numbered)
-	options.Controllers = []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return careless{}, nil }}}
+	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return careless{}, nil }}}
 	other := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b","namespace":"default"},"spec":{"size":1,"text":"x"}}`
 	options.Objects = append(options.Objects, apiservertest.Parse(t, other))
 	options.Edits, options.Bounds = []explore.Edit{deletion()}, explore.Bounds{Edits: 1}
@@ -141,7 +141,7 @@ func (s scripted) Step(run explore.Run) explore.Step {
 func (s scripted) explore(t *testing.T, bounds explore.Bounds, unchecked ...explore.Property) *explore.Report {
 	t.Helper()
 	options := system(t, numbered)
-	options.Controllers = []explore.Controller{{Name: "scripted", Start: func() (explore.Process, error) { return s, nil }}}
+	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "scripted", Start: func() (explore.Process, error) { return s, nil }}}
 	options.Bounds, options.Unchecked = bounds, unchecked
 	return run(t, options)
 }

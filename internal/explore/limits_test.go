@@ -25,10 +25,15 @@ func TestLimits(t *testing.T) {
 	report := run(t, few)
 	wantText(t, report.Text(), "the limit of states is reached (500)", "everything with at most 0 of edits, crashes and faults; with 1 of edits")
 	soon := options()
-	soon.Bounds.Time = time.Nanosecond
+	soon.Memo, soon.Bounds.Time = nil, time.Nanosecond // Without a memo, no calls are counted.
 	wantText(t, run(t, soon).Text(), "the time is over (1ns)", "to a depth of 0 steps")
+	soon = options()
+	soon.Bounds.Time = time.Nanosecond
+	if _, err := explore.Explore(t.Context(), soon); err == nil || err.Error() != "no hook was called, so that nothing was explored: the time is over (1ns)" {
+		t.Error(err)
+	}
 	small := options()
-	small.Bounds.Memory = 1
+	small.Memo, small.Bounds.Memory = nil, 1
 	wantText(t, run(t, small).Text(), "the limit of memory is reached")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -84,5 +89,14 @@ func TestBadOptions(t *testing.T) {
 		if _, err := explore.Explore(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// TestNoCallsAreAnError shows that an exploration fails whose objects no controller selects.
+func TestNoCallsAreAnError(t *testing.T) {
+	options := system(t, numbered)
+	options.Objects = []*object.Object{apiservertest.Parse(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"default"}}`)}
+	if _, err := explore.Explore(t.Context(), options); err == nil || !strings.Contains(err.Error(), "no hook was called, so that nothing was explored: check that a controller selects the objects") {
+		t.Error(err)
 	}
 }

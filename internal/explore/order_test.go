@@ -61,7 +61,7 @@ func (c creating) Moves(stored explore.Stored) []explore.Move {
 func TestTheOrderOfEvents(t *testing.T) {
 	l := &listener{orders: map[string]bool{}}
 	options := system(t, numbered)
-	options.Controllers = []explore.Controller{{Name: "listener", Start: func() (explore.Process, error) { return l, nil }}}
+	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "listener", Start: func() (explore.Process, error) { return l, nil }}}
 	options.Workers, options.Unchecked = 1, explore.Properties
 	pod := apiservertest.Parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"a","image":"b"}]}}`)
 	configMapOf := func(name string) *object.Object {

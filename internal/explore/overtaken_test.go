@@ -45,7 +45,7 @@ func (o overtaking) Deliver(_ []*object.Object, own []explore.Event, event explo
 func TestOvertakenEventsArrive(t *testing.T) {
 	noticed := false
 	options := system(t, numbered)
-	options.Controllers = []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return overtaking{noticed: &noticed}, nil }}}
+	options.Memo, options.Controllers = nil, []explore.Controller{{Name: "careless", Start: func() (explore.Process, error) { return overtaking{noticed: &noticed}, nil }}}
 	options.Edits, options.Bounds = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}, explore.Bounds{Edits: 1}
 	options.Workers = 1
 	wantViolations(t, run(t, options))

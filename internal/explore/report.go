@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,9 +156,9 @@ func (s *search) addHooks(r *Report) {
 	}
 }
 
-// allFail returns an error if no call of a hook succeeded: then nothing of the logic was explored.
-func allFail(memo *loop.Memo) error {
-	if memo == nil {
+// notExplored returns an error if no call of a hook succeeded: then nothing of the logic was explored.
+func (r *Report) notExplored(memo *loop.Memo) error {
+	if memo == nil || len(r.Violations) > 0 {
 		return nil
 	}
 	calls, errs, first := 0, 0, error(nil)
@@ -167,11 +168,20 @@ func allFail(memo *loop.Memo) error {
 			first = fmt.Errorf("%s: %w", h.Hook, h.FirstError)
 		}
 	}
-	if calls == 0 || errs < calls {
+	switch {
+	case calls == 0 && r.Cut != "":
+		return fmt.Errorf("no hook was called, so that nothing was explored: %s", r.Cut)
+	case calls == 0:
+		return errNoCalls
+	case errs < calls:
 		return nil
 	}
 	return fmt.Errorf("all %d calls of hooks failed, so that nothing was explored; the first: %w", calls, first)
 }
+
+// errNoCalls says what to check if nothing that happens concerns a controller.
+var errNoCalls = errors.New("no hook was called, so that nothing was explored: check that a controller selects the objects by their kind, " +
+	"namespace, labels and annotations, that it is not suspended, and that what makes a handler run (on, when) can happen within the bounds")
 
 // slowCall is how long a call of a hook may take on average without a remark.
 const slowCall = 50 * time.Millisecond

@@ -52,7 +52,7 @@ func Explore(ctx context.Context, options Options) (report *Report, err error) {
 		return err
 	})
 	if err == nil && ctx.Err() == nil {
-		err = allFail(options.Memo)
+		err = report.notExplored(options.Memo)
 	}
 	if err != nil {
 		return nil, err
