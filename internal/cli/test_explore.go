@@ -54,11 +54,22 @@ func readStories(w *workspace.Workspace) ([]*story, error) {
 	for _, d := range w.Tests {
 		if d.Object.GetKind() == workspace.StoryKind {
 			s := &story{document: d}
-			problems = append(problems, d.Decode(&s.Story))
+			problems = append(problems, s.read())
 			all = append(all, s)
 		}
 	}
 	return all, errors.Join(problems...)
+}
+
+// read reads the story from its document.
+func (s *story) read() error {
+	if err := s.document.Decode(&s.Story); err != nil {
+		return err
+	}
+	if err := s.CheckSteps(); err != nil {
+		return fmt.Errorf("%s: %s: %w", s.document.Locate(err), s.Metadata.Name, err)
+	}
+	return nil
 }
 
 func (s testStyle) writeExploration(b *strings.Builder, e *explorationResult) {

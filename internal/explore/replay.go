@@ -44,6 +44,9 @@ func follow(ctx context.Context, options Options, story Story) (*Replayed, error
 	if s.workers[0].err != nil {
 		return nil, s.workers[0].err
 	}
+	if stopped != "" && len(nodes) == 1 && ctx.Err() == nil {
+		return nil, fmt.Errorf("nothing was replayed: %s", stopped) // It would pass, whatever the logic does.
+	}
 	if stopped != "" {
 		r.Steps, r.Stopped = s.stepsOf(nodes, -1), stopped
 		return r, nil
@@ -128,7 +131,7 @@ func (s *Story) check() error {
 	case len(s.Steps) == 0 && len(s.Invariants) == 0:
 		return errors.New("steps: is empty")
 	}
-	return nil
+	return s.CheckSteps()
 }
 
 // outdated says what has changed since a story was written.

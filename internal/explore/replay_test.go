@@ -3,6 +3,7 @@ package explore_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,13 @@ func TestStoriesOfRestGoOn(t *testing.T) {
 	}
 }
 
+// changed returns steps with another first one.
+func changed(steps []explore.StoryStep, change func(*explore.Action)) []explore.StoryStep {
+	all := slices.Clone(steps)
+	change(&all[0].Action)
+	return all
+}
+
 func TestStoriesThatDoNotFit(t *testing.T) {
 	m := mistakes[0]
 	story := run(t, m.options(t)).Violations[0]
@@ -103,11 +111,24 @@ func TestStoriesThatDoNotFit(t *testing.T) {
 		"another API":      {func(s *explore.Story, _ *explore.Options) { s.APIVersion = "test.setpoint.dev/v9" }, "apiVersion"},
 		"no steps":         {func(s *explore.Story, _ *explore.Options) { s.Steps = nil }, "steps: is empty"},
 		"another property": {func(s *explore.Story, _ *explore.Options) { s.Property = "Perfect" }, `property: "Perfect" is neither`},
-		"a broken object":  {func(s *explore.Story, _ *explore.Options) { s.Objects = []any{3} }, "objects[0]"},
+		"an unknown step": {func(s *explore.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Step = "wait" })
+		}, `steps[0].step: "wait" is no step; there are deliver, reconcile, `},
+		"a step without a key": {func(s *explore.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Key = "" })
+		}, "steps[0].key: is required for the step reconcile"},
+		"an unknown edit": {func(s *explore.Story, _ *explore.Options) {
+			object := things.Ref("default", "a")
+			s.Steps = changed(s.Steps, func(a *explore.Action) { *a = explore.Action{Step: "edit", Object: &object, Name: "other"} })
+		}, `steps[0].name: "other" is not among the edits of Thing default/a in the story`},
+		"an impossible step": {func(s *explore.Story, _ *explore.Options) {
+			s.Steps = changed(s.Steps, func(a *explore.Action) { a.Key = "default/z" })
+		}, "nothing was replayed: step 1 cannot happen any more"},
+		"a broken object": {func(s *explore.Story, _ *explore.Options) { s.Objects = []any{3} }, "objects[0]"},
 	} {
-		changed, options := story, m.options(t)
-		test.change(&changed, &options)
-		if _, err := explore.Replay(t.Context(), options, changed); err == nil || !strings.Contains(err.Error(), test.want) {
+		other, options := story, m.options(t)
+		test.change(&other, &options)
+		if _, err := explore.Replay(t.Context(), options, other); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
 	}
