@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -140,7 +141,7 @@ func (r *testReport) addStory(ctx context.Context, result *storyResult) {
 	case ctx.Err() == nil:
 		r.Stories = append(r.Stories, *result)
 	case result.Error != "":
-		r.Notes = append(r.Notes, result.Name+": "+result.Error)
+		r.Notes = append(r.Notes, result.Name+": "+strings.ReplaceAll(result.Error, "\n", "; ")) // A note is one line.
 	}
 }
 

@@ -6,24 +6,28 @@ package realcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Label has the name of the story on the namespaces of its replay. `kubectl delete namespaces -l` finds those that a
-// killed process has left.
-const Label = "test.setpoint.dev/story"
+// Label has the name of the story on the CRDs and namespaces of its replay. Cleanup finds by it what a killed process
+// has left.
+const (
+	Label   = "test.setpoint.dev/story"
+	Cleanup = "kubectl delete crds,namespaces -l " + Label
+)
 
 // Options of Open.
 type Options struct {
@@ -42,12 +46,16 @@ type Cluster struct {
 	// namespaces are those of this replay, created the paths of its objects in the order of their creation, and kinds
 	// those of its CRDs.
 	namespaces, created, kinds []string
+	// lost is set once the API server did not respond while something was removed.
+	lost bool
 }
 
-// How long the cluster may take until something is there or gone, and how often the replay looks.
+// How long the cluster may take until something is there or gone, how often the replay looks, and how long the API server
+// may take for a response, or be gone.
 const (
-	limit = 60 * time.Second
-	poll  = 50 * time.Millisecond
+	limit       = 60 * time.Second
+	poll        = 50 * time.Millisecond
+	unreachable = 10 * time.Second
 )
 
 // Open creates the CRDs. Close removes them, also after an error.
@@ -74,12 +82,16 @@ const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // define creates a CRD and waits until its kind is served.
 func (c *Cluster) define(ctx context.Context, crd *object.Object) error {
-	code, message, err := c.send(ctx, http.MethodPost, crds, "application/json", crd.JSON())
+	labeled, err := crd.With(fmt.Appendf(nil, "%q", c.labelValue()), "metadata", "labels", Label)
+	if err != nil {
+		return err
+	}
+	code, message, err := c.send(ctx, http.MethodPost, crds, "application/json", labeled.JSON())
 	switch {
 	case err != nil:
 		return fmt.Errorf("create %s: %w", crd.Ref(), err)
 	case code == http.StatusConflict:
-		return fmt.Errorf("%s exists in the cluster, and its controller would change what the story is about; use a cluster without it, such as that of `setpoint dev --cluster-only`", crd.Ref())
+		return c.exists(ctx, crd)
 	case code != http.StatusCreated:
 		return fmt.Errorf("create %s: %s", crd.Ref(), message)
 	}
@@ -91,6 +103,32 @@ func (c *Cluster) define(ctx context.Context, crd *object.Object) error {
 	}
 	return nil
 }
+
+// exists returns why a CRD cannot be created that exists.
+func (c *Cluster) exists(ctx context.Context, crd *object.Object) error {
+	code, data, err := c.read(ctx, http.MethodGet, crds+"/"+crd.Name(), "", nil)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", crd.Ref(), err)
+	}
+	if there, err := object.Parse(data); code == http.StatusOK && err == nil && there.Labels().Has(Label) {
+		return fmt.Errorf("%s is that of another replay, which runs, or was killed; then remove what it has left: %s", crd.Ref(), Cleanup)
+	}
+	return fmt.Errorf("%s exists in the cluster, and its controller would change what the story is about; use a cluster without it, such as that of `setpoint dev --cluster-only`", crd.Ref())
+}
+
+// labelValue returns the name of the story with the characters and the length that a label may have.
+func (c *Cluster) labelValue() string {
+	value := strings.Map(func(r rune) rune {
+		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r)) {
+			return r
+		}
+		return '-'
+	}, c.options.Story)
+	return strings.Trim(value[:min(len(value), maxLabelValue)], "-_.")
+}
+
+// maxLabelValue is the length of a label that Kubernetes allows.
+const maxLabelValue = 63
 
 // servedPaths returns where the kinds of a CRD are served.
 func servedPaths(crd *object.Object) []string {
@@ -111,18 +149,24 @@ func servedPaths(crd *object.Object) []string {
 	return paths
 }
 
-// await waits until a path gets a response with a code.
+// await waits until a path gets a response with a code. It ends early if the API server stays gone.
 func (c *Cluster) await(ctx context.Context, what, path string, code int) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	reached := time.Now()
 	for {
 		got, _, err := c.send(ctx, http.MethodGet, path, "", nil)
-		if got == code {
+		switch {
+		case got == code:
 			return nil
+		case err == nil:
+			reached = time.Now()
+		case time.Since(reached) > unreachable && ctx.Err() == nil:
+			return fmt.Errorf("wait until %s: %w", what, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("wait until %s: %w", what, cmp.Or(err, ctx.Err()))
 		case <-time.After(poll):
 		}
 	}
@@ -130,24 +174,39 @@ func (c *Cluster) await(ctx context.Context, what, path string, code int) error 
 
 // send sends a request, and returns the code of the response and the message of an error.
 func (c *Cluster) send(ctx context.Context, method, path, contentType string, body []byte) (code int, message string, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body)) //nolint:gosec // forward sends it to the cluster only.
+	code, data, err := c.read(ctx, method, path, contentType, body)
+	if fields, decodeErr := object.Decode(data); decodeErr == nil && err == nil {
+		message, _ = fields["message"].(string)
+	}
+	return code, message, err
+}
+
+// read sends a request, and returns the code and the body of the response.
+func (c *Cluster) read(ctx context.Context, method, path, contentType string, body []byte) (code int, data []byte, err error) {
+	within, cancel := context.WithTimeout(ctx, unreachable)
+	defer cancel()
+	r, err := http.NewRequestWithContext(within, method, path, bytes.NewReader(body)) //nolint:gosec // forward sends it to the cluster only.
 	if err != nil {
-		return 0, "", err
+		return 0, nil, err
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	response, err := c.forward(ctx, r)
+	response, err := c.forward(within, r)
 	if err != nil {
-		return 0, "", err
+		return 0, nil, errUnreachable{err}
 	}
 	defer func() { _ = response.Body.Close() }() // Reading it has shown all errors.
-	data, err := io.ReadAll(response.Body)
-	if fields, decodeErr := object.Decode(data); decodeErr == nil && err == nil {
-		message, _ = fields["message"].(string)
+	if data, err = io.ReadAll(response.Body); err != nil {
+		return 0, nil, errUnreachable{err}
 	}
-	return response.StatusCode, message, err
+	return response.StatusCode, data, nil
 }
+
+// errUnreachable is an error of the connection: the API server has not responded.
+type errUnreachable struct{ error }
+
+func (e errUnreachable) Unwrap() error { return e.error }
 
 // forward sends a request to the cluster.
 func (c *Cluster) forward(ctx context.Context, r *http.Request) (*http.Response, error) {
@@ -172,7 +231,7 @@ func (c *Cluster) Begin(ctx context.Context, names []string) (map[string]string,
 }
 
 func (c *Cluster) createNamespace(ctx context.Context) (string, error) {
-	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"setpoint-story-","labels":{%q:%q}}}`, Label, c.options.Story)
+	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"setpoint-story-","labels":{%q:%q}}}`, Label, c.labelValue())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/namespaces", bytes.NewReader(body))
 	if err != nil {
 		return "", err
@@ -195,49 +254,4 @@ func (c *Cluster) createNamespace(ctx context.Context) (string, error) {
 	// Without its ServiceAccount no pod can be created in a namespace.
 	account := "/api/v1/namespaces/" + o.Name() + "/serviceaccounts/default"
 	return o.Name(), c.await(ctx, "the namespace has its default ServiceAccount", account, http.StatusOK)
-}
-
-// End removes the objects and the namespaces that were created since Begin, also if the context has ended.
-func (c *Cluster) End(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*limit)
-	defer cancel()
-	var problems []error
-	for _, path := range slices.Backward(c.created) {
-		// The processes that have set finalizers are gone.
-		_, _, err := c.send(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-		problems = append(problems, err, c.remove(ctx, path))
-	}
-	for _, name := range c.namespaces {
-		problems = append(problems, c.remove(ctx, "/api/v1/namespaces/"+name))
-	}
-	for _, name := range c.namespaces {
-		problems = append(problems, c.await(ctx, "the namespace "+name+" is gone", "/api/v1/namespaces/"+name, http.StatusNotFound))
-	}
-	c.created, c.namespaces = nil, nil
-	return errors.Join(problems...)
-}
-
-// Close removes the CRDs, also if the context has ended.
-func (c *Cluster) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*limit)
-	defer cancel()
-	problems := []error{c.End(ctx)}
-	for _, path := range c.kinds {
-		problems = append(problems, c.remove(ctx, path), c.await(ctx, path+" is gone", path, http.StatusNotFound))
-	}
-	c.kinds = nil
-	return errors.Join(problems...)
-}
-
-// remove deletes what is at a path, if it exists.
-func (c *Cluster) remove(ctx context.Context, path string) error {
-	body := []byte(`{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","gracePeriodSeconds":0}`)
-	code, message, err := c.send(ctx, http.MethodDelete, path, "application/json", body)
-	if err == nil && code >= http.StatusBadRequest && code != http.StatusNotFound && code != http.StatusConflict {
-		err = errors.New(message)
-	}
-	if err != nil {
-		return fmt.Errorf("remove %s: %w", path, err)
-	}
-	return nil
 }
