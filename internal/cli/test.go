@@ -251,7 +251,7 @@ func (p *program) openWorkspace(ctx context.Context, f *testFlags, output *progr
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.dial, Routed: routes.has,
-		Operator: f.openOperator(output), Check: checkController, Executable: executable, Output: func(name string) process.Output { return output.of(name) },
+		Operator: f.openOperator(output, p.stderr), Check: checkController, Executable: executable, Output: func(name string) process.Output { return output.of(name) },
 	})
 	if err != nil && ctx.Err() != nil {
 		p.code = codeAborted

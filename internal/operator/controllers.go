@@ -49,6 +49,9 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 		return nil, err
 	}
 	if len(r.unserved) > 0 && !r.served {
+		if c.operator.discovery.fixed {
+			return nil, fmt.Errorf("%w: neither Kubernetes nor a CRD in the files has such a kind; add its CRD to the files", errors.Join(r.unserved...))
+		}
 		return nil, fmt.Errorf("%w: %w", errors.Join(r.unserved...), compile.ErrNotServed)
 	}
 	env.Dial, env.Routed = c.operator.endpoint.dial, c.operator.endpoint.routed
