@@ -44,6 +44,11 @@ func newPermissions(of manager.Cluster) (*permissions, error) {
 	return &permissions{accessReviewer: client, api: client}, nil
 }
 
+// separate returns the permissions of the same user with an outage of their own, for concurrent use.
+func (r *permissions) separate() *permissions {
+	return &permissions{accessReviewer: r.accessReviewer, api: r.api}
+}
+
 // can reports whether the user has a permission. It returns false for unknown kinds and
 // after a failed review, which takeErr returns.
 func (r *permissions) can(ctx context.Context, verb string, kind object.Kind, namespace, name string) bool {

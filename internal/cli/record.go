@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
@@ -87,7 +86,11 @@ func (p *program) record(ctx context.Context, f *recordFlags, file string, about
 	if err != nil {
 		return err
 	}
-	out, err := recording.OpenFile(recording.FileOptions{Path: file, MaxBytes: int64(size), Segment: recording.Segment{Version: readVersion().Version, Began: time.Now()}})
+	s := newRecordSession(r, filter, file)
+	if err := s.checkController(ctx); err != nil {
+		return err
+	}
+	s.file, err = recording.OpenFile(recording.FileOptions{Path: file, MaxBytes: int64(size), Segment: recording.Segment{Version: readVersion().Version, Began: time.Now()}})
 	if err != nil {
 		return err
 	}
@@ -98,9 +101,8 @@ func (p *program) record(ctx context.Context, f *recordFlags, file string, about
 		defer cancel()
 		ctx = limited
 	}
-	s := &recordSession{session: r, filter: filter, file: out, path: file, active: map[model.Source]bool{}, processes: map[model.Source]bool{}}
 	err = s.run(ctx)
-	if failed := out.Close(); !errors.Is(err, failed) {
+	if failed := s.file.Close(); !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
 	return errors.Join(err, s.summarize(size))
@@ -120,7 +122,7 @@ func (f *recordFlags) openRecorded(ctx context.Context, p *program, about []stri
 
 // summarize prints what was recorded.
 func (s *recordSession) summarize(maxSize int) error {
-	text := []string{fmt.Sprintf("Recorded %s of %s", plural(s.calls, "call", "calls"), plural(len(s.processes), "process", "processes"))}
+	text := []string{fmt.Sprintf("Recorded %s of %s", plural(s.file.Calls(), "call", "calls"), plural(len(s.processes), "process", "processes"))}
 	for _, left := range []struct {
 		count int
 		why   string
@@ -128,6 +130,7 @@ func (s *recordSession) summarize(maxSize int) error {
 		{int(s.totals.Dropped), "came too fast and were left out"},
 		{int(s.totals.Oversized), "are too large and were left out"},
 		{s.hidden, "have objects that you may not read, and were left out"},
+		{s.unchecked, "were left out, because the API server did not say whether you may read them"},
 	} {
 		if left.count > 0 {
 			text = append(text, fmt.Sprintf("%d %s", left.count, left.why))

@@ -28,6 +28,9 @@ const (
 // ErrNotRecording is returned for a file of another kind.
 var ErrNotRecording = errors.New("is no recording of setpoint")
 
+// ErrEmpty is returned for a file without content, and for a stream that ended before it began.
+var ErrEmpty = errors.New("the file is empty")
+
 // unreadableError is about a recording that is damaged or of another version.
 type unreadableError struct{ error }
 
@@ -92,7 +95,7 @@ func (r *blockReader) begin() error {
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	case n == 0:
-		return fmt.Errorf("the file is empty: %w", io.ErrUnexpectedEOF)
+		return ErrEmpty
 	case bytes.HasPrefix([]byte(preface), line):
 		return errCut
 	case bytes.HasPrefix(line, []byte(magic)):

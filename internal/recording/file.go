@@ -80,7 +80,7 @@ func (f *File) resume() error {
 	for err == nil {
 		_, err = blocks.compressed()
 	}
-	isEnd := errors.Is(err, io.EOF) || errors.Is(err, errCut) || errors.Is(err, io.ErrUnexpectedEOF)
+	isEnd := errors.Is(err, io.EOF) || errors.Is(err, errCut) || errors.Is(err, ErrEmpty)
 	switch _, isUnreadable := errors.AsType[unreadableError](err); {
 	case isUnreadable && f.options.Rotate:
 		return f.replace() // A damaged file, or that of another version, must neither be lost nor stop a process.
@@ -154,6 +154,10 @@ func (f *File) replace() error {
 	}
 	return f.open()
 }
+
+// Calls is the number of calls in the file that this process added, since the file was opened or rotated. What waits
+// to be flushed is not in it.
+func (f *File) Calls() int { return f.writer.Calls() }
 
 // Flush writes what was added.
 func (f *File) Flush() error { return f.writer.Flush() }

@@ -263,6 +263,20 @@ func (f *full) Write(text []byte) (int, error) {
 	return n, nil
 }
 
+// Calls are counted once they are written.
+func TestCountOfCalls(t *testing.T) {
+	for space, want := range map[int]int{1000: 2, 100: 0} {
+		w := NewWriter(&full{space}, segment, true)
+		for range 2 {
+			addCall(t, w, syncCall(`{}`, `{}`, `{}`))
+		}
+		before := w.Calls()
+		if err := w.Flush(); before != 0 || w.Calls() != want || (err == nil) != (want > 0) {
+			t.Errorf("with %d bytes: %d calls, %d of them before they are written: %v", space, w.Calls(), before, err)
+		}
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	w := NewWriter(&full{100}, segment, true)
 	addCall(t, w, syncCall(`{}`, `{}`, `{}`))

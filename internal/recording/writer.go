@@ -54,7 +54,9 @@ type Writer struct {
 	bytes   int
 	written int64
 	begun   bool
-	err     error
+	// calls were written, and pending are added.
+	calls, pending int
+	err            error
 }
 
 // NewWriter returns a Writer that appends to a file, or begins one if it is empty.
@@ -69,6 +71,9 @@ func NewWriter(out io.Writer, segment Segment, empty bool) *Writer {
 
 // Written is the number of bytes written.
 func (w *Writer) Written() int64 { return w.written }
+
+// Calls is the number of calls written.
+func (w *Writer) Calls() int { return w.calls }
 
 // Add adds a call with a request, whose objects are written once, and a response; nil for none. A call that is too
 // large for a block is counted only.
@@ -102,6 +107,7 @@ func (w *Writer) Add(call *Call, response json.RawMessage, request func(object f
 		return w.err
 	}
 	w.line(line)
+	w.pending++
 	if w.text.Len() >= blockSize {
 		return w.Flush()
 	}
@@ -218,6 +224,10 @@ func (w *Writer) Flush() error {
 	var n int
 	n, w.err = w.blocks.write(w.text.Bytes())
 	w.written += int64(n)
+	if w.err == nil {
+		w.calls += w.pending
+	}
+	w.pending = 0
 	w.text.Reset()
 	if w.text.Cap() > 8*blockSize {
 		w.text = bytes.Buffer{} // One large call must not keep its memory.
