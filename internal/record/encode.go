@@ -80,7 +80,11 @@ func appendSync(r *hook.Response, form hook.ControllerType) json.RawMessage {
 	if r.ResyncAfter != 0 || r.Finalized || r.Labels != nil || r.Annotations != nil || len(r.Events)+len(r.Conditions)+len(r.Message)+len(r.LogicVersion) > 0 {
 		return nil
 	}
-	out := []byte{'{'}
+	size := len(r.Status) + 40
+	for _, child := range r.Children {
+		size += len(child) + 1
+	}
+	out := append(make([]byte, 0, size), '{')
 	if r.Status != nil {
 		out = append(append(out, `"status":`...), r.Status...)
 	}

@@ -58,6 +58,17 @@ func TestValuesInJSONTextsAreMasked(t *testing.T) {
 	}
 }
 
+func TestMayHaveSecret(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"kind":"Secret"}`: true, `{"kind":"S\u0065cret"}`: true, `{"kind":"ExternalSecret","of":"Secret"}`: true,
+		`{"kind":"ExternalSecret"}`: false, `{"kind":"Secrets"}`: false, `{}`: false, ``: false,
+	} {
+		if got := MayHaveSecret(json.RawMessage(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
 func TestNumbersAreMasked(t *testing.T) {
 	const secret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"pin":"MTIzNDU2Nzg=","port":"NTQzMg=="}}`
 	masked := NewMasker().Mask(syncCall(`{"spec":{"old":12345678}}`, secret,

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -118,12 +117,15 @@ func (w *Writer) Add(call *Call, response json.RawMessage, request func(object f
 func callLine(call *Call) ([]byte, error) {
 	rest := *call
 	rest.Template = nil
-	line, err := json.Marshal(&rest)
+	fields, err := json.Marshal(&rest)
 	if err != nil {
 		return nil, err
 	}
-	line = append(line[:len(line)-1], `,"request":`...)
-	return slices.Concat([]byte(`{"call":`), line, oneLine(call.Template), []byte("}}")), nil
+	template := oneLine(call.Template)
+	line := make([]byte, 0, len(fields)+len(template)+30)
+	line = append(append(line, `{"call":`...), fields[:len(fields)-1]...)
+	line = append(append(line, `,"request":`...), template...)
+	return append(line, "}}"...), nil
 }
 
 // Copy adds a call of another recording.
@@ -196,8 +198,11 @@ func (w *Writer) value(raw json.RawMessage) string {
 
 // oneLine returns JSON in one line, as it comes from the API server and from hooks.
 func oneLine(raw json.RawMessage) json.RawMessage {
+	if bytes.IndexByte(raw, '\n') < 0 {
+		return raw
+	}
 	var compact bytes.Buffer
-	if bytes.IndexByte(raw, '\n') < 0 || json.Compact(&compact, raw) != nil {
+	if json.Compact(&compact, raw) != nil {
 		return raw
 	}
 	return compact.Bytes()
