@@ -112,7 +112,8 @@ func byName(of Response) map[string]any {
 	return named
 }
 
-// ObjectName returns such as "ConfigMap shop/red" for an object, or for a deletion.
+// ObjectName returns such as "ConfigMap shop/red" for an object, or for a deletion. A kind that is not built in has
+// its group, as in "Service.serving.knative.dev shop/red": another group may have a kind of the same name.
 func ObjectName(of any) string {
 	o, _ := of.(map[string]any)
 	if inner, wrapped := o["object"].(map[string]any); wrapped {
@@ -130,6 +131,10 @@ func ObjectName(of any) string {
 		name = namespace + "/" + name
 	}
 	kind, _ := o["kind"].(string)
+	version, _ := o["apiVersion"].(string)
+	if group, _, has := strings.Cut(version, "/"); has && !object.IsBuiltInGroup(group) {
+		kind += "." + group
+	}
 	return strings.TrimSpace(kind + " " + name)
 }
 
