@@ -112,7 +112,7 @@ func (f *testFlags) check(args []string) (matcher, error) {
 			return nil, usageError{fmt.Errorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))}
 		}
 	}
-	if err := cmp.Or(f.limits.check(), f.checkCluster(), checkOutput("--junit", f.junit), checkOutput("--timeline", f.timeline)); err != nil {
+	if err := cmp.Or(f.limits.check(), f.checkCluster(), f.checkParts(), checkOutput("--junit", f.junit), checkOutput("--timeline", f.timeline)); err != nil {
 		return nil, usageError{err}
 	}
 	matches, err := newMatcher(f.run)
@@ -120,6 +120,22 @@ func (f *testFlags) check(args []string) (matcher, error) {
 		return nil, usageError{fmt.Errorf("--run: %w", err)}
 	}
 	return matches, nil
+}
+
+// checkParts reports flags of parts that do not run.
+func (f *testFlags) checkParts() error {
+	replays := len(f.recordings) > 0
+	switch {
+	case replays && len(f.only) > 0 && !slices.Contains(f.only, partReplay):
+		return errors.New("--replay requires --only replay, or no --only")
+	case f.update && replays && len(f.only) == 0:
+		return errors.New("--update is for cases, and --replay runs none; add --only cases,replay, or omit one of the two")
+	case f.update && !f.runs(partCases):
+		return errors.New("--update is for cases; add cases to --only, or omit --update")
+	case f.run != "" && replays && len(f.only) == 0:
+		return errors.New("--run chooses by names, which recordings do not have; omit --run or --replay")
+	}
+	return nil
 }
 
 // checkOutput reports a file that cannot be written when a long run is over.

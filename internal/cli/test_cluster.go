@@ -87,8 +87,10 @@ func describeReplay(made *explore.ClusterReplay) string {
 	switch {
 	case made.Difference != "":
 		return made.Difference
+	case made.Stopped != "":
+		return "Nothing was done on the cluster: not all steps can be made in memory."
 	case !made.Violated:
-		return ""
+		return "Nothing was done on the cluster: the property is not violated in memory any more."
 	}
 	text := fmt.Sprintf("The cluster did the same in all %d steps.", made.Made)
 	if made.Later > 0 {
