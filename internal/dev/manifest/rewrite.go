@@ -72,10 +72,23 @@ func (r Replacement) apply(lines []string) ([]string, error) {
 	encoder.CompactSeqIndent()
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: r.Field}
 	err := encoder.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, &wanted}})
+	ending := lineEnding(lines)
 	if from > 1 && !strings.HasSuffix(lines[from-2], "\n") {
-		lines[from-2] += "\n"
+		lines[from-2] += ending
 	}
-	return slices.Concat(lines[:from-1], strings.SplitAfter(strings.TrimSuffix(out.String(), "\n")+"\n", "\n"), lines[to-1:]), err
+	var written []string
+	for line := range strings.Lines(out.String()) {
+		written = append(written, strings.TrimRight(line, "\r\n")+ending) // A comment of the file keeps its carriage return.
+	}
+	return slices.Concat(lines[:from-1], written, lines[to-1:]), err
+}
+
+// lineEnding returns that of the first line of a file.
+func lineEnding(lines []string) string {
+	if strings.HasSuffix(lines[0], "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
 }
 
 // lastLine returns the number of the last line that is no comment.

@@ -1,0 +1,38 @@
+package manifest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+)
+
+// TestRewriteKeepsLineEndings writes the lines of a new value as the file has its own.
+func TestRewriteKeepsLineEndings(t *testing.T) {
+	const (
+		before = "apiVersion: test.setpoint.dev/v1alpha1\nkind: Case\nmetadata: {name: a}\nexpect:\n  children: [] # none\n  status: {ready: 1}\n"
+		after  = "apiVersion: test.setpoint.dev/v1alpha1\nkind: Case\nmetadata: {name: a}\nexpect:\n  children: [] # none\n  status: {ready: 2}\n"
+	)
+	for _, ending := range []string{"\n", "\r\n"} {
+		file := filepath.Join(t.TempDir(), "case.yaml")
+		text := strings.ReplaceAll(before, "\n", ending)
+		for _, given := range []string{text, strings.TrimSuffix(text, ending)} {
+			if err := os.WriteFile(file, []byte(given), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			documents, err := manifest.ReadWithTests([]string{file})
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := map[string]any{"children": []any{}, "status": map[string]any{"ready": 2}}
+			if err := manifest.Rewrite([]manifest.Replacement{{Document: documents[0], Field: "expect", Value: value}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(file); err != nil || string(got) != strings.ReplaceAll(after, "\n", ending) {
+				t.Errorf("%q: %v", got, err)
+			}
+		}
+	}
+}
