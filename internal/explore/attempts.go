@@ -88,7 +88,7 @@ func unknownFields(err error) string {
 func (s *search) reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errUnchanged):
-		return fmt.Sprintf("it changes nothing in what was explored, with at most %s", count(s.options.Bounds.Edits, "edit"))
+		return "it changes nothing in what was explored, with at most " + count(s.options.Bounds.Edits, "edit")
 	case unknownFields(err) != "":
 		return unknownFields(err)
 	case s.isFailure(err):
