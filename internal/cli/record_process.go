@@ -133,7 +133,8 @@ func (p *processRecording) isReadable(ctx context.Context, call *recording.Call)
 		p.hidden++
 		return false
 	}
-	if p.unchecked++; p.unchecked == 1 {
+	p.unchecked++
+	if p.unchecked == 1 {
 		fmt.Fprintln(p.stderr, "warning:", clean(fmt.Sprintf("calls are left out: %v", err)))
 	}
 	return false

@@ -150,7 +150,7 @@ func inJSON(text string, escapeHTML bool) string {
 	var quoted bytes.Buffer
 	encoder := json.NewEncoder(&quoted)
 	encoder.SetEscapeHTML(escapeHTML)
-	if encoder.Encode(text) != nil {
+	if err := encoder.Encode(text); err != nil {
 		return text
 	}
 	encoded := bytes.TrimSpace(quoted.Bytes())
