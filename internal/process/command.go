@@ -78,12 +78,12 @@ func (c Command) Start() (*Running, error) {
 		cmd.Env = []string{} // Nil would be the environment of this program.
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	ended := func() {}
+	exited := func() {}
 	if c.KillDetached {
 		mark := markVariable + "=" + rand.Text()
-		cmd.Env, ended = append(cmd.Env, mark), func() { killMarked(mark) }
+		cmd.Env, exited = append(cmd.Env, mark), func() { killMarked(mark) }
 	}
-	r, err := c.Reaper.launch(cmd, !c.Interactive, ended)
+	r, err := c.Reaper.launch(cmd, !c.Interactive, exited, func() {})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Args[0], err)
 	}

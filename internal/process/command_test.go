@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,6 +63,36 @@ func TestCommandStreams(t *testing.T) {
 	}.Run(t.Context())
 	if code != 0 || err != nil || stdout.String() != "hello there\n" || stderr.String() != "problem\n" {
 		t.Errorf("code %d, %v, stdout %q, stderr %q", code, err, &stdout, &stderr)
+	}
+}
+
+// slowWriter takes longer for its first write than children may write after their parent has exited.
+type slowWriter struct {
+	size int
+	late sync.Once
+}
+
+func (w *slowWriter) Write(data []byte) (int, error) {
+	w.late.Do(func() { <-time.After(600 * time.Millisecond) })
+	w.size += len(data)
+	return len(data), nil
+}
+
+// All that a program has written arrives, however late it is read.
+func TestLateOutputIsKept(t *testing.T) {
+	const size = 60_000 // More than one read takes, and less than a pipe holds.
+	var both, stdout, stderr slowWriter
+	for _, command := range []process.Command{
+		{Args: sh("head -c 60000 /dev/zero"), Stdout: &both, Stderr: &both},
+		{Args: sh("head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2"), Stdout: &stdout, Stderr: &stderr},
+	} {
+		command.Reaper = newReaper(t)
+		if code, err := command.Run(t.Context()); code != 0 || err != nil {
+			t.Errorf("code %d, %v", code, err)
+		}
+	}
+	if both.size != size || stdout.size != size || stderr.size != size {
+		t.Errorf("%d bytes for both, %d and %d bytes arrived", both.size, stdout.size, stderr.size)
 	}
 }
 

@@ -8,16 +8,13 @@ import (
 	"time"
 )
 
-// outputTimeout bounds reading the output after an exit, in case a detached child keeps it
-// open.
-const outputTimeout = 300 * time.Millisecond
-
 // Running is a started program with its children.
 type Running struct {
 	target target
 	pid    int
-	exited chan struct{}
-	exit   exit // valid once exited is closed
+	// gone is closed when the program has exited and its children are killed, exited when their output is written too.
+	gone, exited chan struct{}
+	exit         exit // valid once exited is closed
 }
 
 // PID is the process ID of the program.
@@ -33,38 +30,53 @@ func (r *Running) Err() error { return r.exit.err() }
 func (r *Running) CPU() time.Duration { return r.exit.state.UserTime() + r.exit.state.SystemTime() }
 
 // Kill kills the program and its children. It does not wait until they have exited.
-func (r *Running) Kill() {
+func (r *Running) Kill() { r.signal(syscall.SIGKILL) }
+
+func (r *Running) signal(sig syscall.Signal) {
 	select {
-	case <-r.exited: // The PID may be that of another process by now.
+	case <-r.gone: // The PID may be that of another process by now.
 	default:
-		r.target.kill(syscall.SIGKILL)
+		r.target.kill(sig)
 	}
 }
 
 // exit is how a program exited.
 type exit struct{ state *os.ProcessState }
 
-// launch starts a program, in a process group of its own if ownGroup is set. It calls ended
-// when the program has exited and its output is written.
-func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, ended func()) (*Running, error) {
-	cmd.WaitDelay = outputTimeout
-	target, err := l.start(cmd, ownGroup)
+// launch starts a program, in a process group of its own if ownGroup is set. It calls exited when the program has
+// exited, and ended when its output is written too.
+func (l *Reaper) launch(cmd *exec.Cmd, ownGroup bool, exited, ended func()) (*Running, error) {
+	output, err := pipeOutput(cmd)
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{target: target, pid: cmd.Process.Pid, exited: make(chan struct{})}
+	cmd.WaitDelay = childGrace // For an input that does not end.
+	target, err := l.start(cmd, ownGroup)
+	output.closeWriters()
+	if err != nil {
+		output.closeReaders()
+		return nil, err
+	}
+	output.copy()
+	r := &Running{target: target, pid: cmd.Process.Pid, gone: make(chan struct{}), exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
-		r.await(cmd, l)
+		_ = cmd.Wait() // The process state has the result.
+		r.exit = exit{cmd.ProcessState}
+		complete := output.wait(childGrace)
+		r.killChildren(l)
+		close(r.gone)
+		exited()
+		if !complete && !output.wait(outputTimeout) {
+			output.stop()
+		}
 		ended()
 	}()
 	return r, nil
 }
 
-// await waits for the program, and kills its children.
-func (r *Running) await(cmd *exec.Cmd, reaper *Reaper) {
-	_ = cmd.Wait() // The process state has the result.
-	r.exit = exit{cmd.ProcessState}
+// killChildren kills what is left of the program's group.
+func (r *Running) killChildren(reaper *Reaper) {
 	if r.target.isGroup() { // The PID of a single process may be reused.
 		r.target.kill(syscall.SIGKILL)
 	}
@@ -73,7 +85,7 @@ func (r *Running) await(cmd *exec.Cmd, reaper *Reaper) {
 
 // stop sends a signal and, after grace, SIGKILL.
 func (r *Running) stop(sig syscall.Signal, grace time.Duration) {
-	r.target.kill(sig)
+	r.signal(sig)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -81,7 +93,7 @@ func (r *Running) stop(sig syscall.Signal, grace time.Duration) {
 		return
 	case <-timer.C:
 	}
-	r.target.kill(syscall.SIGKILL)
+	r.Kill()
 	<-r.exited
 }
 

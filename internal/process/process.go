@@ -209,7 +209,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	cmd := exec.Command(p.options.Command[0], p.options.Command[1:]...)
 	cmd.Dir, cmd.Env = p.options.Dir, append(os.Environ(), p.options.Env...)
 	cmd.Stdout, cmd.Stderr = p.options.Output, p.options.Output
-	run, err := p.options.Reaper.launch(cmd, true, p.options.Output.Flush)
+	run, err := p.options.Reaper.launch(cmd, true, func() {}, p.options.Output.Flush)
 	if err != nil {
 		return "start failed", fmt.Errorf("start: %w", err)
 	}
