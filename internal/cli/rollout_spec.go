@@ -39,12 +39,18 @@ type codeConfigMap struct {
 }
 
 func (r *rolloutRun) codeConfigMap(ctx context.Context, namespace, name string) (c codeConfigMap, err error) {
-	text, err := r.perms.api.Get(ctx, object.KindOf(object.ConfigMaps), namespace, name)
+	err = r.read(ctx, object.ConfigMaps, namespace, name, &c)
+	return c, err
+}
+
+// read reads an object into a value. Its error is failure.ErrNotFound if there is none.
+func (r *rolloutRun) read(ctx context.Context, resource object.Resource, namespace, name string, into any) error {
+	text, err := r.perms.api.Get(ctx, object.KindOf(resource), namespace, name)
 	if err != nil {
-		return c, err
+		return err
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read the %s %s/%s: %w", resource.Kind, namespace, name, err)
 	}
-	return c, nil
+	return nil
 }

@@ -74,7 +74,8 @@ func (r *rolloutRun) watchStatus(ctx context.Context) error {
 		if !r.watch || r.ended() && !differs {
 			return r.statusErr()
 		}
-		if refused++; r.refusal() == "" {
+		refused++
+		if r.refusal() == "" {
 			refused = 0
 		}
 		if refused == refusedReads {

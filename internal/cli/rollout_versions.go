@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -70,14 +69,8 @@ func (r *rolloutRun) versionNamespace() string {
 
 // version reads one version.
 func (r *rolloutRun) version(ctx context.Context, namespace, name string) (v logicRevision, err error) {
-	text, err := r.perms.api.Get(ctx, object.KindOf(plan.ControllerRevisions), namespace, name)
-	if err != nil {
-		return v, err
-	}
-	if err := json.Unmarshal(text, &v); err != nil {
-		return v, fmt.Errorf("read the ControllerRevision %s/%s: %w", namespace, name, err)
-	}
-	return v, nil
+	err = r.read(ctx, plan.ControllerRevisions, namespace, name, &v)
+	return v, err
 }
 
 func (r *rolloutRun) history(ctx context.Context) error {

@@ -61,13 +61,15 @@ func TestOneComparisonOfAParentAtATime(t *testing.T) {
 	v.SetShadow(true, 10)
 	s := &v.shadow
 	s.parents[of.guardedParent] = shadowedParent{uid: of.uid} // It was queued for the next shadow.
-	if s.release(of, &shadowResult{}); s.get(of).settled {
+	s.release(of, &shadowResult{})
+	if s.get(of).settled {
 		t.Error("the result of an earlier shadow counts")
 	}
 	if !s.tryAcquire(of, now) {
 		t.Fatal("no comparison after the former has ended")
 	}
-	if s.release(of, &shadowResult{}); !s.get(of).settled {
+	s.release(of, &shadowResult{})
+	if !s.get(of).settled {
 		t.Error("the result does not count")
 	}
 }
