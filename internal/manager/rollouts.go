@@ -159,8 +159,31 @@ func specWithoutRollout(o *object.Object) uint64 {
 	return object.DigestOf(bare.Field("spec"))
 }
 
+// rollingWorker is a worker that calls two versions of hooks.
+type rollingWorker interface {
+	// Rollout returns what a rollout knows of the parents.
+	Rollout() rollout.Observed
+}
+
+// observeRollout returns what is known of the parents of a running controller, if its rollout needs it.
+func (e *controllerEntry) observeRollout(status *setpoint.RolloutStatus) (all rollout.Observed) {
+	r := e.running
+	if r == nil || r.versions == nil || status == nil || status.Phase == setpoint.RolloutComplete {
+		return all
+	}
+	for _, w := range r.workers {
+		if c, is := w.(rollingWorker); is {
+			all.Add(c.Rollout())
+		}
+	}
+	all.Shadow.Held = r.deletions.WouldHold(all.Shadow.Removals())
+	return all
+}
+
 // advanceRollout sets the next status of the rollout of a running controller.
-func (cs *controllerSet) advanceRollout(ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object) {
+func (cs *controllerSet) advanceRollout(
+	ctx context.Context, e *controllerEntry, status *setpoint.ControllerStatus, stored *object.Object, observed rollout.Observed,
+) {
 	r := e.running
 	if r == nil || e.object == nil {
 		return
@@ -173,15 +196,7 @@ func (cs *controllerSet) advanceRollout(ctx context.Context, e *controllerEntry,
 	}
 	in := rollout.Input{
 		Spec: policy.Spec, Version: policy.Version, RetryAt: plan.Annotation(stored, setpoint.AnnotationRolloutRetryAt),
-		Status: status.Rollout, Now: time.Now(),
-	}
-	if in.Status != nil && in.Status.Phase != setpoint.RolloutComplete && r.versions != nil {
-		for _, w := range r.workers {
-			if c, is := w.(*compose.Controller); is {
-				in.Observed.Add(c.Rollout())
-			}
-		}
-		in.Observed.Shadow.Held = r.deletions.WouldHold(in.Observed.Shadow.Removals())
+		Status: status.Rollout, Observed: observed, Now: time.Now(),
 	}
 	next := rollout.Next(&in)
 	if before := status.Rollout; before == nil || before.To != next.To {

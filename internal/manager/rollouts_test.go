@@ -11,6 +11,7 @@ import (
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -84,4 +85,43 @@ func TestStatusPatchIsRefusedForAnotherObject(t *testing.T) {
 	if want := `{"metadata":{"resourceVersion":"7","uid":"u"},"status":{`; err != nil || !strings.HasPrefix(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
 	}
+}
+
+// holdingWorker holds deletions of a moved parent from when it is first looked at.
+type holdingWorker struct {
+	worker
+
+	held bool
+}
+
+func (w *holdingWorker) Rollout() rollout.Observed {
+	w.held = true
+	return rollout.Observed{Hashes: []int64{0}, Held: "held"}
+}
+
+func (w *holdingWorker) Health() controller.Health {
+	if !w.held {
+		return controller.Health{Synced: true}
+	}
+	return controller.Health{Synced: true, Held: controller.HeldDeletions{Count: 1, Parents: 1, Value: "0123456789abcdef"}}
+}
+
+// Held deletions that take a rollout back are in the status that says so: the version before wants no deletions, so no
+// later status has them.
+func TestHeldDeletionsOfARollback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		declared := parseObject(t, rolloutAt("1", "1"))
+		r := &runningController{
+			Compiled:  &compile.Compiled{Rollout: &compile.Rollout{Version: "v2", Spec: &setpoint.Rollout{}}},
+			workers:   []worker{&holdingWorker{}},
+			deletions: compose.NewDeletionGuard(nil, nil),
+			versions:  compose.NewVersions(nil),
+		}
+		cs, key, e := controllersOf(t, &laggingServer{released: make(chan struct{})}, rolloutAt("1", "1"))
+		e.running = r
+		status := cs.nextStatus(t.Context(), e, storedStatus(declared), declared)
+		if status.Rollout.Phase != setpoint.RolloutRolledBack || !hasHeldDeletions(status.Conditions) {
+			t.Errorf("%s: rollout %+v, conditions %+v", key, status.Rollout, status.Conditions)
+		}
+	})
 }

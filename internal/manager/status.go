@@ -64,9 +64,7 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 		return
 	}
 	previous := subject.lastReported.previous(stored)
-	status := subject.status(previous, cs.crdCondition(cs.kinds[key.Namespace]))
-	cs.advanceRollout(ctx, &subject, &status, stored)
-	cs.followLogicVersion(&subject, &status)
+	status := cs.nextStatus(ctx, &subject, previous, stored)
 	cs.queueOlder(subject.running)
 	if equality.Semantic.DeepEqual(previous, status) {
 		cs.carryOutRollout(key, &subject)
@@ -91,6 +89,16 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 	e.lastReported = now
 	cs.mu.Unlock()
 	cs.recordDeletionsHeld(&subject, previous, status)
+}
+
+// nextStatus returns the status that follows the previous one.
+func (cs *controllerSet) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus, stored *object.Object) setpoint.ControllerStatus {
+	// This comes before the health: held deletions that take a rollout back have to be in its status.
+	observed := e.observeRollout(previous.Rollout)
+	status := e.status(previous, cs.crdCondition(cs.kinds[e.kind]))
+	cs.advanceRollout(ctx, e, &status, stored, observed)
+	cs.followLogicVersion(e, &status)
+	return status
 }
 
 // stored returns the cached object of a controller; nil if it is gone, or another one by now.
