@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,9 +39,13 @@ type Target struct {
 }
 
 // connectedCluster implements Cluster for a Target. It starts and stops nothing.
-type connectedCluster struct{ kubeconfig, address string }
+type connectedCluster struct {
+	*sessionFile
 
-func (c connectedCluster) Kubeconfig() string      { return c.kubeconfig }
+	address string
+}
+
+func (c connectedCluster) Kubeconfig() string      { return c.path }
 func (c connectedCluster) Address() string         { return c.address }
 func (c connectedCluster) Components() []Component { return nil }
 func (c connectedCluster) Done() <-chan struct{}   { return nil }
@@ -53,7 +55,7 @@ func (c connectedCluster) Err() error              { return nil }
 func (c connectedCluster) AwaitReady(context.Context) error { return nil }
 
 // Stop removes the kubeconfig, which has credentials.
-func (c connectedCluster) Stop(context.Context) error { return os.Remove(c.kubeconfig) }
+func (c connectedCluster) Stop(context.Context) error { return c.remove() }
 
 // connect implements Boot: it writes the kubeconfig of the session.
 func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
@@ -66,8 +68,11 @@ func (t *Target) connect(context.Context, BootOptions) (Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
-	path := filepath.Join(folder, t.Run.Name+".kubeconfig")
-	return connectedCluster{path, t.Server}, writeAtomically(path, text)
+	file, err := claimFile(folder, t.Run.Name, ".kubeconfig")
+	if err != nil {
+		return nil, err
+	}
+	return connectedCluster{file, t.Server}, writeAtomically(file.path, text)
 }
 
 // prepareTarget checks that the session may run in the cluster, and opens the inventory. It writes nothing

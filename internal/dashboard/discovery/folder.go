@@ -69,7 +69,7 @@ func Publish(folder string, e ProcessEntry) (withdraw func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish process entry: %w", err)
 	}
-	if err = lock(file); err == nil {
+	if err = Lock(file); err == nil {
 		_, err = file.Write(text)
 	}
 	// A rename is atomic, so no partial file is read, and none without its lock.
@@ -180,9 +180,9 @@ func isLoopback(address string) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// lock locks a file until it is closed. The kernel removes the lock however the process ends; a
-// PID would not do, because another process may get it.
-func lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+// Lock locks a file until it is closed, or returns an error if another open file holds the lock. The kernel removes the
+// lock however the process ends; a PID would not do, because another process may get it.
+func Lock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // isLocked reports whether another open file holds the lock. It takes a shared one for a moment,
 // which others that look do not notice.

@@ -18,7 +18,7 @@ func PublishHooks(folder string, routes []string) (withdraw func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish hook addresses: %w", err)
 	}
-	if err = lock(file); err == nil {
+	if err = Lock(file); err == nil {
 		_, err = file.WriteString(strings.Join(routes, ","))
 	}
 	published := filepath.Join(folder, strings.TrimPrefix(filepath.Base(file.Name()), "."))

@@ -1,0 +1,60 @@
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/inventory"
+)
+
+// Two sessions of one folder have a kubeconfig each, and the end of one leaves that of the other.
+func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	connect := func(namespace string) Cluster {
+		t.Helper()
+		target := &Target{
+			Context: "dev", Server: "https://127.0.0.1:6443", Namespaces: []string{namespace}, Run: inventory.Run{Name: "project"},
+			Kubeconfig: &clientcmdapi.Config{Contexts: map[string]*clientcmdapi.Context{"dev": {Cluster: "dev"}}},
+		}
+		c, err := target.connect(t.Context(), BootOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	stop := func(c Cluster) {
+		t.Helper()
+		if err := c.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	first := connect("one")
+	before, err := os.ReadFile(first.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := connect("two")
+	if filepath.Base(first.Kubeconfig()) != "project.kubeconfig" || filepath.Base(second.Kubeconfig()) != "project-2.kubeconfig" {
+		t.Errorf("%s and %s", first.Kubeconfig(), second.Kubeconfig())
+	}
+	stop(second)
+	if after, err := os.ReadFile(first.Kubeconfig()); err != nil || string(after) != string(before) {
+		t.Errorf("%v:\n%s", err, after)
+	}
+	stop(first)
+	third := connect("three")
+	if third.Kubeconfig() != first.Kubeconfig() {
+		t.Error(third.Kubeconfig())
+	}
+	if err := os.Remove(third.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	stop(third) // A user may have removed the file.
+	left, err := os.ReadDir(filepath.Dir(first.Kubeconfig()))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
