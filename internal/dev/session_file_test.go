@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,7 +42,7 @@ func TestSessionsHaveKubeconfigsOfTheirOwn(t *testing.T) {
 		t.Errorf("%s and %s", first.Kubeconfig(), second.Kubeconfig())
 	}
 	stop(second)
-	if after, err := os.ReadFile(first.Kubeconfig()); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(first.Kubeconfig()); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("%v:\n%s", err, after)
 	}
 	stop(first)
