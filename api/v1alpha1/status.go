@@ -223,7 +223,7 @@ const (
 	// ReasonRolloutStepping goes with status True: parents move to the new version, or are observed.
 	ReasonRolloutStepping = "RolloutStepping"
 
-	// ReasonRolloutComplete goes with status True: all parents are reconciled by the version in the spec.
+	// ReasonRolloutComplete goes with status True: all parents are at the version that the message names.
 	ReasonRolloutComplete = "RolloutComplete"
 
 	// ReasonRolloutPaused goes with status False: spec.rollout.paused is true.

@@ -163,7 +163,7 @@ func (in *Input) complete() *api.RolloutStatus {
 func (in *Input) completed(version, previous string) *api.RolloutStatus {
 	return &api.RolloutStatus{
 		Phase: api.RolloutComplete, To: version, Previous: previous, RetryAt: in.RetryAt, Since: in.now(),
-		Message: "all parents are reconciled by the version in the spec",
+		Message: "all parents are at version " + version,
 	}
 }
 

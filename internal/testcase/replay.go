@@ -335,7 +335,7 @@ func (r *replay) finish() {
 	}
 	r.note(int(r.totals.Dropped), "came too fast and are not in the recording")
 	r.note(int(r.totals.Oversized), "were too large for the recording")
-	r.note(r.changed, "have another response than the same request had before: the logic changed while it was recorded, or is not deterministic; the latest counts")
+	r.note(r.changed, "had another response than the same request before: the logic changed while it was recorded, or is not deterministic; the latest counts")
 	for _, d := range r.differences {
 		r.result.Differences = append(r.result.Differences, *d)
 	}
