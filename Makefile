@@ -214,7 +214,7 @@ vet: | need-go
 	go -C test/bench vet ./...
 	go -C test/browser vet ./...
 
-# The layers and the sizes are tests of the root package.
+# The layers and the sizes are tests of test/house.
 .PHONY: unit
 unit: | need-go
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 30m $$(go list ./... | grep -vE '/test/(e2e|explore|explore/mutants|soak)$$')

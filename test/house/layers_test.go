@@ -1,4 +1,4 @@
-package setpoint_test
+package house
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"testing"
 )
 
+// module is the path of the root module.
 const module = "github.com/setpoint-dev/setpoint"
 
 // layers lists the packages of the repository, lowest layer first. A package may import

@@ -1,4 +1,4 @@
-package setpoint_test
+package house
 
 import (
 	"os"
