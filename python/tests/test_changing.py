@@ -214,6 +214,7 @@ class Errors(unittest.TestCase):
         with Script(f"""
             import sys
             @kopf.on.create('examples'{options})
+            @kopf.on.update('examples'{options})
             @kopf.on.delete('examples'{options})
             def fn(patch, **_):
                 patch.status['tried'] = True
@@ -280,6 +281,36 @@ class Errors(unittest.TestCase):
         self.assertTrue(timeout["permanent"])
         early = self.respond("raise ValueError", ", timeout=90, backoff=1", attempt=1, firstAttempt="2020-01-01T00:00:00.000000Z")
         self.assertTrue(early["error"]["permanent"])
+
+    def test_giving_up_a_creation_ends_it(self) -> None:
+        raised = [
+            ("", "raise kopf.PermanentError('cannot')"),
+            (", errors=kopf.ErrorsMode.PERMANENT", "raise ValueError('cannot')"),
+            (", retries=1", "raise ValueError('cannot')"),
+            (", timeout=1", "raise kopf.TemporaryError('cannot')"),
+        ]
+        for options, error in raised:
+            for others in ("", "@kopf.on.resume('examples')", "@kopf.on.delete('examples')"):
+                with self.subTest(options=options, others=others), Script(f"""
+                    {others}
+                    @kopf.on.create('examples'{options})
+                    def fn(patch, **_):
+                        patch.status['tried'] = True
+                        {error}
+                """) as script:
+                    response = script.call("fn", "Create")
+                    self.assertNotIn("error", response)
+                    self.assertEqual(response["status"], {"tried": True})
+                    self.assertEqual(response["events"][0]["type"], "Warning")
+                    self.assertRegex(response["events"][0]["message"], "'fn' gave up, and is not called again for the object: .*cannot")
+
+    def test_giving_up_a_field_leaves_it_to_the_next_edit(self) -> None:
+        with Script("""
+            @kopf.on.field('examples', field='spec')
+            def fn(**_): raise kopf.PermanentError('cannot')
+        """) as script:
+            (name,) = (name for name in script.handlers() if name.startswith("fn"))
+            self.assertTrue(script.call(name, "Create")["error"]["permanent"])
 
     def test_giving_up_a_deletion_lets_the_object_go(self) -> None:
         response = self.respond("raise kopf.PermanentError('cannot')", reason="Delete")

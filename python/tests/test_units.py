@@ -177,7 +177,7 @@ class Declaration(unittest.TestCase):
         self.assertEqual(controller["spec"]["finalizer"], "example.com/done")
         self.assertNotIn("replacedFinalizers", controller["spec"])
         handler = controller["spec"]["handlers"][0]
-        self.assertEqual((handler["retries"], handler["retryTimeout"], handler["optional"]), (5, "90s", True))
+        self.assertEqual((handler["retries"], handler["retryTimeout"], handler["optional"]), (5, "95s", True))
 
     def test_controllers_of_one_kind_have_finalizers_of_their_own(self) -> None:
         with Script("""

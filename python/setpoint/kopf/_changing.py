@@ -32,6 +32,8 @@ _REASONS = {
     Reason.RESUME: ["Resume"],
     None: ["Create", "Update"],
 }
+# How long Setpoint waits beyond a timeout that is counted here.
+_MARGIN = 5.0
 _ORDER = ["Create", "Update", "Delete", "Resume"]
 
 
@@ -61,7 +63,8 @@ def declare(unit: Unit, settings: OperatorSettings) -> dict[str, Any]:
         # Python counts; this makes Setpoint keep the count over restarts.
         declared["retries"] = max(first.retries, 1)
     if first.timeout:
-        declared["retryTimeout"] = duration(first.timeout)
+        # A failure is judged here, so that Setpoint's clock must not be first.
+        declared["retryTimeout"] = duration(first.timeout + _MARGIN)
     return declared
 
 
@@ -110,10 +113,10 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         return NO_EFFECT if change.is_seen(unit.siblings) else NOT_APPLICABLE
     if request.dry_run:
         return {"message": f"{definition} would be called; a handler of Kopf has no dry run"}
-    return await _call(change, definition, request)
+    return await _call(change, unit, definition, request)
 
 
-async def _call(change: Change, definition: ChangingHandler, request: HandlerRequest) -> dict[str, Any]:
+async def _call(change: Change, unit: Unit, definition: ChangingHandler, request: HandlerRequest) -> dict[str, Any]:
     cause = change.narrowed(definition)
     progress = Progress(request.progress, state_digest(change.new))
     children = Children(definition, change, progress)
@@ -130,11 +133,25 @@ async def _call(change: Change, definition: ChangingHandler, request: HandlerReq
         return result
 
     outcome = await outcome_of(work(), definition, attempts, cause.logger, writes=True)
-    if request.reason == "Delete" and outcome.error is not None and not outcome.retried:
-        # Authors give up with an error or a limit to let the object go. Setpoint would hold it.
-        children.failures.append(f"{definition} gave up, and the object goes nevertheless: {outcome.message}")
-        outcome = Outcome()
+    if outcome.error is not None and not outcome.retried:
+        after = _after_giving_up(unit, request)
+        if after:
+            children.failures.append(f"{definition} gave up, and {after}: {outcome.message}")
+            outcome = Outcome()
     return children.complete(respond_outcome(cause, definition, outcome), attempts)
+
+
+def _after_giving_up(unit: Unit, request: HandlerRequest) -> str:
+    """Return what happens after a failure for good that no edit can mend; nothing if the next edit is a new call.
+
+    Setpoint would hold a deletion, although authors give up to let the object go, and would repeat a creation for each
+    edit, although that is no creation.
+    """
+    if request.reason == "Delete":
+        return "the object goes nevertheless"
+    if request.reason == "Create" and not any("Update" in _REASONS[d.reason] for d in _definitions(unit)):
+        return "is not called again for the object"
+    return ""
 
 
 @dataclasses.dataclass
