@@ -12,8 +12,8 @@ import (
 
 // describe returns an operator without running it. Files are imported, but no handler is called.
 func (f *operatorFlags) describe(ctx context.Context, in manager.Cluster, from clusterFlags, files []string, stderr io.Writer) (*operator.Operator, error) {
-	o := operator.Options{Config: in.Config, Log: slog.New(slog.DiscardHandler), URL: f.url}
-	if o.URL != "" {
+	o := operator.Options{Config: in.Config, Log: slog.New(slog.DiscardHandler), Remote: f.remote}
+	if o.Remote.URL != "" {
 		return operator.Describe(ctx, o)
 	}
 	source, err := f.source(files)
@@ -29,10 +29,12 @@ func (f *operatorFlags) describe(ctx context.Context, in manager.Cluster, from c
 // checkDescribed checks the flags of an operator that is not run.
 func (f *operatorFlags) checkDescribed(files []string) error {
 	switch {
-	case f.url == "":
+	case f.remote.URL == "" && f.remote.TokenFile != "":
+		return errors.New("--operator-token-file requires --operator")
+	case f.remote.URL == "":
 		return nil
 	case len(files)+len(f.python)+len(f.modules) > 0:
 		return errors.New("--operator excludes files and modules")
 	}
-	return operator.CheckURL(f.url)
+	return f.remote.Check()
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
 // operatorFlags are the flags of `setpoint run` for operators in Python and other processes
@@ -18,7 +20,7 @@ type operatorFlags struct {
 	python, modules []string
 	name            string
 	interpreter     string
-	url             string
+	remote          operator.Remote
 	everywhere      bool
 	liveness        string
 	verbose, debug  bool
@@ -56,16 +58,17 @@ func (f *operatorFlags) registerSource(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.python, "python", nil, "`file` or module of an operator in Python to run instead of the controllers of the cluster (repeatable; further files are arguments)")
 	set.StringArrayVarP(&f.modules, "module", "m", nil, "`module` of an operator in Python (repeatable)")
 	set.StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer (default: that of $VIRTUAL_ENV, or python3)")
-	set.StringVar(&f.url, "operator", "", "`URL` of an operator that runs already, such as http://127.0.0.1:8000 or unix:///run/operator/socket")
+	set.StringVar(&f.remote.URL, "operator", "", "`URL` of an operator that runs already, such as http://127.0.0.1:8000 or unix:///run/operator/socket")
+	set.StringVar(&f.remote.TokenFile, "operator-token-file", "", "with --operator: `file` with the token that it requires, the one of its --token-file")
 }
 
 // given reports whether there is an operator to run.
-func (f *operatorFlags) given() bool { return len(f.python)+len(f.modules) > 0 || f.url != "" }
+func (f *operatorFlags) given() bool { return len(f.python)+len(f.modules) > 0 || f.remote.URL != "" }
 
 // operatorOnly are the flags that need an operator; notForOperators are those of controllers of
 // the cluster.
 var (
-	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev", "stop-on-stdin-eof"}
+	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev", "stop-on-stdin-eof", "operator-token-file"}
 	notForOperators = []string{"selector", "crds", "apply-strategy", "field-manager", "deletion-guard", "default-service-account"}
 )
 
@@ -120,11 +123,13 @@ func (f *operatorFlags) check(run *runFlags) error {
 		}
 	}
 	switch {
-	case f.url != "" && len(f.python)+len(f.modules) > 0:
+	case f.remote.URL != "" && len(f.python)+len(f.modules) > 0:
 		return errors.New("--operator excludes --python and --module")
-	case f.url != "" && f.interpreter+f.name != "":
+	case f.remote.URL != "" && f.interpreter+f.name != "":
 		return errors.New("--operator excludes --python-interpreter and --name")
-	case f.stopOnEOF && f.url == "":
+	case f.remote.TokenFile != "" && f.remote.URL == "":
+		return errors.New("--operator-token-file requires --operator")
+	case f.stopOnEOF && f.remote.URL == "":
 		return errors.New("--stop-on-stdin-eof requires --operator")
 	case f.name != "" && len(validation.IsDNS1123Label(f.name)) > 0:
 		return fmt.Errorf("--name %q: %s", f.name, validation.IsDNS1123Label(f.name)[0])

@@ -30,7 +30,7 @@ func TestFlagsOfOperators(t *testing.T) {
 		{args: []string{"--python=op.py", "--python-interpreter=/py"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Interpreter }, want: "/py"},
 		{args: []string{"--python=op.py", "--name=rates"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Name }, want: "rates"},
 		{args: []string{"--python=op.py", "--context=c", "--kubeconfig=k"}, got: func(o operator.Options, _ manager.Options) any { return o.Python.Kubeconfig }, want: "{k c}"},
-		{args: []string{"--operator=http://127.0.0.1:80"}, got: func(o operator.Options, _ manager.Options) any { return o.URL }, want: "http://127.0.0.1:80"},
+		{args: []string{"--operator=http://127.0.0.1:80"}, got: func(o operator.Options, _ manager.Options) any { return o.Remote.URL }, want: "http://127.0.0.1:80"},
 		{args: []string{"-n", "a", "-n", "b,c"}, got: func(_ operator.Options, m manager.Options) any { return m.Namespaces }, want: "[a b c]"},
 		{args: []string{"-A"}, got: func(_ operator.Options, m manager.Options) any { return m.Namespaces }, want: "[]"},
 		{args: []string{"--namespace=a"}, got: func(_ operator.Options, m manager.Options) any { return m.Namespace }, want: "a", note: "--namespace: the namespace of the Lease and of Secrets; -n limits the operator"},

@@ -99,8 +99,8 @@ func (f *runFlags) operatorOptions(files []string) (o operator.Options, notes []
 	if err := f.check(); err != nil {
 		return o, nil, err
 	}
-	if o.URL = f.operator.url; o.URL != "" {
-		return o, notes, operator.CheckURL(o.URL)
+	if o.Remote = f.operator.remote; o.Remote.URL != "" {
+		return o, notes, o.Remote.Check()
 	}
 	source, err := f.operator.source(files)
 	if err != nil {

@@ -93,6 +93,9 @@ type Environment struct {
 	// instead of a proxy; nil for all.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Routed func(address string) bool
+	// Authorization returns the Authorization header for webhooks at a URL without credentials; "" for none.
+	// Nil means none for all.
+	Authorization func(url string) string
 	// UserAgent is sent to webhooks.
 	UserAgent string
 	// Limits limit the responses of webhooks.

@@ -109,6 +109,9 @@ func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
 		Concurrency: c.env.Workers, Limits: c.env.Limits, ConnectionLimiter: c.env.Connections,
 		UserAgent: c.env.UserAgent, Dial: c.env.Dial, Routed: c.env.Routed,
 	}
+	if c.env.Authorization != nil {
+		config.Authorization = c.env.Authorization(h.webhook.url)
+	}
 	credentials := h.webhook.credentials
 	if c.account.PerNamespace() && credentials.HasReferences() {
 		return nil, c.perNamespaceError(h.field)

@@ -54,7 +54,7 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 		}
 		return nil, fmt.Errorf("%w: %w", errors.Join(r.unserved...), compile.ErrNotServed)
 	}
-	env.Dial, env.Routed = c.operator.endpoint.dial, c.operator.endpoint.routed
+	env.Dial, env.Routed, env.Authorization = c.operator.endpoint.dial, c.operator.endpoint.routed, c.operator.endpoint.authorize
 	compiled, err := c.compileKinds(ctx, env, &r, spec)
 	if err != nil {
 		return nil, err

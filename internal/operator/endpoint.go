@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // socketHost is the host of webhook URLs that lead to a socket. Users see it in errors.
@@ -21,7 +23,9 @@ type endpoint struct {
 	base string
 	// socket is a Unix socket; "" for a port.
 	socket string
-	client *http.Client
+	// authorization is the header of calls; "" for none.
+	authorization string
+	client        *http.Client
 }
 
 // socketEndpoint returns the endpoint of a Unix socket.
@@ -50,12 +54,38 @@ func parseEndpoint(text string) (*endpoint, error) {
 	return &endpoint{base: strings.TrimSuffix(text, "/"), client: &http.Client{}}, nil
 }
 
-// CheckURL checks the URL of --operator.
-func CheckURL(text string) error {
-	if _, err := parseEndpoint(text); err != nil {
-		return fmt.Errorf("--operator: %w", err)
+// Remote is an operator that runs already.
+type Remote struct {
+	// URL is where it serves.
+	URL string
+	// TokenFile is a file with the token that it requires; "" for none.
+	TokenFile string
+}
+
+// Check checks the URL, and that the token can be read.
+func (r Remote) Check() error {
+	_, err := r.open()
+	return err
+}
+
+func (r Remote) open() (*endpoint, error) {
+	e, err := parseEndpoint(r.URL)
+	if err != nil {
+		return nil, fmt.Errorf("--operator: %w", err)
 	}
-	return nil
+	if r.TokenFile == "" {
+		return e, nil
+	}
+	data, err := os.ReadFile(r.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("--operator-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, unicode.IsSpace) {
+		return nil, fmt.Errorf("--operator-token-file: %s must have one token, a line without spaces", r.TokenFile)
+	}
+	e.authorization = "Bearer " + token
+	return e, nil
 }
 
 func (e *endpoint) String() string {
@@ -86,6 +116,14 @@ func (e *endpoint) absolute(target string) string {
 	return target
 }
 
+// authorize returns the Authorization header for a URL; "" for those of other programs.
+func (e *endpoint) authorize(target string) string {
+	if strings.HasPrefix(target, e.base+"/") {
+		return e.authorization
+	}
+	return ""
+}
+
 // get returns the body of a response with the status 200, of at most limit bytes.
 func (e *endpoint) get(ctx context.Context, path string, timeout time.Duration, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -94,6 +132,9 @@ func (e *endpoint) get(ctx context.Context, path string, timeout time.Duration, 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 	if err != nil {
 		return nil, err
+	}
+	if authorization := e.authorize(target); authorization != "" {
+		request.Header.Set("Authorization", authorization)
 	}
 	response, err := e.client.Do(request)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +26,39 @@ func TestOperatorURLs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "127.0.0.1:8000", "rates", "ftp://a", "unix://run/socket", "http://a?b=c", "http:///path", "http://a b"} {
-		if err := CheckURL(text); err == nil || !strings.HasPrefix(err.Error(), "--operator: ") {
+		if err := (Remote{URL: text}).Check(); err == nil || !strings.HasPrefix(err.Error(), "--operator: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestTokenIsForTheOperatorOnly(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Remote{URL: "http://127.0.0.1:8000", TokenFile: file}.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"http://127.0.0.1:8000/handlers/a": "Bearer s3cret",
+		"http://127.0.0.1:80001/a":         "",
+		"http://other.example/":            "",
+	} {
+		if got := e.authorize(target); got != want {
+			t.Errorf("%s: %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestTokenFilesWithoutOneToken(t *testing.T) {
+	for _, text := range []string{"", "\n", "one two", "one\ntwo"} {
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := (Remote{URL: "http://127.0.0.1:8000", TokenFile: file}).Check(); err == nil || !strings.HasPrefix(err.Error(), "--operator-token-file: ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -50,7 +84,7 @@ func TestRestartedOperatorIsAnError(t *testing.T) {
 	var instance atomic.Value
 	instance.Store("one")
 	server := operatorServer(t, &instance)
-	op, err := Open(t.Context(), Options{URL: server.URL, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
+	op, err := Open(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

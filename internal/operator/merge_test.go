@@ -43,7 +43,7 @@ func overlapping(t *testing.T) *Operator {
 		fmt.Fprint(w, declare(strings.Split(strings.TrimPrefix(r.URL.Path, "/controllers/"), "+")...))
 	}))
 	t.Cleanup(server.Close)
-	op, err := Describe(t.Context(), Options{URL: server.URL, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
+	op, err := Describe(t.Context(), Options{Remote: Remote{URL: server.URL}, Config: &rest.Config{Host: server.URL}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

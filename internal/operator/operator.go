@@ -36,12 +36,11 @@ const (
 	maxHealthBytes = 64 << 10
 )
 
-// Options configure an Operator. One of Python and URL is set.
+// Options configure an Operator. One of Python and Remote.URL is set.
 type Options struct {
 	// Python is started.
 	Python *Python
-	// URL is where an operator serves that runs already.
-	URL string
+	Remote Remote
 	// Config is the client configuration of the cluster. Without one, Kinds are those that are served.
 	Config *rest.Config
 	Kinds  []served.Kind
@@ -71,8 +70,8 @@ func Open(ctx context.Context, o Options) (*Operator, error) {
 			return nil, err
 		}
 		op.endpoint = socketEndpoint(op.process.folder.socket())
-	} else if op.endpoint, err = parseEndpoint(o.URL); err != nil {
-		return nil, fmt.Errorf("--operator: %w", err)
+	} else if op.endpoint, err = o.Remote.open(); err != nil {
+		return nil, err
 	}
 	if op.declaration, err = op.awaitDeclaration(ctx); err != nil {
 		op.Close()
@@ -102,8 +101,8 @@ func Describe(ctx context.Context, o Options) (*Operator, error) {
 	if op.discovery, err = o.discovery(); err != nil {
 		return nil, err
 	}
-	if op.endpoint, err = parseEndpoint(o.URL); err != nil {
-		return nil, fmt.Errorf("--operator: %w", err)
+	if op.endpoint, err = o.Remote.open(); err != nil {
+		return nil, err
 	}
 	data, err := op.endpoint.get(ctx, "/declaration", declareTimeout, maxDeclarationBytes)
 	if err != nil {

@@ -10,10 +10,12 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Optional
 
 from setpoint._serve.application import Application
+from setpoint._serve.guard import Endpoint
 from setpoint._serve.loading import LoadError, load
-from setpoint._serve.server import Endpoint, serve
+from setpoint._serve.server import serve
 
 logger = logging.getLogger("setpoint")
 
@@ -34,7 +36,10 @@ def _parser() -> argparse.ArgumentParser:
     serving = commands.add_parser("serve", help="import files and serve their handlers", allow_abbrev=False)
     where = serving.add_mutually_exclusive_group(required=True)
     where.add_argument("--socket", metavar="PATH", help="listen on this Unix socket")
-    where.add_argument("--listen", metavar="HOST:PORT", help="listen on this address")
+    where.add_argument("--listen", metavar="HOST:PORT", help="listen on this address; needs --token-file")
+    serving.add_argument(
+        "--token-file", metavar="FILE", help="with --listen: a file with the token that setpoint has by --operator-token-file"
+    )
     serving.add_argument(
         "--describe", action="store_true", help="for what Setpoint reads without running the operator: no handler is called"
     )
@@ -70,12 +75,13 @@ def run(options: argparse.Namespace) -> int:
         return _fail("nothing to serve: name a file, or a module with -m")
     _login.configure_clients_on_import()
     try:
+        endpoint = _endpoint(options)
         load(options.files, options.modules)
         operator = _operator.Operator(_registry.get_default_registry(), name=options.name or operator_name(options))
         application: Application = operator
         if options.describe:
             application = _operator.Description(operator)
-        asyncio.run(serve(application, _endpoint(options)))
+        asyncio.run(serve(application, endpoint))
     except (LoadError, _registry.DeclarationError) as error:
         # Only another state of the files helps.
         return _fail(str(error), EXIT_IMPORT)
@@ -90,7 +96,17 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
     host, _, port = options.listen.rpartition(":")
     if not port.isdigit():
         raise ValueError(f"--listen {options.listen}: must be HOST:PORT, such as 127.0.0.1:8000")
-    return Endpoint(host=host.strip("[]") or "0.0.0.0", port=int(port))
+    return Endpoint(host=host.strip("[]") or "0.0.0.0", port=int(port), token=_token(options.token_file))
+
+
+def _token(path: Optional[str]) -> str:
+    if not path:
+        raise ValueError("--listen needs --token-file: whoever reaches the port could run the handlers; --socket needs none")
+    with open(path, encoding="utf-8") as file:
+        token = file.read().strip()
+    if not token:
+        raise ValueError(f"--token-file {path}: the file is empty")
+    return token
 
 
 def operator_name(options: argparse.Namespace) -> str:

@@ -15,6 +15,7 @@ import unittest
 from typing import Any
 
 from setpoint._serve import http
+from setpoint._serve.guard import Endpoint, refusal
 from setpoint._serve.message import NotJSON, Request, Response, encode, respond
 from setpoint._serve.watchdog import Watchdog
 from tests.harness import example, temporary_directory
@@ -91,12 +92,56 @@ class Connections(unittest.TestCase):
             (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"400 Bad Request"),
             (b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"400 Bad Request"),
             (b"GET / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", b"413 "),
+            (b"GET / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", b"413 "),
             (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411 Length Required"),
             (b"GET / HTTP/1.1\r\nA: " + b"x" * (80 << 10), b"431 "),
         ]
         for sent, expected in cases:
             with self.subTest(sent[:60]):
                 self.assertIn(expected, self.exchange(sent))
+
+
+class Guard(unittest.TestCase):
+    """Who may run handlers over a port."""
+
+    ENDPOINT = Endpoint(host="127.0.0.1", port=8000, token="s3cret")
+    SETPOINT = {"host": "127.0.0.1:8000", "content-type": "application/json", "authorization": "Bearer s3cret"}
+
+    def status(self, method: str = "POST", endpoint: Endpoint = ENDPOINT, **headers: str) -> int:
+        given = {**self.SETPOINT, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        given = {name: value for name, value in given.items() if value}
+        response = refusal(Request(method, "/handlers/a", given, b"{}"), endpoint)
+        return response.status if response else 200
+
+    def test_setpoint_is_served(self) -> None:
+        for host in ("127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000", "127.0.0.1"):
+            self.assertEqual(self.status(host=host), 200, host)
+        self.assertEqual(self.status(content_type="application/json; charset=utf-8"), 200)
+        self.assertEqual(self.status("GET", content_type=""), 200)
+
+    def test_others_are_refused(self) -> None:
+        for host in ("evil.example", "evil.example:8000", "localhost.evil.example", "", "[::1", "169.254.169.254"):
+            self.assertEqual(self.status(host=host), 403, host)
+        self.assertEqual(self.status(origin="http://127.0.0.1:8000"), 403)
+        for content in ("text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"):
+            self.assertEqual(self.status(content_type=content), 415, content)
+        for token in ("", "Bearer", "Bearer other", "bearer s3cret", "Basic s3cret", "Bearer s3cr\xe9t"):
+            self.assertEqual(self.status(authorization=token), 401, token)
+            self.assertEqual(self.status("GET", authorization=token), 401, token)
+
+    def test_an_address_of_the_network_has_any_name(self) -> None:
+        everywhere = Endpoint(host="0.0.0.0", port=8000, token="s3cret")
+        self.assertEqual(self.status(endpoint=everywhere, host="rates.shop:8000"), 200)
+        self.assertEqual(self.status(endpoint=everywhere, host="rates.shop:8000", authorization=""), 401)
+
+    def test_no_token_is_no_way_in(self) -> None:
+        self.assertEqual(self.status(endpoint=Endpoint(port=8000), authorization="Bearer "), 401)
+
+    def test_a_socket_has_the_permissions_of_its_file(self) -> None:
+        self.assertIsNone(refusal(Request("POST", "/handlers/a"), Endpoint(socket="/run/s")))
+
+    def test_the_token_is_not_printed(self) -> None:
+        self.assertNotIn("s3cret", repr(self.ENDPOINT) + str(self.ENDPOINT))
 
 
 class Blocking(unittest.TestCase):
@@ -193,6 +238,22 @@ class Process(unittest.TestCase):
         stdout, stderr = process.communicate(timeout=60)
         self.assertEqual((process.returncode, stdout), (0, "called\ncleaned up\n"), stderr)
         self.assertFalse(os.path.exists(self.socket))
+
+    def test_a_port_needs_a_token(self) -> None:
+        path = os.path.join(self.folder, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n")
+        for arguments, message in (
+            ([], "--listen needs --token-file"),
+            (["--token-file", path], "the file is empty"),
+            (["--token-file", path + "s"], "No such file"),
+        ):
+            process = subprocess.run(
+                [sys.executable, "-c", START, "serve", "--listen", "127.0.0.1:0", *arguments, "operator.py"],
+                capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": PACKAGE}, cwd=self.folder,
+            )
+            self.assertEqual(process.returncode, 1, process.stderr)
+            self.assertIn(message, process.stderr)
 
     def test_a_signal_lets_calls_end(self) -> None:
         process = self.start("""

@@ -50,7 +50,7 @@ func newReloadingClient(c Config, user *url.Userinfo) *reloadingClient {
 	l := &reloadingClient{
 		credentials:  c.Credentials,
 		newTransport: func(tlsConfig *tls.Config) *http.Transport { return newTransport(c, tlsConfig) },
-		header:       newHeader(user, c.UserAgent),
+		header:       newHeader(user, c),
 	}
 	l.active.Store(&client{header: l.header, transport: l.newTransport(nil)})
 	return l

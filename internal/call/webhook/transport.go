@@ -68,11 +68,14 @@ func (c Config) proxy(r *http.Request) (*url.URL, error) {
 }
 
 // newHeader returns the header that all calls share; the transport only reads it.
-func newHeader(user *url.Userinfo, userAgent string) http.Header {
+func newHeader(user *url.Userinfo, c Config) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json"},
-		"User-Agent":   {userAgent},
+		"User-Agent":   {c.UserAgent},
+	}
+	if c.Authorization != "" {
+		h.Set("Authorization", c.Authorization)
 	}
 	if user != nil {
 		password, _ := user.Password()

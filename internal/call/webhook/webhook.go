@@ -38,6 +38,8 @@ type Config struct {
 	Concurrency int
 	// UserAgent defaults to "setpoint".
 	UserAgent string
+	// Authorization is the Authorization header of calls without credentials; "" for none.
+	Authorization string
 	// Credentials returns the credentials for each call; its error fails the call. It
 	// must be fast while they are unchanged and must return when ctx is done. Nil means
 	// no credentials.

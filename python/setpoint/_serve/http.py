@@ -173,9 +173,11 @@ def _content_length(headers: dict[str, str]) -> int:
     text = headers.get("content-length", "0")
     if not (text.isascii() and text.isdigit()):
         raise BadRequest(400, f"Content-Length must be a number, is {text[:100]!r}")
-    if int(text) > MAX_BODY:
+    digits = text.lstrip("0") or "0"
+    # Python refuses to convert thousands of digits.
+    if len(digits) > len(str(MAX_BODY)) or int(digits) > MAX_BODY:
         raise BadRequest(413, f"the request exceeds {MAX_BODY} bytes")
-    return int(text)
+    return int(digits)
 
 
 def _head(response: Response, length: str, close: bool) -> bytes:

@@ -24,7 +24,10 @@ class Request:
 
     def json(self) -> Any:
         """Decode the body; ValueError if it is not JSON."""
-        return json.loads(self.body)
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("the JSON is nested too deeply") from None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import signal
 import stat
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Optional
 
 from setpoint._serve.application import Application
+from setpoint._serve.guard import Endpoint, guarded
 from setpoint._serve.http import Connection
 from setpoint._serve.routes import router
 from setpoint._serve.watchdog import Watchdog
@@ -22,18 +22,6 @@ logger = logging.getLogger(__name__)
 
 # How long running calls may go on after a signal. Setpoint repeats those that are lost.
 STOP_TIMEOUT = 20.0
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where to listen: a Unix socket, or a host and a port."""
-
-    socket: Optional[str] = None
-    host: str = "127.0.0.1"
-    port: int = 0
-
-    def __str__(self) -> str:
-        return f"unix:{self.socket}" if self.socket else f"http://{self.host}:{self.port}"
 
 
 async def serve(
@@ -60,7 +48,7 @@ async def listening(application: Application, endpoint: Endpoint) -> AsyncIterat
     """Listen; at the end, wait for the calls that are running."""
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
-    handle = router(application)
+    handle = guarded(router(application), endpoint)
 
     def connect() -> Connection:
         return Connection(handle, connections)

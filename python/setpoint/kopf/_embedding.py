@@ -16,7 +16,8 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Optional, Union
 
-from setpoint._serve.server import Endpoint, listening
+from setpoint._serve.guard import Endpoint
+from setpoint._serve.server import listening
 from setpoint._serve.watchdog import Watchdog
 from setpoint.kopf._binary import find_binary
 from setpoint.kopf._login import configure_clients_on_import
