@@ -16,7 +16,7 @@ from typing import Optional
 from unittest import mock
 
 from setpoint import kopf
-from setpoint.kopf import _cli
+from setpoint.kopf import _binary, _cli
 from setpoint.kopf._binary import NoBinary
 from tests.harness import temporary_directory
 
@@ -38,7 +38,8 @@ BINARY = f"""\
 class CommandLine(unittest.TestCase):
     def arguments(self, *given: str, **environment: str) -> list[str]:
         with mock.patch.dict(os.environ, environment):
-            return _cli.setpoint_arguments(_cli._parser().parse_args(["run", *given]))[3:]
+            arguments = _cli.setpoint_arguments(_cli._parser().parse_args(["run", *given]))[3:]
+        return [argument for argument in arguments if argument != "--address="]
 
     def test_flags_of_kopf(self) -> None:
         cases = [
@@ -46,7 +47,7 @@ class CommandLine(unittest.TestCase):
             (["a.py", "b.py", "-m", "x.y", "--module", "z"], ["-m", "x.y", "-m", "z", "--python", "a.py", "--python", "b.py"]),
             (["-A", "--standalone", "--verbose", "a.py"], ["--verbose", "--all-namespaces", "--standalone", "--python", "a.py"]),
             (["-n", "x", "--namespace=y", "a.py"], ["-n", "x", "-n", "y", "--python", "a.py"]),
-            (["--liveness=http://:8080/healthz", "a.py"], ["--liveness", "http://:8080/healthz", "--python", "a.py"]),
+            (["--liveness=http://:8080/healthz", "a.py"], ["--address", ":8080", "--liveness", "http://:8080/healthz", "--python", "a.py"]),
             (["--dev", "-p", "5", "-P", "mine", "a.py"], ["--dev", "--peering", "mine", "--priority", "5", "--python", "a.py"]),
             (["--log-format=JSON", "-q", "a.py"], ["--quiet", "--log-format", "json", "--python", "a.py"]),
         ]
@@ -56,7 +57,16 @@ class CommandLine(unittest.TestCase):
 
     def test_variables_of_kopf(self) -> None:
         given = self.arguments("a.py", KOPF_RUN_NAMESPACE="x y", KOPF_RUN_VERBOSE="true", KOPF_RUN_LIVENESS_ENDPOINT="http://:1/x")
-        self.assertEqual(given, ["--verbose", "--liveness", "http://:1/x", "-n", "x", "-n", "y", "--python", "a.py"])
+        self.assertEqual(given, ["--verbose", "--address", ":1", "--liveness", "http://:1/x", "-n", "x", "-n", "y", "--python", "a.py"])
+
+    def test_nothing_listens_unasked(self) -> None:
+        for liveness, expected in (
+            (None, ["--address="]),
+            ("", ["--address="]),
+            ("http://127.0.0.1:8080/healthz", ["--address", "127.0.0.1:8080", "--liveness", "http://127.0.0.1:8080/healthz"]),
+        ):
+            self.assertEqual(_binary.address_arguments(liveness), expected)
+        self.assertIn("--address=", _cli.setpoint_arguments(_cli._parser().parse_args(["run", "a.py"])))
 
     def fails(self, *given: str, **environment: str) -> str:
         with mock.patch.dict(os.environ, environment), contextlib.redirect_stderr(io.StringIO()) as stderr:
@@ -113,7 +123,7 @@ class Embedding(unittest.TestCase):
         with self.binary() as called:
             asyncio.run(run(called))
             with open(called, encoding="utf-8") as file:
-                self.assertRegex(file.read(), r"\['run', '--standalone', '-n', 'a', '-n', 'b', '--operator', 'unix://")
+                self.assertRegex(file.read(), r"\['run', '--standalone', '--address=', '-n', 'a', '-n', 'b', '--operator', 'unix://")
         self.assertEqual(calls, ["startup 7", "cleanup"])
 
     def test_in_a_thread(self) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn, Optional
 
-from setpoint.kopf._binary import NoBinary, find_binary
+from setpoint.kopf._binary import NoBinary, address_arguments, find_binary
 from setpoint.kopf._version import __version__
 
 _NO_PEERING = (
@@ -74,7 +74,8 @@ def setpoint_arguments(options: argparse.Namespace) -> list[str]:
     for name in ("verbose", "debug", "quiet", "all_namespaces", "standalone", "dev"):
         if getattr(options, name):
             arguments.append("--" + name.replace("_", "-"))
-    for name in ("log_format", "liveness", "peering", "priority"):
+    arguments += address_arguments(options.liveness)
+    for name in ("log_format", "peering", "priority"):
         if getattr(options, name) is not None:
             arguments += ["--" + name.replace("_", "-"), str(getattr(options, name))]
     for namespace in options.namespaces:

@@ -19,7 +19,7 @@ from typing import Any, Optional, Union
 from setpoint._serve.guard import Endpoint
 from setpoint._serve.server import listening
 from setpoint._serve.watchdog import Watchdog
-from setpoint.kopf._binary import find_binary
+from setpoint.kopf._binary import address_arguments, find_binary
 from setpoint.kopf._login import configure_clients_on_import
 from setpoint.kopf._operator import Operator
 from setpoint.kopf._registry import OperatorRegistry, get_default_registry
@@ -109,7 +109,7 @@ def _arguments(
     elif peering:
         arguments += ["--peering", peering]
     arguments += ["--priority", str(priority)] if priority else []
-    arguments += ["--liveness", liveness] if liveness else []
+    arguments += address_arguments(liveness)
     arguments += ["--all-namespaces"] if clusterwide else []
     for namespace in namespaces:
         arguments += ["-n", namespace]
