@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -224,6 +225,12 @@ func (c *cluster) edited(r *apiRequest, live *unstructured.Unstructured) (*unstr
 		for i := range path {
 			path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(path[i])
 		}
+		if len(path) > 2 && path[1] == "managedFields" {
+			if err := editManagedFields(o, e.Op, path[2:], e.Value); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if _, there, _ := unstructured.NestedFieldNoCopy(o.Object, path...); !there {
 			return nil, fmt.Errorf("%s: there is no %s", e.Op, e.Path)
 		}
@@ -236,6 +243,28 @@ func (c *cluster) edited(r *apiRequest, live *unstructured.Unstructured) (*unstr
 		}
 	}
 	return c.updated(r, live, o)
+}
+
+// editManagedFields tests or removes a field of an entry, or removes the entry.
+func editManagedFields(o *unstructured.Unstructured, op string, path []string, value any) error {
+	entries, _, err := unstructured.NestedSlice(o.Object, "metadata", "managedFields")
+	if err != nil {
+		return err
+	}
+	at, err := strconv.Atoi(path[0])
+	if err != nil || at >= len(entries) {
+		return fmt.Errorf("%s: there is no entry %s", op, path[0])
+	}
+	entry := entries[at].(map[string]any)
+	switch has, there, _ := unstructured.NestedFieldNoCopy(entry, path[1:]...); {
+	case !there || op == "test" && has != value:
+		return fmt.Errorf("%s: %v is %v", op, path, has)
+	case op == "remove" && len(path) == 1:
+		entries = slices.Delete(entries, at, at+1)
+	case op == "remove":
+		unstructured.RemoveNestedField(entry, path[1:]...)
+	}
+	return unstructured.SetNestedSlice(o.Object, entries, "metadata", "managedFields")
 }
 
 func (r *apiRequest) kind() schema.GroupVersionKind {
@@ -310,7 +339,7 @@ func same(a, b *unstructured.Unstructured) bool {
 }
 
 // validate rejects what the server rejects: another UID, changes of a pod's spec except for the
-// image, and a pod without containers.
+// image, a pod without containers, and fields that exclude each other.
 func validate(live, o *unstructured.Unstructured) error {
 	var faults field.ErrorList
 	if live != nil && o.GetUID() != live.GetUID() {
@@ -325,10 +354,37 @@ func validate(live, o *unstructured.Unstructured) error {
 			faults = append(faults, field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than the image"))
 		}
 	}
+	faults = append(faults, unionFaults(o)...)
 	if len(faults) > 0 {
 		return apierrors.NewInvalid(o.GroupVersionKind().GroupKind(), o.GetName(), faults)
 	}
 	return nil
+}
+
+// unionFaults has the paths and messages of the server.
+func unionFaults(o *unstructured.Unstructured) (faults field.ErrorList) {
+	spec := field.NewPath("spec")
+	strategy, _, _ := unstructured.NestedMap(o.Object, "spec", "strategy")
+	if strategy["type"] == "Recreate" && strategy["rollingUpdate"] != nil {
+		faults = append(faults, field.Forbidden(spec.Child("strategy", "rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'"))
+	}
+	volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+	for i, volume := range volumes {
+		sources := slices.DeleteFunc(slices.Sorted(maps.Keys(volume.(map[string]any))), func(name string) bool { return name == "name" })
+		for _, source := range sources[min(1, len(sources)):] {
+			faults = append(faults, field.Forbidden(spec.Child("template", "spec", "volumes").Index(i).Child(source), "may not specify more than 1 volume type"))
+		}
+	}
+	ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
+	names := map[any]bool{nil: true}
+	for i, port := range ports {
+		name := port.(map[string]any)["name"]
+		if names[name] && name != nil {
+			faults = append(faults, field.Duplicate(spec.Child("ports").Index(i).Child("name"), name))
+		}
+		names[name] = true
+	}
+	return faults
 }
 
 func withoutImages(pod *unstructured.Unstructured) any {

@@ -37,6 +37,11 @@ func setDefaults(o runtime.Object) {
 	case *appsv1.Deployment:
 		setIfNil(&o.Spec.Replicas, 1)
 		setIfNil(&o.Spec.ProgressDeadlineSeconds, 600)
+		o.Spec.Strategy.Type = cmp.Or(o.Spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+		if o.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType && o.Spec.Strategy.RollingUpdate == nil {
+			quarter := intstr.FromString("25%")
+			o.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &quarter}
+		}
 		defaultPod(&o.Spec.Template.Spec)
 	case *appsv1.StatefulSet:
 		setIfNil(&o.Spec.Replicas, 1)

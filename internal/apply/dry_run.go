@@ -25,29 +25,36 @@ func (w *Writer) simulateTakeOver(ctx context.Context, a plan.Action) (*object.O
 	if err != nil {
 		return nil, err
 	}
-	left, err := live.without(body, a.After, w.managerOr(a.Manager), a.TakeOver)
-	if err != nil {
-		return nil, err
-	}
-	simulated, err := plan.Overlay(left, a.After)
+	a.Manager = w.managerOr(a.Manager)
+	simulated, _, err := live.applied(body, a)
 	if err != nil {
 		return nil, err
 	}
 	return w.send(ctx, a.Resource, "try", w.updateRequest(a.Resource, simulated))
 }
 
-// without returns an object without the fields that an apply would remove.
-func (l *managedMetadata) without(body []byte, desired *object.Object, manager string, t *plan.TakeOver) (*object.Object, error) {
+// applied returns an object as an apply after a take over would leave it, without new defaults, and
+// whether fields were removed.
+func (l *managedMetadata) applied(body []byte, a plan.Action) (after *object.Object, removed bool, err error) {
 	have, err := object.Decode(body)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	want, err := object.Decode(desired.JSON())
+	want, err := object.Decode(a.After.JSON())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	l.remove(have, want, manager, t)
-	return object.Encode(have)
+	l.remove(have, want, a.Manager, a.TakeOver)
+	left, err := object.Encode(have)
+	if err != nil {
+		return nil, false, err
+	}
+	before, err := object.Decode(body)
+	if err != nil {
+		return nil, false, err
+	}
+	after, err = plan.Overlay(left, a.After)
+	return after, object.FirstDifference(before, have) != "", err
 }
 
 // remove removes the fields that only the manager owns after the take over, and that are not

@@ -29,11 +29,13 @@ func newPathElement(text string, below fieldSet) pathElement {
 	return e
 }
 
-// elements returns the path elements of the items of a list.
+// elements returns the path elements below a field, except for the field itself.
 func (o fieldSet) elements() []pathElement {
 	all := make([]pathElement, 0, len(o))
 	for text, below := range o {
-		all = append(all, newPathElement(text, below))
+		if text != self {
+			all = append(all, newPathElement(text, below))
+		}
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -106,7 +107,9 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 		result = w.updateOrApply(ctx, a)
 	case plan.Delete:
 		result.Stored, result.Err = w.recreate(ctx, a)
-	case plan.Update, plan.Adopt, plan.Release:
+	case plan.Update:
+		result.Stored, result.Err = w.merge(ctx, a)
+	case plan.Adopt, plan.Release:
 		result.Stored, result.Err = w.Update(ctx, a.Resource, a.After)
 	default:
 		result.Err = fmt.Errorf("no such action: %q", a.Verb)
@@ -115,4 +118,13 @@ func (w *Writer) applyAction(ctx context.Context, a plan.Action) Result {
 		result.Err = fmt.Errorf("%s %s: %w", a.Verb, a.Ref, result.Err)
 	}
 	return result
+}
+
+// merge updates a child to what was merged.
+func (w *Writer) merge(ctx context.Context, a plan.Action) (*object.Object, error) {
+	stored, err := w.Update(ctx, a.Resource, a.After)
+	if apierrors.IsInvalid(err) {
+		return w.updateWithoutLeftovers(ctx, a, err)
+	}
+	return stored, err
 }

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -35,6 +36,8 @@ type testController struct {
 
 	planner  *plan.Planner
 	upToDate map[string][2]uint64
+	// heldField is the last that another manager held.
+	heldField *apply.HeldFieldError
 	// onlyApply drops updates that would replace applies.
 	onlyApply bool
 }
@@ -126,6 +129,7 @@ func (k *testController) apply(p plan.Plan) (landed bool) {
 		switch {
 		case result.Err != nil:
 			landed = false
+			k.heldField, _ = errors.AsType[*apply.HeldFieldError](result.Err)
 			k.log = append(k.log, keyOf(action.Resource, action.Ref.Name)+": "+result.Err.Error())
 		case result.Stored != nil && action.Desired != 0:
 			k.upToDate[result.Stored.UID()] = [2]uint64{result.Stored.Digest(), action.Desired}
@@ -182,6 +186,20 @@ func (k *testController) create(plural, text string) {
 	k.t.Helper()
 	if _, err := k.post(k.request("others", plural+"/", []byte(text))); err != nil {
 		k.t.Fatal(err)
+	}
+}
+
+// runReleaseCommand sends the patch of the command that the last error named.
+func (k *testController) runReleaseCommand() {
+	k.t.Helper()
+	if k.heldField == nil {
+		k.t.Fatal("no error named a command")
+	}
+	_, quoted, _ := strings.Cut(k.heldField.Command, "-p '")
+	for key, live := range k.objects {
+		if _, err := k.edited(k.request("kubectl-patch", key, []byte(strings.TrimSuffix(quoted, "'"))), live); err != nil {
+			k.t.Fatal(err)
+		}
 	}
 }
 
@@ -253,6 +271,12 @@ func runScript(t *testing.T, turns []txtar.File) string {
 			for key, patch := range readYAML[map[string]map[string]any](t, turn.Data) {
 				k.editAs(words[len(words)-1], key, patch)
 			}
+		case "applied-by":
+			for key, fields := range readYAML[map[string]map[string]any](t, turn.Data) {
+				k.applyAs(words[1], key, fields)
+			}
+		case "released":
+			k.runReleaseCommand()
 		case "echo":
 			response = k.echo()
 			k.reconcile(response)

@@ -3,14 +3,45 @@ package apply
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// serverSideApply applies the desired fields. It first takes over the fields of former managers.
+// serverSideApply applies the desired fields. If the server rejects them because of fields that are not
+// desired, an update removes those before another apply. It also removes what the response has as null,
+// which an apply can do for some fields only.
 func (w *Writer) serverSideApply(ctx context.Context, a plan.Action) (*object.Object, error) {
+	if a.Want != nil {
+		return w.applyWithoutLeftovers(ctx, a, nil)
+	}
+	stored, err := w.tryApply(ctx, a)
+	if apierrors.IsInvalid(err) {
+		return w.applyWithoutLeftovers(ctx, a, err)
+	}
+	return stored, err
+}
+
+func (w *Writer) applyWithoutLeftovers(ctx context.Context, a plan.Action, rejected error) (*object.Object, error) {
+	stored, err := w.updateWithoutLeftovers(ctx, a, rejected)
+	if err != nil || w.options.DryRun {
+		return stored, err
+	}
+	a.Before = stored
+	if a.After, err = plan.WithoutNulls(a.After); err != nil {
+		return nil, err
+	}
+	if a.TakeOver == nil {
+		a.TakeOver = ownFields(w.managerOr(a.Manager))
+	}
+	return w.takeOverAndApply(ctx, a)
+}
+
+// tryApply first takes over the fields of former managers.
+func (w *Writer) tryApply(ctx context.Context, a plan.Action) (*object.Object, error) {
 	if a.TakeOver != nil && a.TakeOver.OnlyLeftovers {
 		return w.applyThenTakeOver(ctx, a)
 	}
@@ -42,5 +73,11 @@ func (w *Writer) applyThenTakeOver(ctx context.Context, a plan.Action) (*object.
 
 // applyRequest forces conflicts: other managers' changes are drift.
 func (w *Writer) applyRequest(a plan.Action, o *object.Object) *rest.Request {
-	return w.forceApplyRequest(a.Resource, o, a.Manager)
+	return w.writeRequest(w.client.Patch(types.ApplyPatchType), a.Manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
+		AbsPath(a.Resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+}
+
+// ownFields takes over the fields that a manager owns by updates.
+func ownFields(manager string) *plan.TakeOver {
+	return &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}
 }

@@ -66,7 +66,7 @@ func parseManagedMetadata(body []byte, a plan.Action) (*managedMetadata, error) 
 	if err := json.Unmarshal(body, &live); err != nil {
 		return nil, fmt.Errorf("read its managed fields: %w", err)
 	}
-	if live.Metadata.UID != a.Before.UID() {
+	if a.Before != nil && live.Metadata.UID != a.Before.UID() {
 		return nil, newConflict("the object was replaced by another one with the same name")
 	}
 	return &live.Metadata, nil

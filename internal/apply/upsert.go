@@ -6,8 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
@@ -53,8 +52,12 @@ func (w *Writer) Ownership(ctx context.Context, resource object.Resource, namesp
 // set before and that o does not have, even those of a Create.
 func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.Object, manager string) (*object.Object, error) {
 	manager = w.managerOr(manager)
-	body, err := w.doRequest(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
-	if err != nil {
+	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: o.Ref(), After: o, Manager: manager}
+	body, err := w.doRequest(ctx, resource, "apply", w.applyRequest(a, o))
+	switch {
+	case apierrors.IsInvalid(err):
+		return w.applyWithoutLeftovers(ctx, a, err)
+	case err != nil:
 		return nil, err
 	}
 	stored, err := w.parse(body, "", "")
@@ -73,17 +76,11 @@ func (w *Writer) Apply(ctx context.Context, resource object.Resource, o *object.
 	}
 	// A Create owns fields by the operation Update. Once they are taken over, an apply removes
 	// those that are left.
-	a := plan.Action{Verb: plan.Apply, Resource: resource, Ref: stored.Ref(), Before: stored, After: o, Manager: manager,
-		TakeOver: &plan.TakeOver{From: []plan.FormerManager{{Name: manager}}}}
+	a.Before, a.TakeOver = stored, ownFields(manager)
 	if _, err := w.takeOverFields(ctx, a, &live.Metadata); err != nil {
 		return nil, err
 	}
-	return w.send(ctx, resource, "apply", w.forceApplyRequest(resource, o, manager))
-}
-
-func (w *Writer) forceApplyRequest(resource object.Resource, o *object.Object, manager string) *rest.Request {
-	return w.writeRequest(w.client.Patch(types.ApplyPatchType), manager).SetHeader("Content-Type", string(types.ApplyPatchType)).
-		AbsPath(resource.Path(o.Namespace(), o.Name())).Param("force", "true").Body(o.JSON())
+	return w.send(ctx, resource, "apply", w.applyRequest(a, o))
 }
 
 // hasLeftovers reports whether a manager owns fields by Update that it has not applied. After a

@@ -35,6 +35,7 @@ const (
 const (
 	Forbidden            FaultKind = "forbidden"
 	Invalid              FaultKind = "invalid"
+	FieldHeld            FaultKind = "field-held"
 	Conflict             FaultKind = "conflict"
 	Terminating          FaultKind = "namespace-terminating"
 	Rejected             FaultKind = "refused"

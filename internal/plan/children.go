@@ -117,7 +117,7 @@ func (f *Planner) update(action Action, desired *object.Object) (Action, error) 
 	}
 	f.setLastApplied(m.fields, m.text)
 	action.After, err = object.Encode(m.fields)
-	action.Verb, action.FieldPath, action.Reason = Update, fieldPath, fieldPath+" differs"
+	action.Verb, action.Want, action.FieldPath, action.Reason = Update, desired, fieldPath, fieldPath+" differs"
 	return action, err
 }
 
@@ -165,15 +165,19 @@ func (f *Planner) merged(observed, desired *object.Object, by merger) (merged, e
 		return merged{}, err
 	}
 	last, key := f.lastApplied(have)
+	m := merged{text: text, recorded: key == f.LastApplied && object.FirstDifference(last, lastAppliedFields) == ""}
+	withoutNulls(last)
 	if appliedRecordOf(observed).verb != "" {
 		// The server applied these fields; see update.
-		last, key = lastAppliedFields, AppliedAnnotation
+		last, m.recorded = f.outline(want.fields), false
 	}
-	m := merged{fields: by.objects(have, last, want.fields), text: text}
+	m.fields = by.objects(have, last, want.fields)
+	if !m.recorded {
+		RemoveNulls(m.fields, want.recorded)
+	}
 	keepSystemFields(m.fields, have)
 	mergeOwners(m.fields, have, last, want.fields)
 	m.fieldPath = semanticDifference(have, m.fields)
-	m.recorded = key == f.LastApplied && object.FirstDifference(last, lastAppliedFields) == ""
 	return m, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// fieldSet returns a value with every scalar replaced by {}, except for the keys of list items. It
+// fieldSet returns a value with every scalar replaced by {}, except for nulls and the keys of list items. It
 // is all that a later merge needs, it is small, and it contains no secrets.
 func fieldSet(value any) any {
 	switch v := value.(type) {
@@ -19,6 +19,8 @@ func fieldSet(value any) any {
 		return objectFieldSet(v, false)
 	case []any:
 		return listFieldSet(v)
+	case nil:
+		return nil
 	}
 	return map[string]any{}
 }
@@ -81,6 +83,8 @@ func (p *fieldSetWriter) value(value any) {
 		p.members(v, false)
 	case []any:
 		p.items(v)
+	case nil:
+		p.text = append(p.text, '-')
 	}
 	p.text = append(p.text, ',')
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -37,6 +39,8 @@ func (f *Planner) lastAppliedKeys() []string {
 type desiredFields struct {
 	// fields has no nulls.
 	fields map[string]any
+	// recorded are the fields with their nulls. A null removes a field of the child when it is new.
+	recorded map[string]any
 	// status is for new objects only.
 	status any
 }
@@ -49,10 +53,18 @@ func (f *Planner) desiredFieldsOf(desired *object.Object) (desiredFields, error)
 	if err != nil {
 		return desiredFields{}, err
 	}
-	status := fields["status"]
+	w := desiredFields{fields: fields, recorded: fields, status: fields["status"]}
+	if hasNulls(fields) {
+		w.recorded = runtime.DeepCopyJSON(fields)
+		f.strip(w.recorded)
+		unfoldStringData(w.recorded)
+		metadata, _ := w.recorded["metadata"].(map[string]any)
+		maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
+	}
+	withoutNulls(fields)
 	f.strip(fields)
 	unfoldStringData(fields)
-	return desiredFields{fields: fields, status: status}, nil
+	return w, nil
 }
 
 // unfoldStringData moves stringData of a Secret to data, as the server does. The server never
@@ -84,17 +96,21 @@ func unfoldStringData(fields map[string]any) {
 
 // encodeLastApplied returns the last applied configuration as a value and as canonical text.
 func (f *Planner) encodeLastApplied(w desiredFields) (lastAppliedFields map[string]any, text string, err error) {
-	lastAppliedFields = w.fields
-	if f.OmitValues {
-		lastAppliedFields = objectFieldSet(w.fields, false)
-	}
+	lastAppliedFields = f.outline(w.recorded)
 	data, err := json.Marshal(lastAppliedFields)
 	return lastAppliedFields, string(data), err
 }
 
+// outline returns what is stored of applied fields.
+func (f *Planner) outline(fields map[string]any) map[string]any {
+	if f.OmitValues {
+		return objectFieldSet(fields, false)
+	}
+	return fields
+}
+
 // strip removes the fields that a hook cannot set.
 func (f *Planner) strip(fields map[string]any) {
-	withoutNulls(fields)
 	delete(fields, "status")
 	metadata, _ := fields["metadata"].(map[string]any)
 	maps.DeleteFunc(metadata, func(name string, _ any) bool { return slices.Contains(systemFields, name) })
@@ -140,7 +156,7 @@ func otherOwners(owners []any, parent string) []any {
 	return kept
 }
 
-// lastApplied returns the last applied configuration of an observed object and its annotation;
+// lastApplied returns the last applied configuration of an observed object, with nulls, and its annotation;
 // nothing if it is missing or corrupt.
 func (f *Planner) lastApplied(observed map[string]any) (last map[string]any, key string) {
 	annotations, _ := object.FieldAt(observed, "metadata", "annotations").(map[string]any)

@@ -146,22 +146,3 @@ func (m merger) byPosition(observed, applied, desired []any) []any {
 	}
 	return merged
 }
-
-// withoutNulls removes null members from objects at any depth. List items stay, because their
-// positions matter.
-func withoutNulls(tree any) {
-	switch t := tree.(type) {
-	case map[string]any:
-		for name, value := range t {
-			if value == nil {
-				delete(t, name)
-				continue
-			}
-			withoutNulls(value)
-		}
-	case []any:
-		for _, item := range t {
-			withoutNulls(item)
-		}
-	}
-}

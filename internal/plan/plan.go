@@ -124,6 +124,8 @@ type Action struct {
 	// After is the object to send; for Apply only its desired fields. A Delete has one only with
 	// DryRunVerb.
 	After *object.Object
+	// Want is the desired child with its nulls; for Apply only if these remove fields.
+	Want *object.Object
 	// DryRunVerb makes a Delete conditional: the writer first tries After as a dry run, by Update
 	// or Apply. If that changes nothing, it applies After instead of deleting. If the server would
 	// reject After as a new object, it does not delete either.

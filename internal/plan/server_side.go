@@ -40,7 +40,7 @@ func (n appliedRecord) String() string { return string(n.verb) + ":" + n.fieldSe
 
 // appliedRecordFor returns the record for desired fields.
 func (f *Planner) appliedRecordFor(verb Verb, w desiredFields) appliedRecord {
-	return appliedRecord{verb: verb, fieldSet: fieldSetHash(w.fields), manager: f.Manager}
+	return appliedRecord{verb: verb, fieldSet: fieldSetHash(w.recorded), manager: f.Manager}
 }
 
 // hasSameFields reports whether two records have the same fields and manager.
@@ -75,6 +75,15 @@ type FormerManager struct {
 // finalizers on children that are parents themselves, and the labels of decorators.
 var sharedManagers = []string{"setpoint", "metacontroller"}
 
+// Manages reports whether a field manager is the one that writes, or one that wrote the child for it
+// before.
+func (a Action) Manages(manager string) bool {
+	if a.TakeOver == nil {
+		return manager == a.Manager || slices.Contains(sharedManagers, manager)
+	}
+	return manager == a.Manager || slices.ContainsFunc(a.TakeOver.From, func(from FormerManager) bool { return from.Name == manager })
+}
+
 // serverSide plans a server-side apply. It plans nothing if all desired fields are observed and the
 // field set is unchanged. If the apply changes nothing, the server stores nothing, and the caller
 // remembers that by UpToDate.
@@ -92,6 +101,11 @@ func (f *Planner) serverSide(action Action, desired *object.Object) (Action, err
 			action.TakeOver.OnlyLeftovers = true
 		}
 		if err := f.planUpdate(&action, &c); err != nil {
+			return action, err
+		}
+	}
+	if !c.record.hasSameFields(c.newRecord) && RemoveNulls(c.observed, c.desired.recorded) {
+		if action.Want, err = object.Encode(c.desired.recorded); err != nil {
 			return action, err
 		}
 	}
@@ -185,7 +199,7 @@ func (f *Planner) appliedBefore(observed, desired *object.Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return record.fieldSet != fieldSetHash(w.fields), nil
+	return record.fieldSet != fieldSetHash(w.recorded), nil
 }
 
 // finishServerSide plans a last apply before a child is merged, because only the server knows which
@@ -225,6 +239,7 @@ func (f *Planner) takeOver(have map[string]any, record appliedRecord) *TakeOver 
 		}
 	}
 	last, _ := f.lastApplied(have)
+	withoutNulls(last)
 	t.Applied, _ = last["metadata"].(map[string]any)
 	return t
 }

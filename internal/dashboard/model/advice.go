@@ -84,6 +84,11 @@ func adviceRules() []adviceRule {
 			Title: "The desired object is invalid",
 			Help:  "A field that the controller sets violates the schema of the kind. Correct the field in the hook's response, or in the spec that it is computed from.",
 		}},
+		{what: failure.FieldHeld, Advice: Advice{
+			Title: "Another field manager holds a field",
+			Help: "A field that the controller sets excludes one that is held by the field manager that the error names. " +
+				"Run the command of the error, or let that manager give the field up.",
+		}},
 		{what: failure.Conflict, Advice: Advice{
 			Title:     "Conflict: object changed concurrently",
 			Help:      "Setpoint retries with the current version. If this repeats, the reconcile history names the other field manager.",

@@ -1,0 +1,302 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/plan"
+)
+
+// Some fields exclude each other: the members of a union, such as the sources of a volume, or a
+// default that belongs to a former value, such as strategy.rollingUpdate beside the type Recreate.
+// The server then rejects a write that sets one and leaves the other in place. Nobody desires the
+// other one, so it goes with the write, unless another manager holds it.
+
+// updateWithoutLeftovers sends the object of a write as an update without the fields that are null in the
+// response, and without those that are not desired and for which the server rejected the write. It returns
+// that error if there are none.
+func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, rejected error) (*object.Object, error) {
+	paths := invalidPaths(rejected)
+	if rejected != nil && len(paths) == 0 {
+		return nil, rejected
+	}
+	body, err := w.doRequest(ctx, a.Resource, "get", w.client.Get().AbsPath(pathOf(a)).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, errors.Join(rejected, err)
+	}
+	live, err := parseManagedMetadata(body, a)
+	if err != nil {
+		return nil, err
+	}
+	if a.Manager = w.managerOr(a.Manager); a.Verb == plan.Apply && a.TakeOver == nil {
+		a.TakeOver = ownFields(a.Manager)
+	}
+	l := leftovers{entries: live.ManagedFields, isOwn: a.Manages}
+	without, err := l.removed(live, body, a, paths)
+	if err != nil || !l.any {
+		return nil, cmp.Or(err, l.heldError(a, rejected))
+	}
+	stored, err := w.send(ctx, a.Resource, "update", w.writeRequest(w.client.Put(), a.Manager).AbsPath(pathOf(a)).Body(without.JSON()))
+	switch {
+	case apierrors.IsInvalid(err) && rejected == nil:
+		return w.updateWithoutLeftovers(ctx, a, err)
+	case apierrors.IsInvalid(err):
+		return nil, l.heldError(a, rejected)
+	}
+	return stored, err
+}
+
+// removed returns the object that the write would store without the leftovers at paths.
+func (l *leftovers) removed(live *managedMetadata, body []byte, a plan.Action, paths [][]string) (*object.Object, error) {
+	after := a.After
+	if a.Verb == plan.Apply {
+		var err error
+		if after, l.any, err = live.applied(body, a); err != nil {
+			return nil, err
+		}
+	}
+	have, err := object.Decode(after.JSON())
+	if err != nil {
+		return nil, err
+	}
+	want, err := object.Decode(cmp.Or(a.Want, a.After).JSON())
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		l.removeMember(have, want, path, nil)
+	}
+	l.any = plan.RemoveNulls(have, want) || l.any
+	return object.Encode(have)
+}
+
+// invalidPaths returns the paths of the fields for which the server rejects an object, except for
+// those that may never change.
+func invalidPaths(err error) (paths [][]string) {
+	if !apierrors.IsInvalid(err) {
+		return nil
+	}
+	status, known := errors.AsType[*apierrors.StatusError](err)
+	if !known || status.ErrStatus.Details == nil {
+		return nil
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if strings.Contains(cause.Message, "immutable") || strings.Contains(cause.Message, "may not change") {
+			continue
+		}
+		path := cause.Field
+		if path == "" || path == "<nil>" {
+			// The validation of a schema names the field in its message.
+			_, quoted, _ := strings.Cut(cause.Message, `: "`)
+			path, _, _ = strings.Cut(quoted, `" must validate`)
+		}
+		if names := splitPath(path); len(names) > 0 && names[0] != "metadata" && names[0] != "status" {
+			paths = append(paths, names)
+		}
+	}
+	return paths
+}
+
+// splitPath splits a path such as spec.ports[0].name into names; that of an index is a number.
+func splitPath(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+}
+
+// leftovers removes the leftovers that nobody else holds from an object.
+type leftovers struct {
+	entries []managedFieldsEntry
+	isOwn   func(manager string) bool
+	// any means that a field was removed.
+	any bool
+	// held is the first that another manager holds; nil if there is none.
+	held *heldField
+}
+
+// step leads from a value to one below it: to a member, or to an item of a list.
+type step struct {
+	name  string
+	index int
+	item  any
+}
+
+func (l *leftovers) removeBelow(have, want any, path []string, at []step) any {
+	switch have := have.(type) {
+	case map[string]any:
+		wanted, _ := want.(map[string]any)
+		l.removeMember(have, wanted, path, at)
+	case []any:
+		wanted, _ := want.([]any)
+		return l.removeItems(have, wanted, path[1:], at)
+	}
+	return have
+}
+
+// removeMember removes what excludes the member at a path. A member that is not desired goes itself;
+// beside one that is desired, those that are not.
+func (l *leftovers) removeMember(have, want map[string]any, path []string, at []step) {
+	name := path[0]
+	below := append(slices.Clip(at), step{name: name})
+	switch value, exists := have[name]; {
+	case !exists:
+	case want[name] == nil:
+		l.drop(have, name, below)
+	case len(path) > 1:
+		have[name] = l.removeBelow(value, want[name], path[1:], below)
+	default:
+		l.removeUndesired(value, want[name], below)
+		if _, isUnion := value.(map[string]any); isUnion && len(at) > 0 {
+			l.removeUndesired(have, want, at)
+		}
+	}
+}
+
+// removeUndesired removes the members that are not desired.
+func (l *leftovers) removeUndesired(have, want any, at []step) {
+	members, _ := have.(map[string]any)
+	wanted, _ := want.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if wanted[name] == nil {
+			l.drop(members, name, append(slices.Clip(at), step{name: name}))
+		}
+	}
+}
+
+func (l *leftovers) drop(members map[string]any, name string, at []step) {
+	if !l.isHeld(at) {
+		delete(members, name)
+		l.any = true
+	}
+}
+
+// removeItems removes the items that are not desired, and what excludes fields of the others. The
+// index in the path does not matter: the server may have counted the items in another order.
+func (l *leftovers) removeItems(have, want []any, path []string, at []step) []any {
+	same := plan.PairItems(have, want)
+	left := make([]any, 0, len(have))
+	for i, item := range have {
+		below := append(slices.Clip(at), step{index: i, item: item})
+		switch {
+		case same[i] != nil && len(path) > 0:
+			left = append(left, l.removeBelow(item, same[i], path, below))
+		case same[i] != nil || l.isHeld(below):
+			left = append(left, item)
+		default:
+			l.any = true
+		}
+	}
+	return left
+}
+
+// isHeld reports whether another manager holds a field, and notes the first that one does.
+func (l *leftovers) isHeld(at []step) bool {
+	for i, e := range l.entries {
+		if l.isOwn(e.Manager) {
+			continue
+		}
+		keys, holds := e.FieldsV1.find(at)
+		if !holds {
+			continue
+		}
+		if l.held == nil {
+			l.held = &heldField{manager: e.Manager, path: pathText(at), entry: i, keys: keys}
+		}
+		return true
+	}
+	return false
+}
+
+// find returns the path elements that lead to a field, and whether the manager owns it or one below.
+func (o fieldSet) find(at []step) (keys []string, owned bool) {
+	for _, s := range at {
+		key := "f:" + s.name
+		if s.name == "" {
+			key, _, _ = o.findItem(s.item)
+		}
+		below, given := o[key]
+		if !given {
+			return nil, false
+		}
+		keys, o = append(keys, key), below
+	}
+	return keys, true
+}
+
+func pathText(at []step) (text string) {
+	for _, s := range at {
+		if s.name == "" {
+			text += "[" + strconv.Itoa(s.index) + "]"
+			continue
+		}
+		text = object.JoinPath(text, s.name)
+	}
+	return text
+}
+
+// heldField is a field that another manager holds.
+type heldField struct {
+	manager, path string
+	// entry is the index of the manager in the managed fields, and keys lead to the field there.
+	entry int
+	keys  []string
+}
+
+// heldError adds the field that another manager holds to the error of the server.
+func (l *leftovers) heldError(a plan.Action, rejected error) error {
+	if l.held == nil {
+		return rejected
+	}
+	return &HeldFieldError{Manager: l.held.manager, Path: l.held.path, Command: l.releaseCommand(a), Err: rejected}
+}
+
+// releaseCommand returns the command after which the manager no longer holds the field. It removes the
+// field from the managed fields, and the fields above that have no other members.
+func (l *leftovers) releaseCommand(a plan.Action) string {
+	entry := "/metadata/managedFields/" + strconv.Itoa(l.held.entry)
+	released, path, fields := entry, entry+"/fieldsV1", l.entries[l.held.entry].FieldsV1
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, key := range l.held.keys {
+		path += "/" + escape.Replace(key)
+		if len(fields.elements()) > 1 {
+			released = path
+		}
+		fields = fields[key]
+	}
+	edits, _ := json.Marshal([]jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}})
+	kind := strings.TrimSuffix(a.Resource.Plural+"."+a.Resource.Group, ".")
+	command := "kubectl patch " + kind + " " + a.Ref.Name
+	if a.Ref.Namespace != "" {
+		command += " -n " + a.Ref.Namespace
+	}
+	return command + " --type=json -p '" + strings.ReplaceAll(string(edits), "'", `'\''`) + "'"
+}
+
+// HeldFieldError says that the server rejects a write because of a field that nobody desires and that
+// another field manager holds.
+type HeldFieldError struct {
+	// Manager holds the field at Path. After Command it does not, and the next write removes the field.
+	Manager, Path, Command string
+	// Err is the error of the server.
+	Err error
+}
+
+func (e *HeldFieldError) Error() string {
+	return fmt.Sprintf("%v; field manager %q holds %s, so it stays; to give it up, run: %s", e.Err, e.Manager, e.Path, e.Command)
+}
+
+func (e *HeldFieldError) Unwrap() error { return e.Err }
+
+// Fault classifies the error.
+func (e *HeldFieldError) Fault() *failure.Fault {
+	return &failure.Fault{Kind: failure.FieldHeld, Path: e.Path}
+}
