@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // masked replaces a secret.
@@ -117,7 +118,7 @@ func maskValue(part any) any {
 	switch part := part.(type) {
 	case map[string]any:
 		if object.IsSecret(part) {
-			object.MaskSecret(part, masked)
+			redact.Secret(part, masked)
 		}
 		maskVariable(part)
 		for name, value := range part {

@@ -150,6 +150,7 @@ func (m *Memories) EndRun(of *Run, conflict Conflict, now time.Time) {
 		delete(m.conflicts, key)
 		return
 	}
+	conflict.Message = of.Secrets.Text(conflict.Message)
 	m.conflicts[key] = conflict
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Observer receives what a controller does. Its methods must be quick.
@@ -62,11 +63,11 @@ var ErrConflict = errors.New("an object changed meanwhile")
 func ReasonOf(err error) string { return failure.Reason(err, ReasonWriteFailed) }
 
 // CallUserCode calls a function of the user. A panic or runtime.Goexit becomes an error, and the log
-// has its stack.
-func (b *Base) CallUserCode(what string, source failure.Source, attrs []any, do func() error) error {
-	err := failure.Recover(what, do)
+// has its stack. Neither has the values.
+func (b *Base) CallUserCode(what string, source failure.Source, attrs []any, values *redact.Values, do func() error) error {
+	err := values.Error(failure.Recover(what, do))
 	if stack, crashed := failure.PanicStack(err); crashed {
-		b.Log.With(attrs...).Error("user code crashed", "error", failure.OneLine(err), "stack", stack)
+		b.Log.With(attrs...).Error("user code crashed", "error", failure.OneLine(err), "stack", values.Text(stack))
 	}
 	return failure.WithSource(source, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -27,7 +28,9 @@ type Run struct {
 	Phase  Phase
 	// Stored is the object as it is stored, as far as known.
 	Stored *object.Object
-	// Log has the trace, if there is one.
+	// Secrets are the values of Secrets that the run has seen. Its errors, events, conditions and log pass them.
+	Secrets *redact.Values
+	// Log has the trace, if there is one, and no values of Secrets.
 	Log *slog.Logger
 
 	base  *Base
@@ -42,14 +45,25 @@ type Run struct {
 // object is.
 func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remembered, fresh bool) {
 	memory, fresh = b.Memories.Get(item.Key, o.UID())
-	run = &Run{Item: item, Phase: b.loop.PhaseOf(o), Stored: o, Log: b.Log, base: b, memory: memory.common()}
+	run = b.startRun(item, o)
+	run.Phase, run.memory = b.loop.PhaseOf(o), memory.common()
 	run.reconcileAt = plan.ReconcileRequestOn(o).At
 	return run, memory, fresh
 }
 
+func (b *Base) startRun(item queue.Item, o *object.Object) *Run {
+	values := redact.New(nil, item.Key.Namespace, item.Key.Name)
+	return &Run{Item: item, Stored: o, Secrets: values, Log: values.Logger(b.Log), base: b}
+}
+
+// See adds the values of the Secrets in a request, and in its response.
+func (r *Run) See(request *record.Request, response *record.Response) {
+	record.See(r.Secrets, r.base.options.Resource, request, response)
+}
+
 // NewDetachedRun returns a run outside of the object's worker. Its record names the trigger.
 func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger string) (context.Context, *Run) {
-	run := &Run{Item: queue.Item{Key: KeyOf(o)}, Stored: o, Log: b.Log, base: b}
+	run := b.startRun(queue.Item{Key: KeyOf(o)}, o)
 	ctx = run.startTrace(ctx, trigger, 0)
 	run.Record = b.newRecord(record.Run{Key: run.Item.Key, UID: o.UID(), Trigger: trigger, TraceID: run.trace.ID()})
 	return ctx, run
@@ -109,6 +123,7 @@ func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 
 // FinishDetached ends work outside of the object's worker, such as a write of a daemon.
 func (r *Run) FinishDetached(ctx context.Context, err error) {
+	err = r.Secrets.Error(err)
 	outcome := record.Synced
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -132,6 +147,7 @@ func (r *Run) StillExists() bool {
 
 // SendEvent sends an event about the object.
 func (r *Run) SendEvent(event hook.Event) {
+	event.Reason, event.Message = r.Secrets.Text(event.Reason), r.Secrets.Text(event.Message)
 	r.base.options.Observer.Event(r.Stored, event)
 	r.Record.EventSent(event)
 }
@@ -196,13 +212,14 @@ func Sleep(ctx context.Context, delay time.Duration) bool {
 }
 
 // Recover calls step and returns its panic as an error: a defect met by one object must not
-// stop the others.
+// stop the others. Errors have no values of Secrets.
 func (r *Run) Recover(step func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.Log.Error("run panicked", "object", r.Item.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.WithReason(ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
+		err = r.Secrets.Error(err)
 	}()
 	return step()
 }

@@ -36,7 +36,7 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 		run.Causes = []trace.Cause{{Text: trigger}}
 	}
 	ctx, r.trace = b.options.Tracer.StartRun(ctx, &run)
-	r.Log = b.Log.With(r.trace.LogAttrs()...)
+	r.Log = r.Log.With(r.trace.LogAttrs()...)
 	return ctx
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // yamlPage is the data of the YAML tab.
@@ -48,7 +49,7 @@ func (p *yamlPage) setText(s *pageObject) error {
 	metadata, _ := o["metadata"].(map[string]any)
 	managers := metadata["managedFields"]
 	delete(metadata, "managedFields")
-	p.Masked = object.IsSecret(o) && object.MaskSecret(o, hiddenValue) > 0
+	p.Masked = object.IsSecret(o) && redact.Secret(o, hiddenValue) > 0
 	var err error
 	if p.Text, p.Truncated, err = toYAML(o); err != nil {
 		return err

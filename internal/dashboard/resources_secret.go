@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // unchangedValue replaces the values of Secrets. It is invalid base64, so it cannot be a value.
@@ -23,7 +24,7 @@ func replaceSecretValues(entered map[string]any, text func(path string, value an
 		return entered
 	}
 	masked := runtime.DeepCopyJSON(entered)
-	object.ReplaceSecretValues(masked, text)
+	redact.ReplaceSecret(masked, text)
 	return masked
 }
 

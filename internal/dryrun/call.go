@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Call is one call of a handler and its result.
@@ -52,12 +53,13 @@ type Timer struct {
 	IdleSeconds float64 `json:"idleSeconds,omitempty"`
 }
 
-// planHandlers calls the handlers of the object and sends their writes as dry runs.
-func (s target) planHandlers(ctx context.Context, r *run, into *Object) {
+// planHandlers calls the handlers of the object and sends their writes as dry runs. It returns the values of the Secrets
+// that it has seen.
+func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.Values {
 	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handle.DryRunRequest{Key: s.key, Object: s.manifest, SkipCalls: s.callsOnly})
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
-		return
+		return preview.Secrets
 	}
 	into.Skipped, into.GivenUp, into.RecordChanged = preview.SkipReason, preview.GaveUp, preview.StateChanged
 	for _, t := range preview.Timers {
@@ -73,6 +75,7 @@ func (s target) planHandlers(ctx context.Context, r *run, into *Object) {
 	}
 	record := `metadata.annotations["` + preview.HandledAnnotation + `"]`
 	into.Fields = slices.DeleteFunc(into.Fields, func(f FieldChange) bool { return f.Path == record })
+	return preview.Secrets
 }
 
 // callOf converts a call.
@@ -89,7 +92,7 @@ func callOf(of *object.Object, f handle.DryRunCall) Call {
 	for i, change := range f.Changes {
 		changes[i] = object.FieldChange(change)
 	}
-	c.ChangedFields = fields(plan.MaskSecret(of.GroupKind(), changes))
+	c.ChangedFields = fields(redact.Changes(of.GroupKind(), changes))
 	if f.Response != nil && (f.Err == nil || f.Response.Err != nil) {
 		c.RetryAfterSeconds = f.Response.RetryAfter.Seconds()
 		c.Events, c.NotApplicable = f.Response.Events, f.Response.NotApplicable

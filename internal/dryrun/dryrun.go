@@ -7,6 +7,7 @@ package dryrun
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // parallel is the number of concurrent objects.
@@ -166,20 +168,23 @@ func (s target) plan(ctx context.Context, r *run) Object {
 		seen.Error = newProblem(s.err)
 		return seen
 	}
+	do := s.planCompose
 	if r.isHandler(s.program) {
-		s.planHandlers(ctx, r, &seen)
-		return seen
+		do = s.planHandlers
 	}
-	s.planCompose(ctx, r, &seen)
+	values := do(ctx, r, &seen)
+	ref, mask := seen.Ref, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, false) }
+	seen = redact.EachText(seen, values.Text, mask)
+	seen.Ref, seen.held = ref, redact.EachText(seen.held, values.Text, mask)
 	return seen
 }
 
-// planCompose calls the hook and sends its plan as dry runs.
-func (s target) planCompose(ctx context.Context, r *run, into *Object) {
+// planCompose calls the hook and sends its plan as dry runs. It returns the values of the Secrets that it has seen.
+func (s target) planCompose(ctx context.Context, r *run, into *Object) *redact.Values {
 	preview, err := r.composers[s.program].DryRun(ctx, s.key, s.manifest)
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
-		return
+		return preview.Secrets
 	}
 	into.Hook, into.Skipped = preview.Hook, preview.SkipReason
 	desired := into.setResponse(preview.Response)
@@ -197,6 +202,7 @@ func (s target) planCompose(ctx context.Context, r *run, into *Object) {
 		}
 		into.held = held.Fields
 	}
+	return preview.Secrets
 }
 
 // diffObject returns the changes of the object itself.

@@ -1,11 +1,11 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Diff returns the fields that an action changes: all fields for Create and Delete, and those that
@@ -73,18 +73,10 @@ func Compare(before, after *object.Object) ([]object.FieldChange, error) {
 	found := object.KeyedChanges(left, right)
 	for _, o := range []*object.Object{before, after} {
 		if o != nil {
-			return MaskSecret(o.GroupKind(), found), nil
+			return redact.Changes(o.GroupKind(), found), nil
 		}
 	}
 	return found, nil
-}
-
-// MaskSecret masks the values in changes of an object, if its kind is that of Secrets.
-func MaskSecret(kind object.GroupKind, changes []object.FieldChange) []object.FieldChange {
-	if kind.IsSecret() {
-		mask(changes)
-	}
-	return changes
 }
 
 // Same reports whether two objects are equal, except for system fields and Setpoint's annotations.
@@ -119,23 +111,4 @@ func comparableFields(o *object.Object) (map[string]any, error) {
 		delete(metadata, "annotations")
 	}
 	return fields, nil
-}
-
-// mask masks the data of a Secret, and its annotations: kubectl stores a copy of the data there.
-func mask(changes []object.FieldChange) {
-	for i, c := range changes {
-		if !object.IsSecretField(c.Path) {
-			continue
-		}
-		before, after := `"***"`, `"***"`
-		if c.From != nil && c.To != nil {
-			before, after = `"*** (before)"`, `"*** (after)"`
-		}
-		if c.From != nil {
-			changes[i].From = json.RawMessage(before)
-		}
-		if c.To != nil {
-			changes[i].To = json.RawMessage(after)
-		}
-	}
 }

@@ -12,10 +12,25 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/apply"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// FaultOf classifies an error. It returns nil if only its text is known.
+// FaultOf classifies an error. It returns nil if only its text is known. Its texts have no values of Secrets that the
+// error may quote.
 func FaultOf(err error) *failure.Fault {
+	fault := classify(err)
+	if quoting, is := errors.AsType[interface {
+		error
+		Redact(text string) string
+	}](err); is && fault != nil {
+		kind := fault.Kind
+		fault = new(redact.EachText(*fault, quoting.Redact, nil))
+		fault.Kind = kind
+	}
+	return fault
+}
+
+func classify(err error) *failure.Fault {
 	if err == nil {
 		return nil
 	}

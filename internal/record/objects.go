@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // EachObject calls a function with each object of the request, and with other JSON in it.
 func (q *Request) EachObject(visit func(json.RawMessage)) {
-	groups := func(all []hook.Group) {
-		for i := range all {
-			for k := range all[i].Objects {
-				visit(all[i].Objects[k].Object)
+	for _, groups := range q.groups() {
+		for i := range groups {
+			for k := range groups[i].Objects {
+				visit(groups[i].Objects[k].Object)
 			}
 		}
 	}
@@ -23,13 +24,10 @@ func (q *Request) EachObject(visit func(json.RawMessage)) {
 	switch {
 	case q.Sync != nil:
 		each(q.Sync.Controller, q.Sync.Parent)
-		groups(q.Sync.Children)
-		groups(q.Sync.Related)
 	case q.Customize != nil:
 		each(q.Customize.Controller, q.Customize.Parent)
 	case q.Handler != nil:
 		each(q.Handler.Controller, q.Handler.Object, q.Handler.PreviousState, q.Handler.Progress)
-		groups(q.Handler.Owned)
 		for _, c := range q.Handler.Changes {
 			each(c.From, c.To)
 		}
@@ -38,18 +36,38 @@ func (q *Request) EachObject(visit func(json.RawMessage)) {
 	}
 }
 
-// Map returns a copy of the request with other objects. Changed fields and the progress of handlers count as such.
-func (q *Request) Map(edit func(json.RawMessage) json.RawMessage) Request {
+// Map returns a copy of the request with other objects and other names of them. Changed fields, with their paths, and the
+// progress of handlers count as objects.
+func (q *Request) Map(edit func(json.RawMessage) json.RawMessage, name func(string) string) Request {
 	mapped := q.MapObjects(edit)
+	for _, groups := range mapped.groups() {
+		for i := range groups {
+			for k := range groups[i].Objects {
+				entry := &groups[i].Objects[k]
+				entry.Namespace, entry.Name = name(entry.Namespace), name(entry.Name)
+			}
+		}
+	}
 	if r := mapped.Handler; r != nil {
 		r.Progress = editPresent(r.Progress, edit)
 		changes := make([]hook.FieldChange, len(r.Changes))
 		for i, c := range r.Changes {
-			changes[i] = hook.FieldChange{Path: c.Path, From: editPresent(c.From, edit), To: editPresent(c.To, edit)}
+			_ = json.Unmarshal(edit(marshal(object.FieldChange(c))), &changes[i]) // It is one.
 		}
 		r.Changes = changes
 	}
 	return mapped
+}
+
+// groups returns the groups of objects.
+func (q *Request) groups() [][]hook.Group {
+	switch {
+	case q.Sync != nil:
+		return [][]hook.Group{q.Sync.Children, q.Sync.Related}
+	case q.Handler != nil:
+		return [][]hook.Group{q.Handler.Owned}
+	}
+	return nil
 }
 
 // MapObjects returns a copy of the request with other objects.
@@ -111,26 +129,31 @@ func (q *Request) Size() (bytes int) {
 	return bytes
 }
 
-// Size returns how many bytes the objects of the response have.
-func (r *Response) Size() (bytes int) {
-	count := func(parts ...json.RawMessage) {
-		for _, part := range parts {
-			bytes += len(part)
+// EachObject calls a function with each object of the response, and with other JSON in it.
+func (r *Response) EachObject(visit func(json.RawMessage)) {
+	each := func(all ...json.RawMessage) {
+		for _, raw := range all {
+			visit(raw)
 		}
 	}
 	if s := r.Sync; s != nil {
-		count(s.Status)
-		count(s.Children...)
+		each(s.Status)
+		each(s.Children...)
 	}
 	if h := r.Handler; h != nil {
-		count(h.Patch, h.Status, h.Progress)
+		each(h.Patch, h.Status, h.Progress)
 		for _, applied := range h.Apply {
-			count(applied.Object)
+			each(applied.Object)
 		}
 	}
 	if v := r.Review; v != nil {
-		count(v.Object, v.Patch, v.JSONPatch)
+		each(v.Object, v.Patch, v.JSONPatch)
 	}
+}
+
+// Size returns how many bytes the objects of the response have.
+func (r *Response) Size() (bytes int) {
+	r.EachObject(func(raw json.RawMessage) { bytes += len(raw) })
 	return bytes
 }
 

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Filter selects runs; the zero value selects all.
@@ -38,7 +40,7 @@ const (
 // Recorder writes the calls of runs. Runs that come while too many wait are dropped and counted.
 type Recorder struct {
 	filter Filter
-	masker *Masker
+	key    *redact.Key
 	queue  chan queuedRun
 	queued atomic.Int64
 	// dropped counts calls since the latest flush.
@@ -53,7 +55,7 @@ type queuedRun struct {
 
 // NewRecorder returns a Recorder; Record makes it write.
 func NewRecorder(filter Filter) *Recorder {
-	return &Recorder{filter: filter, masker: NewMasker(), queue: make(chan queuedRun, maxQueuedRuns)}
+	return &Recorder{filter: filter, key: redact.NewKey(), queue: make(chan queuedRun, maxQueuedRuns)}
 }
 
 // Ran adds a run. It never waits.
@@ -138,7 +140,11 @@ func (r *Recorder) flush(sink Sink) error {
 
 // write writes the calls of a run.
 func (r *Recorder) write(sink Sink, run *record.Run) error {
-	causes := run.CauseTexts()
+	causes, values, secret := run.CauseTexts(), run.Values(r.key), run.Resource.GroupKind().IsSecret()
+	for i := range causes {
+		causes[i] = values.Text(causes[i])
+	}
+	mask := func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) }
 	for i := range run.Steps {
 		step := &run.Steps[i]
 		if step.Call == nil || step.Call.Request.IsEmpty() {
@@ -148,13 +154,16 @@ func (r *Recorder) write(sink Sink, run *record.Run) error {
 		if err != nil {
 			return err
 		}
-		masked := r.masker.Mask(step.Call, run.Resource)
 		call := &Call{
-			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(), HasSecrets: masked.HasSecrets,
+			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(), HasSecrets: values.Found(),
 			Object: run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
-			Error: masked.Text(failure.Text(step.Call.Err)),
+			Error: values.Text(failure.Text(step.Call.Err)),
 		}
-		if err := w.Add(call, masked.Response, masked.Request.JSONWith); err != nil {
+		masked := step.Call.Request
+		if call.HasSecrets {
+			masked = masked.Map(mask, values.Text)
+		}
+		if err := w.Add(call, mask(step.Call.Response.JSON(masked.ControllerType)), masked.JSONWith); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // effectsOf returns what is different in a present response, the most severe first.
@@ -62,5 +62,5 @@ func (c *Case) observed(parent *object.Object) (all []*object.Object, err error)
 
 // withoutTokens leaves out objects whose last applied configuration cannot be read.
 func withoutTokens(all []*object.Object) []*object.Object {
-	return slices.DeleteFunc(slices.Clone(all), func(o *object.Object) bool { return recording.HasTokens(string(o.JSON())) })
+	return slices.DeleteFunc(slices.Clone(all), func(o *object.Object) bool { return redact.HasTokens(string(o.JSON())) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -119,7 +120,7 @@ type secretParts struct {
 
 // secretParts returns in which parts a response differs if the Secrets have other values.
 func (r *recorded) secretParts(ctx context.Context, w *workspace.Workspace, got fields) (*secretParts, error) {
-	other, err := recordedCase(w, r.call, recording.OtherTokens(r.text))
+	other, err := recordedCase(w, r.call, redact.OtherTokens(r.text))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (r *recorded) secretParts(ctx context.Context, w *workspace.Workspace, got 
 	if err != nil {
 		return nil, err
 	}
-	mapped, err := object.Decode(recording.OtherTokens(text))
+	mapped, err := object.Decode(redact.OtherTokens(text))
 	if err != nil {
 		return nil, err
 	}

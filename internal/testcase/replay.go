@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/difference"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/workspace"
 )
 
@@ -311,7 +312,7 @@ func (r *recorded) withoutSecrets(ctx context.Context, w *workspace.Workspace, g
 	var paths []string
 	for _, change := range difference.Changes(r.response, got) {
 		// A value that was masked may be one that the hook has, too.
-		masked := recording.HasTokens(string(change.From)) && change.To != nil
+		masked := redact.HasTokens(string(change.From)) && change.To != nil
 		if !masked && !dependent.include(change.Path) {
 			return list, nil
 		}

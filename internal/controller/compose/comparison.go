@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
@@ -30,6 +30,8 @@ type comparison struct {
 	relatedBefore []hook.Group
 	before        *hook.Response
 	beforeErr     error
+	// values are those of the Secrets that either version got or returned.
+	values *redact.Values
 }
 
 // run calls the new version. It returns nil if the context ends first.
@@ -53,10 +55,13 @@ func (c *comparison) run(ctx context.Context) *shadowResult {
 	all := comparing.Effects()
 	result := &shadowResult{}
 	if i := slices.IndexFunc(all, func(e difference.Effect) bool { return e.Consequence == difference.Failed }); i >= 0 {
-		result.failure, result.terminal = hideTokens(all[i].Text), hook.IsTerminal(err)
+		result.failure, result.terminal = c.shown(all[i].Text), hook.IsTerminal(err)
 		all = all[i : i+1]
 	}
-	result.effects, result.more = clip(all)
+	for _, e := range all[:min(len(all), maxShadowEffects)] {
+		result.effects = append(result.effects, difference.Effect{Consequence: e.Consequence, Text: c.shown(e.Text)})
+	}
+	result.more = max(0, len(all)-maxShadowEffects)
 	if after != nil && c.before != nil {
 		result.deletions = c.deletions(after)
 	}
@@ -66,7 +71,8 @@ func (c *comparison) run(ctx context.Context) *shadowResult {
 // call calls the new version with the request of the version before, and its own related objects.
 func (c *comparison) call(ctx context.Context) (response *hook.Response, err error) {
 	attrs := []any{"hook", "sync", "object", c.parent.Ref().String()}
-	err = c.CallUserCode("the function", failure.Hook, attrs, func() (err error) {
+	values := c.seen(nil, c.recordCall(c.before, c.beforeErr))
+	err = c.CallUserCode("the function", failure.Hook, attrs, values, func() (err error) {
 		if err = c.relate(ctx); err == nil {
 			response, err = c.program.Sync.Call(ctx, &c.request)
 		}
@@ -128,18 +134,17 @@ func (c *comparison) checkReads(ctx context.Context, reads []related.Read) error
 // compareWith returns the comparison with the response or the error of the new version. Values of Secrets are tokens.
 func (c *comparison) compareWith(after *hook.Response, afterErr error) (difference.Comparison, error) {
 	calls := [2]record.Call{c.recordCall(c.before, c.beforeErr), c.recordCall(after, afterErr)}
+	c.values = c.seen(redact.NewKey(), calls[:]...) // A value may be in a Secret of the other response only.
 	var sides [2]difference.Response
 	for i := range calls {
-		// A value may be in a Secret of the other response only.
-		other := &calls[1-i]
-		masked := c.masker.Mask(&calls[i], c.program.Parent, other.Response.JSON(other.Request.ControllerType))
 		sides[i] = difference.Response{}
 		if err := calls[i].Err; err != nil {
-			sides[i][difference.FieldError] = masked.Text(failure.OneLine(err))
+			sides[i][difference.FieldError] = c.values.Text(failure.OneLine(err))
 			continue
 		}
 		var err error
-		if sides[i], err = difference.Decode(masked.Response, c.program.childrenField(), c.parent.Namespace()); err != nil {
+		masked := c.values.JSON(calls[i].Response.JSON(calls[i].Request.ControllerType), c.program.Parent.GroupKind().IsSecret())
+		if sides[i], err = difference.Decode(masked, c.program.childrenField(), c.parent.Namespace()); err != nil {
 			return difference.Comparison{}, err
 		}
 	}
@@ -161,6 +166,15 @@ func (c *comparison) recordCall(response *hook.Response, err error) record.Call 
 	request := c.request
 	request.Related = slices.Concat(c.relatedBefore, c.request.Related)
 	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &request}, Response: record.Response{Sync: response}, Err: err}
+}
+
+// seen returns the values of the Secrets in calls.
+func (c *comparison) seen(key *redact.Key, calls ...record.Call) *redact.Values {
+	run := record.Run{Resource: c.program.Parent, Key: controller.KeyOf(c.parent)}
+	for i := range calls {
+		run.Steps = append(run.Steps, record.Step{Call: &calls[i]})
+	}
+	return run.Values(key)
 }
 
 // deletions counts the existing children that the new version would delete, and the one before does not.
@@ -187,9 +201,9 @@ func (c *comparison) deletions(after *hook.Response) map[string]int {
 	return counts
 }
 
-// hideTokens replaces tokens for values of Secrets, which say nothing to a reader.
-func hideTokens(text string) string {
-	return string(recording.HideTokens(json.RawMessage(text), "(value of a Secret)"))
+// shown returns a text for readers, to whom tokens say nothing.
+func (c *comparison) shown(text string) string {
+	return string(redact.HideTokens(json.RawMessage(c.values.Text(text)), redact.Mask))
 }
 
 // form is that of requests and responses.

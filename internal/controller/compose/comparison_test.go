@@ -9,7 +9,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
 // Values of a Secret that only one of the versions selects are tokens in both responses.
@@ -30,7 +29,7 @@ func TestComparisonMasksSecretsOfBothVersions(t *testing.T) {
 		"the version before selects it": {relatedBefore: selected},
 		"the new version selects it":    {request: hook.Request{Related: selected}},
 	} {
-		c.Controller = &Controller{program: Program{}, masker: recording.NewMasker()}
+		c.Controller = &Controller{program: Program{}}
 		c.parent, c.before = parent, response
 		compared, err := c.compareWith(response, nil)
 		if err != nil {

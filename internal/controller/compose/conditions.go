@@ -44,6 +44,7 @@ func (r *run) setConditions(now plan.StatusReport) error {
 	if !r.program.Conditions || r.program.statusOwner(r.Stored) != "" {
 		return nil
 	}
+	now.Message = r.Secrets.Text(now.Message)
 	said, err := plan.SetOwnConditions(r.parent, r.Stored, now, r.memory.hookConditions, r.tools.Now())
 	if err != nil {
 		return failure.WithReason(controller.ReasonWriteFailed, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
-	"github.com/setpoint-dev/setpoint/internal/recording"
 	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
@@ -41,7 +40,6 @@ type Controller struct {
 	// shadowRelated has the related objects of the new version while it is compared; nil without a customize hook.
 	shadowRelated *related.Registry
 	shadowCalls   sync.WaitGroup
-	masker        *recording.Masker
 }
 
 // childKind is a kind of child and its watches.
@@ -66,7 +64,6 @@ func New(program Program, tools Tools) *Controller {
 		program:     program,
 		tools:       tools,
 		orphanIndex: newOrphanIndex(),
-		masker:      recording.NewMasker(),
 	}
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // DryRunResult is what a run of a parent would do.
@@ -29,6 +30,8 @@ type DryRunResult struct {
 	Removals []plan.Action
 	Held     *object.Object
 	Response *hook.Response
+	// Secrets are the values of the Secrets in the call.
+	Secrets *redact.Values
 }
 
 // errNoParent says that the controller has no such parent.
@@ -49,7 +52,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	}
 	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
 	r := c.newRun(of, memory)
-	result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason()}
+	result := DryRunResult{Stored: parent, Parent: parent, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
 	var err error
 	switch {
 	case r.Phase == controller.PhaseReleasing:
@@ -61,7 +64,7 @@ func (c *Controller) DryRun(ctx context.Context, key queue.Key, given *object.Ob
 	case result.SkipReason == "":
 		err = r.dryRun(ctx, &result)
 	}
-	return result, err
+	return result, r.Secrets.Error(err)
 }
 
 // dryRun takes the steps of a run that write nothing.

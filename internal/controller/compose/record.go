@@ -15,17 +15,16 @@ import (
 func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at record.Revision) (*hook.Response, error) {
 	began := r.Record.Now()
 	ctx, output := r.withOutput(ctx)
+	asked, said := record.Request{ControllerType: r.program.form(), Sync: request}, record.Response{}
+	r.See(&asked, &record.Response{})
 	response, err := withRecover(r, r.hookName(), func() (*hook.Response, error) { return h.Call(ctx, request) })
-	if !r.Record.Detailed() {
-		return response, err
-	}
-	recorded := record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: record.Request{ControllerType: r.program.form(), Sync: request}, Err: err, Output: output}
 	if err == nil {
 		// The run changes the response; the record keeps the original.
-		said := *response
-		recorded.Response.Sync = &said
+		original := *response
+		said.Sync = &original
+		r.See(&record.Request{}, &said)
 	}
-	r.Record.Called(began, recorded)
+	r.Record.Called(began, record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err, Output: output})
 	return response, err
 }
 
@@ -39,7 +38,7 @@ func (r *run) withOutput(ctx context.Context) (context.Context, *call.Output) {
 
 // withRecover calls a hook, which may be a Go function.
 func withRecover[T any](r *run, name string, do func() (T, error)) (response T, err error) {
-	err = r.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", r.Item.Key.String()}, func() (err error) {
+	err = r.CallUserCode("the function", failure.Hook, []any{"hook", name, "object", r.Item.Key.String()}, r.Secrets, func() (err error) {
 		response, err = do()
 		return err
 	})

@@ -53,7 +53,7 @@ func (c *Controller) Relate(ctx context.Context, key queue.Key) error {
 		return nil
 	}
 	of, memory, _ := c.NewRun(queue.Item{Key: key}, parent)
-	return c.newRun(of, memory).relate(ctx)
+	return of.Secrets.Error(c.newRun(of, memory).relate(ctx))
 }
 
 // relatedListed returns errRelatedPending, or the error of a watch, until all related objects are
@@ -94,6 +94,7 @@ func (r *run) customize(ctx context.Context) error {
 		return nil
 	}
 	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.Record.Now()
+	r.See(&record.Request{Customize: request}, &record.Response{})
 	ctx, output := r.withOutput(ctx)
 	response, err := withRecover(r, "customize", func() (*hook.CustomizeResponse, error) {
 		return r.logic.Customize.Customize(ctx, request)

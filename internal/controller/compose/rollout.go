@@ -193,7 +193,7 @@ func (r *run) formerChildren() []plan.Former {
 
 // setProgressCondition sets the condition Updated in the response.
 func (r *run) setProgressCondition(progress plan.Progress) error {
-	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: progress.Message}
+	updated := hook.Condition{Type: conditionUpdated, Status: "False", Reason: progress.Reason, Message: r.Secrets.Text(progress.Message)}
 	if progress.Done() {
 		updated.Status = "True"
 	}

@@ -3,7 +3,6 @@ package compose
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -307,12 +306,4 @@ func (r *run) compareLater(ctx context.Context, request *hook.Request, response 
 		one.before = &said
 	}
 	r.shadowCalls.Go(func() { s.release(of, one.run(ctx)) })
-}
-
-// clip keeps the first of the effects, without tokens.
-func clip(all []difference.Effect) (kept []difference.Effect, more int) {
-	for _, e := range all[:min(len(all), maxShadowEffects)] {
-		kept = append(kept, difference.Effect{Consequence: e.Consequence, Text: hideTokens(e.Text)})
-	}
-	return slices.Clip(kept), max(0, len(all)-maxShadowEffects)
 }

@@ -136,7 +136,7 @@ func (r *run) matchHandler(ctx context.Context, h *handlerMemory) {
 	n.Reason, n.DryRun, n.Owned = hook.ReasonMatch, r.isDryRun, r.program.ownedGroups(r.owned)
 	n.Attempt, n.FirstAttempt = a.matchAttempt.count, a.matchAttempt.since
 	r.countChange(call{handler: h, reason: hook.ReasonMatch, object: r.Stored, repeated: n.Attempt > 0})
-	response, err := r.invoke(ctx, r.Record, n, h.Handler)
+	response, err := r.invoke(ctx, r.Run, n, h.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -111,7 +112,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 	r.dropSuperseded(c)
 	former := c.handler.progress
 	c.handler.relatedUnseen = c.handler.relatedUnseen && c.reason == hook.ReasonEvent
-	response, err := r.invoke(ctx, r.Record, r.request(c), c.handler.Handler)
+	response, err := r.invoke(ctx, r.Run, r.request(c), c.handler.Handler)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
@@ -129,7 +130,7 @@ func (r *run) makeCall(ctx context.Context, c call) (*pendingResponse, error) {
 }
 
 // invoke calls a handler with its timeout.
-func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.HandlerRequest, h *Handler) (*hook.HandlerResponse, error) {
+func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.HandlerRequest, h *Handler) (*hook.HandlerResponse, error) {
 	if h.Timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
@@ -139,23 +140,31 @@ func (c *Controller) invoke(ctx context.Context, rec *record.Record, n *hook.Han
 	ctx, span := trace.Start(ctx, trace.Internal, "handler", h.title())
 	span.Set(trace.AttrReason, string(n.Reason))
 	var output *hookcall.Output
-	if rec.Detailed() {
+	if of.Record.Detailed() {
 		ctx, output = hookcall.WithOutput(ctx)
 	}
-	response, err := c.handleAndRecover(ctx, n, h)
+	asked := recordedRequest(n)
+	of.See(&asked, &record.Response{})
+	response, err := c.handleAndRecover(ctx, of.Secrets, n, h)
+	if response != nil {
+		copied := *response
+		copied.Err, response = of.Secrets.Error(response.Err), &copied
+		of.See(&record.Request{}, &record.Response{Handler: response})
+	}
 	if err == nil {
 		err = h.checkResponse(n, response)
 	}
 	if err == nil {
 		err = c.program.checkResponse(n, response)
 	}
+	err = of.Secrets.Error(err)
 	failed := err
 	if err == nil {
 		failed = response.Err
 	}
 	span.End(failed)
-	if rec.Detailed() {
-		rec.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: recordedRequest(n), Response: record.Response{Handler: response}, Err: failed, Output: output})
+	if of.Record.Detailed() {
+		of.Record.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: asked, Response: record.Response{Handler: response}, Err: failed, Output: output})
 	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {
@@ -173,8 +182,8 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 }
 
 // handleAndRecover calls a handler, which may be a Go function.
-func (c *Controller) handleAndRecover(ctx context.Context, n *hook.HandlerRequest, h *Handler) (response *hook.HandlerResponse, err error) {
-	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), func() (err error) {
+func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest, h *Handler) (response *hook.HandlerResponse, err error) {
+	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), values, func() (err error) {
 		response, err = h.Do.Handle(ctx, n)
 		return err
 	})

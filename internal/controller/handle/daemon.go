@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // DefaultStopTimeout is how long a deleted object waits for its daemon to stop, unless the
@@ -205,7 +206,9 @@ func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, exis
 	h := existing.handler
 	run := func() error { return h.Daemon(ctx, n, existing) }
 	if h.Do == nil {
-		return c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), run)
+		values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
+		record.See(values, c.program.Resource, &asked, &record.Response{})
+		return c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), values, run)
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -172,7 +172,7 @@ func (d *calledDaemon) invoke(ctx context.Context, of *controller.Run, what hook
 	}
 	n := d.setSeen(of.Stored)
 	n.Reason, n.Daemon, n.Attempt = hook.ReasonDaemon, what, d.attempt
-	response, err := c.invoke(ctx, of.Record, n, d.handler)
+	response, err := c.invoke(ctx, of, n, d.handler)
 	if err != nil && !isHandlersOwn(err) {
 		err = lostDaemonError{err}
 	}
@@ -199,7 +199,7 @@ func (d *calledDaemon) writeResponse(ctx context.Context, run *controller.Run, r
 			return err
 		}
 		retry.failed(time.Now(), rand.Float64)
-		d.controller.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error", failure.OneLine(err))
+		run.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error", failure.OneLine(err))
 		if !controller.Sleep(ctx, time.Until(retry.next)) {
 			return fmt.Errorf("write of daemon %s: %w", d.handler.title(), err)
 		}

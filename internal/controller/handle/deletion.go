@@ -86,7 +86,7 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 	}
 	err = cmp.Or(err, r.checkReads(ctx))
 	if err == nil {
-		response, err = c.invoke(ctx, r.Record, n, h)
+		response, err = c.invoke(ctx, of, n, h)
 	}
 	if err == nil {
 		err = r.applyResponse(ctx, &pendingResponse{response: response})
@@ -98,8 +98,8 @@ func (c *Controller) callDeleted(ctx context.Context, h *Handler, o *object.Obje
 		err = response.Err
 	}
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("handler %s: %w", h.title(), err)
-		c.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
+		err = r.Secrets.Error(fmt.Errorf("handler %s: %w", h.title(), err))
+		r.Log.Warn("reconcile failed", "object", o.Ref().String(), "error", failure.OneLine(err))
 		r.SendEvent(hook.Event{Type: controller.Warning, Reason: handlerFailureReason(err), Message: failure.OneLine(err)})
 	}
 	r.FinishDetached(ctx, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // DryRunRequest is the input of a dry run.
@@ -41,6 +42,8 @@ type DryRunResult struct {
 	// calls.
 	GaveUp []string
 	Timers []Timer
+	// Secrets are the values of the Secrets in the calls.
+	Secrets *redact.Values
 }
 
 // DryRunCall is a call that would be made, and its result.
@@ -84,7 +87,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if !found {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
 	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason()}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
 	var err error
 	switch {
 	case r.Phase == controller.PhaseReleasing:
@@ -92,7 +95,7 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	case p.SkipReason == "":
 		err = r.dryRun(ctx, &p, !of.SkipCalls)
 	}
-	return p, err
+	return p, r.Secrets.Error(err)
 }
 
 // startDryRun starts a run that writes nothing. It takes a given object as the next state of

@@ -115,6 +115,7 @@ func (r *run) giveUp(c call, digest string, err error) {
 
 // recordError records the error of a handler and sends an event.
 func (r *run) recordError(h *handlerMemory, err error) {
+	err = r.Secrets.Error(err)
 	h.failed = &handlerError{controller.ReasonOf(err), failure.OneLine(err), record.FaultOf(err), r.Record.Refused()}
 	r.Record.Failed(err)
 	r.handlerFailing = true
@@ -124,6 +125,7 @@ func (r *run) recordError(h *handlerMemory, err error) {
 // fail records a failure of the run as a whole, which is retried with backoff. A conflict is
 // no failure.
 func (r *run) fail(err error) {
+	err = r.Secrets.Error(err)
 	switch {
 	case errors.Is(err, controller.ErrConflict):
 		r.conflicted = true

@@ -122,7 +122,7 @@ func (r *run) updateThrottle() {
 	if !t.add(now, cost, r.tools.Queue.Random) {
 		return
 	}
-	t.message = r.conflictMessage(r.latestChange)
+	t.message = r.Secrets.Text(r.conflictMessage(r.latestChange))
 	r.Log.Warn("object throttled", "object", r.Stored.Ref().String(), "reason", ReasonConflicting, "message", t.message)
 	r.SendEvent(hook.Event{Type: controller.Warning, Reason: ReasonConflicting, Message: t.message})
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // caseFile is a Case as package testcase reads it.
@@ -112,10 +113,10 @@ func (c *caseFile) setExpect(call *Call) error {
 func (r *Run) caseComment(call *Call) string {
 	text := fmt.Sprintf("# %s of %s at %s: %s", call.Name, r.Object, r.Began.UTC().Format("2006-01-02 15:04:05"), strings.Join(r.Causes, ", and "))
 	lines := []string{strings.Join(strings.Fields(text), " ")} // A cause is no line of YAML.
-	if recording.HasTokens(string(call.Request) + string(call.Response)) {
+	if redact.HasTokens(string(call.Request) + string(call.Response)) {
 		lines = append(lines, "# Tokens stand for the values of Secrets.")
 	}
-	for _, token := range recording.NewTokens(string(call.Request), string(call.Response)) {
+	for _, token := range redact.NewTokens(string(call.Request), string(call.Response)) {
 		lines = append(lines, "# The hook made up the value at "+token+", which it cannot respond with: take it out of expect.")
 	}
 	return strings.Join(lines, "\n") + "\n"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // entry is a run in the history. A copy of it may be read without the lock.
@@ -28,8 +29,8 @@ type entry struct {
 	size int
 }
 
-// newEntry returns the entry of a run. It keeps no values of Secrets.
-func newEntry(run *record.Run) *entry {
+// newEntry returns the entry of a run. It keeps no values of Secrets, but tokens of the key.
+func newEntry(run *record.Run, key *redact.Key) *entry {
 	e := &entry{key: objectKeyOf(run), next: run.NextRun, synced: run.Outcome == record.Synced}
 	e.allowed = run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated
 	kept := *run
@@ -37,7 +38,7 @@ func newEntry(run *record.Run) *entry {
 	m := memory{secret: run.Resource.GroupKind().IsSecret()}
 	m.add(&kept)
 	if m.secret {
-		rendered := renderRun(run, true)
+		rendered := withoutSecrets(renderRun(run, true), run, key)
 		rendered.hideOutput()
 		e.replace(rendered)
 		return e
@@ -81,11 +82,19 @@ func (e *entry) view() Run {
 	for i := range run.Steps {
 		run.Steps[i].summarize()
 	}
-	return run
+	return e.shown(run)
 }
 
-// full returns the run with what was rendered of requests, responses and changes. It belongs to
-// the caller.
+// shown returns a run of the entry without tokens.
+func (e *entry) shown(run Run) Run {
+	if e.rendered == nil {
+		return run
+	}
+	return hideTokens(run)
+}
+
+// full returns the run with what was rendered of requests, responses and changes, and with tokens. It belongs
+// to the caller.
 func (e *entry) full() Run {
 	var run Run
 	if e.recorded != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // holds looks for a text in all that a value leads to.
@@ -81,6 +82,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 			{Write: &record.Write{Verb: plan.Apply, Resource: secrets, Ref: after.Ref(), Before: before, After: after}},
 		}},
 		"refused": {Controller: "a", Resource: rates, Outcome: record.Failed, Err: refusal, Steps: []record.Step{
+			{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Resource: secrets, Ref: before.Ref(), After: before}}}}},
 			{Write: &record.Write{Resource: secrets, Ref: after.Ref(), Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
 		}},
 		"a patch": {Controller: "a", Resource: secrets, Steps: []record.Step{
@@ -88,8 +90,7 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := renderRun(&run, true)
-			want.hideTokens()
+			want := hideTokens(withoutSecrets(renderRun(&run, true), &run, redact.NewKey()))
 			want.hideOutput()
 			b := NewHistory(HistoryOptions{}, noon)
 			b.Add(run)

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // The default bounds of a History.
@@ -36,6 +37,8 @@ type HistoryOptions struct {
 // concurrent use.
 type History struct {
 	options HistoryOptions
+	// key makes the tokens that stand for values of Secrets.
+	key *redact.Key
 
 	mu          sync.Mutex
 	controllers map[string]*controllerHistory
@@ -50,7 +53,7 @@ type History struct {
 // earlier process are not found.
 func NewHistory(o HistoryOptions, now time.Time) *History {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
-	return &History{options: o, controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
+	return &History{options: o, key: redact.NewKey(), controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
 }
 
 // Add records a run or a deletion; the history owns it from then on. Runs without changes
@@ -63,7 +66,7 @@ func (b *History) Add(run record.Run) {
 		b.addNoop(&run)
 		return
 	}
-	e := newEntry(&run)
+	e := newEntry(&run, b.key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.controller(run.Controller)
@@ -160,8 +163,7 @@ func (b *History) entriesOf(ref object.Ref) []entry {
 // Run returns a run with requests and responses, in which values of Secrets are masked.
 func (b *History) Run(id uint64) (Run, error) {
 	run, err := b.RunWithTokens(id)
-	run.hideTokens()
-	return run, err
+	return hideTokens(run), err
 }
 
 // RunWithTokens returns a run with requests and responses, in which tokens stand for values of Secrets.

@@ -37,11 +37,11 @@ func (e *entry) review(detailed bool) Run {
 	step := &run.Steps[0]
 	if !detailed {
 		step.summarize()
-		return run
+		return e.shown(run)
 	}
 	if e.recorded != nil {
 		step.Call.Review = (&renderer{e.recorded.Resource, true}).reviewOf(e.recorded.Steps[0].Call)
 	}
 	step.Call.Request, step.Call.Response = nil, nil
-	return run
+	return e.shown(run)
 }

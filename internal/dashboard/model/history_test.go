@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 var (
@@ -346,7 +347,7 @@ func TestSizes(t *testing.T) {
 		"taken over": {runWithStep(record.Step{Plan: &record.Planned{Stages: [][]plan.Action{{{TakeOver: takenOver}}}}}), false},
 		"rules":      {runWithStep(record.Step{Call: &record.Call{Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: names}}}}}}), false},
 	} {
-		e := newEntry(&c.of)
+		e := newEntry(&c.of, redact.NewKey())
 		whole := e.size
 		e.strip()
 		if whole < len(long) || c.stays != (e.size > len(long)) {

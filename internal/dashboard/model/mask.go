@@ -4,51 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-// mask replaces values of Secrets.
-const mask = "••••••"
-
-// quotingPhrases are phrases of the API server and of admission webhooks after which they
-// may quote a Secret.
-var quotingPhrases = [...]string{
-	": Invalid value", ": Unsupported value", ": Duplicate value", "cannot be handled as a Secret",
-	"denied the request", "denied request", ": expected", ", got",
+// withoutSecrets returns a run without the values of Secrets that it has seen. Tokens of the key stand for them, but in what
+// identifies the run.
+func withoutSecrets(rendered Run, run *record.Run, key *redact.Key) Run {
+	values, secret := run.Values(key), run.Resource.GroupKind().IsSecret()
+	masked := redact.EachText(rendered, values.Text, func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, secret) })
+	masked.Controller, masked.Object, masked.Outcome = rendered.Controller, rendered.Object, rendered.Outcome
+	return masked
 }
 
-// redactQuotes cuts an error about a Secret before it may quote a value. The path of an
-// invalid field stays.
-func redactQuotes(text string) string {
-	end := len(text)
-	for _, phrase := range quotingPhrases {
-		if at := strings.Index(text, phrase); at >= 0 {
-			end = min(end, at+len(phrase))
-		}
-	}
-	const invalid = " is invalid: "
-	if at := strings.Index(text, invalid); at >= 0 {
-		path, _, _ := strings.Cut(text[at+len(invalid):], ": ")
-		end = min(end, at+len(invalid)+len(path))
-	}
-	if end == len(text) {
-		return text
-	}
-	return text[:end] + ": " + mask
-}
-
-// masker masks what the history keeps. Its tokens are shown as the mask.
-var masker = recording.NewMasker()
-
-// hideTokens replaces the tokens in requests and responses by the mask.
-func (r *Run) hideTokens() {
-	for i := range r.Steps {
-		if call := r.Steps[i].Call; call != nil {
-			call.Request, call.Response = recording.HideTokens(call.Request, mask), recording.HideTokens(call.Response, mask)
-		}
-	}
+// hideTokens replaces the tokens in a run by the mask.
+func hideTokens(run Run) Run {
+	hide := func(raw json.RawMessage) json.RawMessage { return redact.HideTokens(raw, redact.Mask) }
+	return redact.EachText(run, func(text string) string { return string(hide(json.RawMessage(text))) }, hide)
 }
 
 // typeOf returns the apiVersion and kind of an object.
@@ -65,7 +38,7 @@ func transformJSON(text json.RawMessage, edit func(any) any) json.RawMessage {
 	reader.UseNumber()
 	var value any
 	if reader.Decode(&value) != nil {
-		return json.RawMessage(strconv.Quote(mask))
+		return json.RawMessage(strconv.Quote(redact.Mask))
 	}
 	return marshal(transformValue(value, edit))
 }

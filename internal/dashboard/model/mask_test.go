@@ -2,8 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -39,40 +37,6 @@ func TestChangesOfSecrets(t *testing.T) {
 	}
 	if brief := renderRun(&run, false); brief.Steps[0].Plan.Actions[0].Changes != nil || brief.Steps[1].Write.Changes != nil {
 		t.Error("a list has changes")
-	}
-}
-
-func TestRedactQuotes(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "",
-		`secrets "s" is forbidden: User "anna" cannot update`:                                   `secrets "s" is forbidden: User "anna" cannot update`,
-		`apply: Secret "s" is invalid: data[k]: Invalid value: "v": too odd`:                    `apply: Secret "s" is invalid: data[k]: ••••••`,
-		`Secret "s" is invalid: [data[k]: Too long: v, data[l]: Invalid value: "w"]`:            `Secret "s" is invalid: [data[k]: ••••••`,
-		`admission webhook "w" denied the request: password v is weak`:                          `admission webhook "w" denied the request: ••••••`,
-		`Secret in version "v1" cannot be handled as a Secret: json: v`:                         `Secret in version "v1" cannot be handled as a Secret: ••••••`,
-		`failed to create typed patch object (a/b): .data.k: expected string, got &value{v: 1}`: `failed to create typed patch object (a/b): .data.k: expected: ••••••`,
-	} {
-		if got := redactQuotes(text); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
-}
-
-// If the API server quotes a Secret in an error, the quote is masked.
-func TestSecretWriteErrors(t *testing.T) {
-	refusal := errors.New(`Secret "s" is invalid: data[k]: Invalid value: "czNjcmV0"`)
-	for _, c := range []struct {
-		of    object.Resource
-		shown bool
-	}{{secrets, false}, {rates, true}} {
-		words := renderRun(&record.Run{Controller: "a", Resource: rates, Err: refusal, Steps: []record.Step{
-			{Write: &record.Write{Resource: c.of, Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
-		}}, false)
-		for _, text := range []string{words.Error, words.Steps[0].Write.Error, words.Steps[1].Event.Message} {
-			if strings.Contains(text, "czNjcmV0") != c.shown {
-				t.Errorf("of a %s: %s", c.of.Kind, text)
-			}
-		}
 	}
 }
 

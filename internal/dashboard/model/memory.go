@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/recording"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // memory is what recorded values hold.
@@ -166,7 +166,7 @@ func (m *memory) elements(v reflect.Value) {
 	m.bytes += v.Len() * int(v.Type().Elem().Size())
 	switch {
 	case v.Type() == rawType:
-		m.secret = m.secret || recording.MayHaveSecret(v.Bytes())
+		m.secret = m.secret || redact.MayHaveSecret(v.Bytes())
 	case hasReferences(v.Type().Elem().Kind()):
 		for i := range v.Len() {
 			m.walk(v.Index(i))

@@ -209,18 +209,10 @@ func (s *ManagedObject) View() ObjectState {
 	if s.Failing {
 		objectState.Error, objectState.Fault, objectState.Attempts, objectState.FailingSince = s.Error, s.Fault, s.Attempts, s.Since
 	}
-	if mentionsSecret(s.Locations) {
-		objectState.Error, objectState.Conflict = redactQuotes(objectState.Error), redactQuotes(objectState.Conflict)
-	}
 	if objectState.Error+objectState.Conflict != "" || s.Shadow != nil {
 		objectState.Mentions = locationsOf(s.Locations)
 	}
 	return objectState
-}
-
-// mentionsSecret reports whether a location is one of Secrets.
-func mentionsSecret(places []record.Location) bool {
-	return slices.ContainsFunc(places, func(p record.Location) bool { return p.Resource.GroupKind().IsSecret() })
 }
 
 func locationsOf(places []record.Location) (all []Location) {
@@ -235,11 +227,7 @@ func FailureOf(last controller.LastError) *Failure {
 	if last.Time.IsZero() {
 		return nil
 	}
-	f := &Failure{Message: last.Message, Object: last.Object, Time: last.Time}
-	if mentionsSecret(last.Locations) {
-		f.Message = redactQuotes(f.Message)
-	}
-	return f
+	return &Failure{Message: last.Message, Object: last.Object, Time: last.Time}
 }
 
 // ChildOf converts a child.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // redacted replaces what the reader may not read.
@@ -220,6 +221,6 @@ func (r *Run) MayShowOutput() bool {
 		hides := func(text string) bool {
 			return bytes.Contains(s.Call.Request, []byte(text)) || bytes.Contains(s.Call.Response, []byte(text))
 		}
-		return s.Call.OutputHidden || s.Call.Dropped || hides(redacted) || hides(mask)
+		return s.Call.OutputHidden || s.Call.Dropped || hides(redacted) || hides(redact.Mask)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // FindReplaced returns the path of a value that the history has replaced: masked, because it is of a Secret, or
@@ -14,7 +16,7 @@ func FindReplaced(value any) string { return strings.TrimPrefix(findReplaced("",
 func findReplaced(path string, value any) string {
 	switch inner := value.(type) {
 	case string:
-		if strings.Contains(inner, mask) {
+		if strings.Contains(inner, redact.Mask) {
 			return path
 		}
 	case []any:

@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/redact"
+)
 
 func TestFindReplaced(t *testing.T) {
 	for _, test := range []struct {
@@ -8,8 +12,8 @@ func TestFindReplaced(t *testing.T) {
 		want  string
 	}{
 		{map[string]any{"spec": map[string]any{"size": 3, "hidden": true, "list": []any{"a"}}}, ""},
-		{map[string]any{"spec": map[string]any{"children": []any{"a", map[string]any{"kind": "Secret", "stringData": map[string]any{"k": mask}}}}}, "spec.children[1].stringData.k"},
-		{map[string]any{"spec": map[string]any{"url": "https://me:" + mask + "@example.org"}}, "spec.url"},
+		{map[string]any{"spec": map[string]any{"children": []any{"a", map[string]any{"kind": "Secret", "stringData": map[string]any{"k": redact.Mask}}}}}, "spec.children[1].stringData.k"},
+		{map[string]any{"spec": map[string]any{"url": "https://me:" + redact.Mask + "@example.org"}}, "spec.url"},
 		{map[string]any{"spec": map[string]any{"template": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "hidden": redacted}}}, "spec.template"},
 	} {
 		if at := FindReplaced(test.value); at != test.want {

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Review is the request and decision of an admission webhook.
@@ -79,9 +80,6 @@ func (w *renderer) reviewOf(a *record.Call) *Review {
 	if w.whole {
 		review.Groups, review.Requested, review.Changes = request.User.Groups, requestedChanges(request), changes
 	}
-	if w.resource.GroupKind().IsSecret() {
-		review.Message = redactQuotes(review.Message)
-	}
 	return review
 }
 
@@ -134,7 +132,7 @@ func (w *renderer) mutations(r *hook.ReviewRequest, patch json.RawMessage) (chan
 		}
 		changes = append(changes, change)
 	}
-	return plan.MaskSecret(w.resource.GroupKind(), changes), more
+	return redact.Changes(w.resource.GroupKind(), changes), more
 }
 
 // patchOperation is an operation of a JSON patch.

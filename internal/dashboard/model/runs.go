@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
-// renderRun renders a run; whole includes requests, responses and changes.
+// renderRun renders a run, with the values of Secrets that it has; whole includes requests, responses and changes.
 func renderRun(run *record.Run, whole bool) Run {
-	rendered := Run{
+	return Run{
 		Controller: run.Controller,
 		Object:     object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: strings.Clone(run.UID)},
 		Causes:     run.CauseTexts(),
@@ -22,13 +21,6 @@ func renderRun(run *record.Run, whole bool) Run {
 		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun,
 		Steps: renderSteps(run.Steps, run.Resource, whole),
 	}
-	if failedOnSecret(run) {
-		rendered.redactQuotes()
-	}
-	if run.Resource.GroupKind().IsSecret() {
-		rendered.maskReviewTexts(run)
-	}
-	return rendered
 }
 
 // renderSteps renders the steps of a run for an object of this kind.
@@ -39,26 +31,6 @@ func renderSteps(steps []record.Step, resource object.Resource, whole bool) []St
 		rendered = append(rendered, write.step(&steps[i]))
 	}
 	return rendered
-}
-
-// failedOnSecret reports whether a write of a Secret failed.
-func failedOnSecret(run *record.Run) bool {
-	return slices.ContainsFunc(run.Steps, func(s record.Step) bool {
-		return s.Write != nil && s.Write.Err != nil && s.Write.Resource.GroupKind().IsSecret()
-	})
-}
-
-// redactQuotes cuts all errors of the run that may quote a Secret.
-func (r *Run) redactQuotes() {
-	r.Error = redactQuotes(r.Error)
-	for i := range r.Steps {
-		switch s := &r.Steps[i]; {
-		case s.Write != nil:
-			s.Write.Error = redactQuotes(s.Write.Error)
-		case s.Event != nil:
-			s.Event.Message = redactQuotes(s.Event.Message)
-		}
-	}
 }
 
 // errorLine returns an error in one line; "" for nil.
@@ -109,8 +81,7 @@ func (w *renderer) call(a *record.Call) *Call {
 	}
 	call.Review = w.reviewOf(a)
 	if w.whole {
-		masked := masker.Mask(a, w.resource)
-		call.Request, call.Response = masked.Request.JSON(), masked.Response
+		call.Request, call.Response = a.Request.JSON(), a.Response.JSON(a.Request.ControllerType)
 		call.Output, call.OutputMore = a.Output.Lines()
 	}
 	return call

@@ -1,4 +1,4 @@
-package recording
+package redact
 
 import (
 	"crypto/hmac"
@@ -32,19 +32,25 @@ func encodedTokenPattern() string {
 	return regexp.QuoteMeta(whole[:fixed]) + `[A-Za-z0-9+/]{` + strconv.Itoa(len(digits)) + `}=*`
 }
 
-// tokenKey makes tokens. It is never stored.
-type tokenKey [sha256.Size]byte
+// Key makes tokens. It is never stored.
+type Key [sha256.Size]byte
 
-func newTokenKey() (key tokenKey) {
+// NewKey returns a random key.
+func NewKey() *Key {
+	var key Key
 	_, _ = rand.Read(key[:]) // It never fails.
-	return key
+	return &key
 }
 
-func (k *tokenKey) token(value string) string {
+// Token returns the token of a value.
+func (k *Key) Token(value string) string {
 	h := hmac.New(sha256.New, k[:])
 	h.Write([]byte(value))
 	return tokenPrefix + hex.EncodeToString(h.Sum(nil))[:tokenDigits]
 }
+
+// encodeToken returns a token as the data of a Secret has it.
+func encodeToken(token string) string { return base64.StdEncoding.EncodeToString([]byte(token)) }
 
 // HasTokens reports whether a text has a token.
 func HasTokens(text string) bool {
@@ -102,7 +108,7 @@ func replaceTokens(in json.RawMessage, replace func(token string) string) json.R
 		}
 		text := []byte(replace(string(token)))
 		if plainToken.Match(text) {
-			return []byte(base64.StdEncoding.EncodeToString(text))
+			return []byte(encodeToken(string(text)))
 		}
 		return text
 	})

@@ -1,4 +1,4 @@
-package object_test
+package redact_test
 
 import (
 	"encoding/json"
@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
-func TestMaskSecret(t *testing.T) {
+func TestSecret(t *testing.T) {
 	for _, test := range []struct {
 		name, object, want string
 		hidden             int
@@ -39,7 +40,7 @@ func TestMaskSecret(t *testing.T) {
 		}
 		hidden := 0
 		if object.IsSecret(members) {
-			hidden = object.MaskSecret(members, "***")
+			hidden = redact.Secret(members, "***")
 		}
 		shown, _ := json.Marshal(members)
 		if string(shown) != test.want || hidden != test.hidden {

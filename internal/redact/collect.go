@@ -1,0 +1,159 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+func decode(text json.RawMessage) (value any, err error) {
+	reader := json.NewDecoder(bytes.NewReader(text))
+	reader.UseNumber()
+	err = reader.Decode(&value)
+	return value, err
+}
+
+// collect adds the values of the Secrets in JSON.
+func (v *Values) collect(value any, secret bool) {
+	switch inner := value.(type) {
+	case map[string]any:
+		if object.IsSecret(inner) {
+			v.addSecret(inner)
+		}
+		if secret {
+			v.addParts(inner)
+		}
+		for _, each := range inner {
+			v.collect(each, secret)
+		}
+	case []any:
+		for _, each := range inner {
+			v.collect(each, secret)
+		}
+	}
+}
+
+// addSecret adds the values of a Secret, or of a patch of one.
+func (v *Values) addSecret(secret map[string]any) {
+	v.found = true
+	eachText(secret["data"], func(text string) { v.add(text, true) })
+	eachText(secret["stringData"], func(text string) { v.add(text, false) })
+}
+
+// addParts adds the values of parts of a Secret: of its patches, and of fields with their path.
+func (v *Values) addParts(part map[string]any) {
+	if patch, is := part["patch"].(map[string]any); is {
+		v.addSecret(patch)
+	}
+	for _, name := range changedSides(part) {
+		eachText(part[name], func(text string) { v.add(text, isData(part["path"])) })
+	}
+}
+
+// changedSides returns which members of a change of a Secret, or of an operation of a JSON patch, have values of it.
+func changedSides(change map[string]any) []string {
+	path, is := change["path"].(string)
+	path = strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), "~1", "/")
+	if !is || !object.IsSecretField(path) {
+		return nil
+	}
+	return []string{"value", "from", "to"}
+}
+
+// isData reports whether a path is that of encoded values.
+func isData(path any) bool {
+	text, _ := path.(string)
+	return strings.HasPrefix(strings.TrimPrefix(text, "/"), "data")
+}
+
+// eachText calls a function with all texts and numbers in a value.
+func eachText(value any, visit func(string)) {
+	switch inner := value.(type) {
+	case string:
+		visit(inner)
+	case json.Number:
+		visit(inner.String()) // It is invalid in a Secret, but it may be the value elsewhere.
+	case map[string]any:
+		for _, each := range inner {
+			eachText(each, visit)
+		}
+	case []any:
+		for _, each := range inner {
+			eachText(each, visit)
+		}
+	}
+}
+
+// add adds a value as it is stored.
+func (v *Values) add(stored string, encoded bool) {
+	used := stored
+	if decoded, err := base64.StdEncoding.DecodeString(stored); encoded && err == nil {
+		used = string(decoded)
+	}
+	if v.known[used] {
+		return
+	}
+	if v.known == nil {
+		v.known = map[string]bool{}
+	}
+	v.known[used] = true
+	if v.isPublic(trim(used)) {
+		return
+	}
+	plain, inData := v.replacementOf(used)
+	v.index.add(used, base64.StdEncoding.EncodeToString, inData, false)
+	v.addForms(trim(used), plain, inData)
+	for _, part := range partsOf(used) {
+		if len(part) >= minPart && !v.isPublic(part) {
+			plain, _ := v.replacementOf(part)
+			v.index.add(part, asIs, plain, false)
+		}
+	}
+}
+
+// addForms adds a value in all its forms; of forms of one length, the first counts. A short value counts where it stands
+// alone, not as a part of a word.
+func (v *Values) addForms(used, plain, inData string) {
+	v.index.add(used, base64.StdEncoding.EncodeToString, inData, false)
+	for _, form := range append(formsOf(used), asIs) {
+		v.index.add(used, form, plain, len(used) < minPart)
+	}
+}
+
+// trim removes what users of a value remove: white space around it, and the first line of PEM, which says what follows.
+func trim(value string) string {
+	value = strings.TrimSpace(value)
+	if first, rest, more := strings.Cut(value, "\n"); more && strings.HasPrefix(first, pemLine) {
+		return rest
+	}
+	return value
+}
+
+const pemLine = "-----"
+
+// minPart is the length from which a part of a value is looked for, and a value within words.
+const minPart = 8
+
+// partsOf returns what may be quoted of a longer value: its lines, what they assign, and the texts of JSON.
+func partsOf(value string) (parts []string) {
+	if json.Valid([]byte(value)) {
+		if inner, err := decode(json.RawMessage(value)); err == nil {
+			eachText(inner, func(text string) { parts = append(parts, text) })
+		}
+	}
+	for line := range strings.Lines(value) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, pemLine) {
+			parts = append(parts, line)
+		}
+		for _, separator := range [...]string{"=", ": "} {
+			if _, assigned, is := strings.Cut(line, separator); is {
+				parts = append(parts, strings.Trim(assigned, `"' `))
+			}
+		}
+	}
+	return parts
+}
