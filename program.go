@@ -104,7 +104,7 @@ func (c *controller) resolveResources(ctx context.Context, env compile.Environme
 		return f, err
 	}
 	for _, one := range c.writes() {
-		if one.Resource, err = resolve(ctx, env, one.kind); err != nil {
+		if one.Resource, err = resolveUsed(ctx, env, one.kind); err != nil {
 			return f, err
 		}
 		f.writes = append(f.writes, one.WritePermission)
@@ -115,7 +115,7 @@ func (c *controller) resolveResources(ctx context.Context, env compile.Environme
 func resolveAll(ctx context.Context, env compile.Environment, kinds []kind) ([]object.Resource, error) {
 	var all []object.Resource
 	for _, k := range kinds {
-		resource, err := resolve(ctx, env, k)
+		resource, err := resolveUsed(ctx, env, k)
 		if err != nil {
 			return nil, err
 		}
@@ -130,6 +130,15 @@ func resolve(ctx context.Context, env compile.Environment, k kind) (object.Resou
 		return resource, fmt.Errorf("look up %s: %w", k, err)
 	}
 	return resource, nil
+}
+
+// resolveUsed is resolve for a kind that the controller can do without once it has run with it.
+func resolveUsed(ctx context.Context, env compile.Environment, k kind) (object.Resource, error) {
+	resource, err := resolve(ctx, env, k)
+	if known, was := env.Unserved(err, k.apiVersion, k.kind); was {
+		return known, nil
+	}
+	return resource, err
 }
 
 // kindWrite is the write permission of a kind.

@@ -57,7 +57,7 @@ func Watches[T, R any](handlers *Handlers[T], related *Handlers[R], handledBy fu
 
 // resolve returns the related kind as a program has it.
 func (k relatedKind) resolve(ctx context.Context, env *compile.Environment) (handle.Related, error) {
-	resource, err := resolve(ctx, *env, k.of.kind)
+	resource, err := resolveUsed(ctx, *env, k.of.kind)
 	return handle.Related{
 		Resource: resource, Namespaces: k.of.namespacesFor(resource), Labels: k.of.labels, Fields: k.of.fields, Map: k.mapAndLog,
 	}, err

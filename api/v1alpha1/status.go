@@ -45,6 +45,12 @@ type ControllerStatus struct {
 	// +listType=set
 	Finalizes []string `json:"finalizes,omitempty"`
 
+	// kinds are the custom kinds of parents, children and related objects that the API server has served. One that it
+	// does not serve any more has no objects, so the controller goes on without it, also after a restart.
+	// +optional
+	// +listType=atomic
+	Kinds []UsedKind `json:"kinds,omitempty"`
+
 	// logicVersion is the one that the responses of the hooks have. It counts once all responses have had it for 10
 	// seconds.
 	// +optional
@@ -74,6 +80,25 @@ type Instance struct {
 	// +optional
 	// +listType=set
 	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// UsedKind is a kind that a controller uses.
+type UsedKind struct {
+	// apiVersion is such as example.com/v1.
+	// +required
+	APIVersion string `json:"apiVersion"`
+
+	// resource is the plural name in paths, such as widgets.
+	// +required
+	Resource string `json:"resource"`
+
+	// kind is such as Widget.
+	// +required
+	Kind string `json:"kind"`
+
+	// namespaced tells whether the objects have a namespace.
+	// +optional
+	Namespaced bool `json:"namespaced,omitempty"`
 }
 
 // LastError is a failure: what, of which object, and when.

@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/identity"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // Kind is a kind of controller.
@@ -87,6 +88,9 @@ type Environment struct {
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
 	// ResolveKind is Resolve for a kind, such as "Deployment".
 	ResolveKind func(ctx context.Context, apiVersion, kind string) (object.Resource, error)
+	// Known returns a kind of children, owned or read objects that is not served now but was, by its plural or
+	// its kind; may be nil. The controller goes on without its objects, of which there are none.
+	Known func(apiVersion, name string) (object.Resource, bool)
 	// StatusOf returns which fields the status schema of a kind has; may be nil.
 	StatusOf func(ctx context.Context, resource object.Resource) (Status, error)
 	// Dial connects to webhooks; nil for the network. Routed reports for which addresses it is used
@@ -150,7 +154,7 @@ type Environment struct {
 type Status struct{ Conditions, Records bool }
 
 // ErrNotServed means that the API server does not serve a resource.
-var ErrNotServed = errors.New("not served by the API server")
+var ErrNotServed = served.ErrNotServed
 
 // Refusal is why a controller is not accepted.
 type Refusal struct {
@@ -200,6 +204,8 @@ type Compiled struct {
 	// has to act.
 	Excluded   []string
 	Incomplete *Refusal
+	// Unserved are the kinds that are not served any more.
+	Unserved []object.Resource
 	// Absent are those of the namespaces that do not exist.
 	Absent []string
 	// Release closes the connections of the programs.
@@ -257,6 +263,7 @@ func (c *Compiled) Add(part *Compiled) {
 	c.Credentials = append(c.Credentials, part.Credentials...)
 	c.HookAddresses = slices.Compact(slices.Sorted(slices.Values(append(c.HookAddresses, part.HookAddresses...))))
 	c.Notes = append(c.Notes, part.Notes...)
+	c.Unserved = append(c.Unserved, part.Unserved...)
 	c.Account, c.Suspended = part.Account, part.Suspended
 	c.Release = func() {
 		release()
@@ -351,6 +358,7 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),
 		Notes:         d.notes,
+		Unserved:      d.unserved,
 		Release:       c.release,
 	}
 	if compiled.StatusWarning != "" {

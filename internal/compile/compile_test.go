@@ -29,8 +29,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the manifests in testdata compile to into their last file")
 
-// served are the resources of the fake API server.
-func served() []object.Resource {
+// servedKinds are the resources of the fake API server.
+func servedKinds() []object.Resource {
 	return []object.Resource{
 		{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, Status: true},
 		{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
@@ -49,7 +49,7 @@ func resolve(_ context.Context, apiVersion, plural string) (object.Resource, err
 	if apiVersion == "down/v1" {
 		return object.Resource{}, errors.New("connection refused")
 	}
-	for _, resource := range served() {
+	for _, resource := range servedKinds() {
 		if resource.APIVersion() == apiVersion && resource.Plural == plural {
 			return resource, nil
 		}

@@ -28,6 +28,8 @@ type declared struct {
 	// rollout is nil if changed hooks apply to all parents at once.
 	rollout *api.Rollout
 	notes   []string
+	// unserved are the kinds of targets that are not served any more.
+	unserved []object.Resource
 }
 
 // resourceRef is a resource in a spec, and the path of the field.

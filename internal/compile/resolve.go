@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,9 +38,13 @@ func (d *declared) resolve(ctx context.Context, env Environment, draft compose.P
 func (d *declared) parents(ctx context.Context, env Environment, draft compose.Program) ([]compose.Program, error) {
 	var programs []compose.Program
 	for _, t := range d.targets {
-		resource, err := resolveResource(ctx, env, t.resourceRef)
+		resource, err := resolveUsed(ctx, env, t.resourceRef)
 		if err != nil {
 			return nil, err
+		}
+		if resource.Unserved {
+			d.unserved = append(d.unserved, resource)
+			continue
 		}
 		selection, err := t.selection()
 		if err != nil {
@@ -65,6 +70,9 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 		p.Selections = append(p.Selections, selection)
 		p.SyncOnStatusChange = p.SyncOnStatusChange || t.syncOnStatusChange
 	}
+	if len(programs) == 0 {
+		return nil, notServed(d.targets[0].resourceRef)
+	}
 	for i, p := range programs {
 		if slices.ContainsFunc(p.Selections, selectsAll) {
 			programs[i].Selections = nil
@@ -83,7 +91,7 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 	var rules plan.Rules
 	inNamespaces := !slices.ContainsFunc(programs, func(p compose.Program) bool { return !p.Parent.Namespaced })
 	for _, c := range d.children {
-		resource, err := resolveResource(ctx, env, c.resourceRef)
+		resource, err := resolveUsed(ctx, env, c.resourceRef)
 		if err != nil {
 			return nil, err
 		}
@@ -108,13 +116,55 @@ func byKind(a, b plan.Rule) int {
 func resolveResource(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {
 	resource, err := env.Resolve(ctx, name.apiVersion, name.plural)
 	if errors.Is(err, ErrNotServed) {
-		return resource, refuse(setpoint.ReasonResourceNotFound,
-			"%s: %s of %s: %w; the controller starts when it is served", name.field, name.plural, name.apiVersion, ErrNotServed)
+		return resource, notServed(name)
 	}
 	if err != nil {
 		return resource, fmt.Errorf("%s: look up %s of %s: %w", name.field, name.plural, name.apiVersion, err)
 	}
 	return resource, nil
+}
+
+func notServed(name resourceRef) error {
+	return refuse(setpoint.ReasonResourceNotFound,
+		"%s: %s of %s: %w; the controller starts when it is served", name.field, name.plural, name.apiVersion, ErrNotServed)
+}
+
+// resolveUsed is resolveResource for a kind that the controller can do without once it has run with it: deletion
+// and the other kinds must not wait until it is served again.
+func resolveUsed(ctx context.Context, env Environment, name resourceRef) (object.Resource, error) {
+	resource, err := resolveResource(ctx, env, name)
+	if known, was := env.Unserved(err, name.apiVersion, name.plural); was {
+		return known, nil
+	}
+	return resource, err
+}
+
+// Unserved returns the kind that was served before the error of Resolve or ResolveKind, and whether there is one.
+func (env *Environment) Unserved(err error, apiVersion, name string) (known object.Resource, was bool) {
+	if env.Known == nil || !errors.Is(err, ErrNotServed) {
+		return known, false
+	}
+	known, was = env.Known(apiVersion, name)
+	known.Unserved = true
+	return known, was
+}
+
+// SetUnserved finds the kinds that are not served any more, and marks a controller that runs without them as
+// incomplete.
+func (c *Compiled) SetUnserved() {
+	_, written, read := c.Resources()
+	all := slices.DeleteFunc(slices.Concat(written, read), func(r object.Resource) bool { return !r.Unserved })
+	all = append(all, c.Unserved...)
+	slices.SortFunc(all, func(a, b object.Resource) int { return cmp.Compare(a.String(), b.String()) })
+	if c.Unserved = slices.Compact(all); len(all) == 0 {
+		return
+	}
+	var names []string
+	for _, r := range c.Unserved {
+		names = append(names, r.String())
+	}
+	c.Incomplete = &Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf(
+		"%s: %w any more; the controller goes on without such objects until they are served again", strings.Join(names, ", "), ErrNotServed)}
 }
 
 // selection parses the selectors of a target. An empty selector counts as none.

@@ -48,7 +48,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 	if draft.ReplacedFinalizers, err = replacedFinalizers(spec, draft.Finalizer); err != nil {
 		return nil, err
 	}
-	programs, err := resolveHandled(ctx, env, spec, draft)
+	programs, unserved, err := resolveHandled(ctx, env, spec, draft)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Account:       draft.Account,
 		Suspended:     spec.Suspend || isPaused(o),
 		Notes:         env.handlerNotes(spec),
+		Unserved:      unserved,
 		Release:       c.release,
 	}, nil
 }
@@ -131,43 +132,51 @@ func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledRes
 }
 
 // resolveHandled finds the kinds that a controller handles and writes, and returns a program for each handled
-// kind.
-func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) ([]handle.Program, error) {
+// kind, and those that are not served any more.
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) (programs []handle.Program, unserved []object.Resource, err error) {
 	if (spec.Resource.Resource != "") == (len(spec.Resources) > 0) {
-		return nil, invalid("spec: exactly one of resource and resources is required")
+		return nil, nil, invalid("spec: exactly one of resource and resources is required")
 	}
-	var programs []handle.Program
+	var missing error
 	for field, handled := range handledBy(spec) {
 		p := draft
 		if err := resolveObjects(ctx, env, field, handled, &p); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if p.Resource.Unserved {
+			unserved, missing = append(unserved, p.Resource), notServed(resourceRef{field, handled.APIVersion, handled.Resource})
+			continue
 		}
 		for i := range programs {
 			if programs[i].Resource.GroupKind() == p.Resource.GroupKind() {
-				return nil, invalid("%s: the kind %s is listed before; use labelSelector or annotationSelector of the handlers", field, p.Resource.Kind)
+				return nil, nil, invalid("%s: the kind %s is listed before; use labelSelector or annotationSelector of the handlers", field, p.Resource.Kind)
 			}
 		}
 		programs = append(programs, p)
 	}
+	if len(programs) == 0 {
+		return nil, nil, missing
+	}
 	if err := resolveOwned(ctx, env, spec.Owns, programs); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, permission := range spec.Permissions {
 		write, err := resolveWrite(ctx, env, index("spec.permissions", i), permission)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for j := range programs {
 			programs[j].Writes = append(programs[j].Writes, write)
 		}
 	}
-	return programs, nil
+	return programs, unserved, nil
 }
 
 // resolveObjects finds the kind of handled objects, and parses their selectors.
 func resolveObjects(ctx context.Context, env Environment, field string, handled api.HandledResource, p *handle.Program) error {
-	resource, err := resolveResource(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
-	if err != nil {
+	resource, err := resolveUsed(ctx, env, resourceRef{field, handled.APIVersion, handled.Resource})
+	if err != nil || resource.Unserved {
+		p.Resource = resource
 		return err
 	}
 	p.Resource = resource
@@ -207,7 +216,7 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 	inNamespaces := !slices.ContainsFunc(programs, func(p handle.Program) bool { return !p.Resource.Namespaced })
 	for i, rule := range owns {
 		field := index("spec.owns", i)
-		resource, err := resolveResource(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
+		resource, err := resolveUsed(ctx, env, resourceRef{field, rule.APIVersion, rule.Resource})
 		if err != nil {
 			return err
 		}
@@ -228,7 +237,7 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 }
 
 func resolveWrite(ctx context.Context, env Environment, field string, permission api.Permission) (handle.WritePermission, error) {
-	resource, err := resolveResource(ctx, env, resourceRef{field, permission.APIVersion, permission.Resource})
+	resource, err := resolveUsed(ctx, env, resourceRef{field, permission.APIVersion, permission.Resource})
 	if err != nil {
 		return handle.WritePermission{}, err
 	}

@@ -31,6 +31,8 @@ type Memory struct {
 
 	uid      string
 	reported reported
+	// said are the latest messages of events that are sent once, by their reason.
+	said map[string]string
 	// paused means that an event has said so.
 	paused   bool
 	children int
@@ -52,6 +54,9 @@ func (m *Memory) Release() {}
 
 // ForgetReported lets the next failure send an event even if the message is the same.
 func (m *Memory) ForgetReported() { m.reported = reported{} }
+
+// ForgetSaid lets SendOnce send the next event of a reason even if the message is the same.
+func (m *Memory) ForgetSaid(reason string) { delete(m.said, reason) }
 
 // Result is how a run ended.
 type Result struct {

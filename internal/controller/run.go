@@ -152,6 +152,18 @@ func (r *Run) SendEvent(event hook.Event) {
 	r.Record.EventSent(event)
 }
 
+// SendOnce sends an event, unless the latest one of its reason said the same.
+func (r *Run) SendOnce(event hook.Event) {
+	if r.memory == nil || r.Record == nil || r.memory.said[event.Reason] == event.Message {
+		return
+	}
+	if r.memory.said == nil {
+		r.memory.said = map[string]string{}
+	}
+	r.memory.said[event.Reason] = event.Message
+	r.SendEvent(event)
+}
+
 // sendFailure sends the event about a failure.
 func (r *Run) sendFailure(f Failure) {
 	if !errors.Is(f.Err, identity.ErrForbidden) {

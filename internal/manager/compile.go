@@ -37,10 +37,12 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	if by := storedStatus(declared).ManagedBy; by != nil && len(env.Namespaces) == 0 {
 		env.Namespaces = by.Namespaces // The limit of the Setpoint that runs it.
 	}
+	m.resolver.known.addStored(declared)
 	compiled, err := kind.Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
+	compiled.SetUnserved()
 	if compiled.Admission != nil {
 		compiled.Release()
 		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it", declared.Kind(), declared.Name())
@@ -122,7 +124,7 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() compose.Tools {
-	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve}
+	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve, Known: m.resolver.known.find}
 }
 
 func (m *Manager) dryRunWriter() *apply.Writer {

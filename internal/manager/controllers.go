@@ -192,7 +192,7 @@ func (cs *controllerSet) enqueueUsers(e cache.Event, cause queue.CauseKind) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for key, entry := range cs.entries {
-		if entry.running == nil || e.Old != nil && entry.running.usesCRD(name) {
+		if entry.running == nil || (e.Old != nil || len(entry.running.Unserved) > 0) && entry.running.usesCRD(name) {
 			cs.queue.Add(key, queue.Cause{Kind: cause, Detail: crds.Resource.Kind, Object: queue.Key{Name: name}})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // GoController is a controller that a Go program declares.
@@ -102,11 +103,42 @@ func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Ke
 	if err != nil && !refused {
 		return queue.Retry()
 	}
+	if err == nil && len(compiled.Unserved) > 0 {
+		return queue.Retry()
+	}
 	return outcomeOf(refusal)
 }
 
+// compileHeld compiles a controller of the program. If a kind of it is not served and was not since the process
+// started, it has run with it before if objects have its finalizer: they must not wait for the kind.
+func (cs *controllerSet) compileHeld(ctx context.Context, own GoController) (*compile.Compiled, error) {
+	env := cs.watchingEnvironment()
+	compiled, err := own.Compile(ctx, env)
+	if !errors.Is(err, compile.ErrNotServed) {
+		return compiled, err
+	}
+	env.Known = func(apiVersion, name string) (object.Resource, bool) {
+		if known, was := cs.manager.resolver.known.find(apiVersion, name); was {
+			return known, true
+		}
+		return served.Guess(apiVersion, name), true
+	}
+	held, heldErr := own.Compile(ctx, env)
+	if heldErr != nil {
+		return nil, err
+	}
+	for resource, finalizer := range held.Finalizers() {
+		removal := finalizerRemoval{Manager: cs.manager, finalizer: finalizer, dryRun: true}
+		if removal.removeFrom(ctx, resource) == nil && removal.removed.Load() > 0 {
+			return held, nil
+		}
+	}
+	held.Close()
+	return nil, err
+}
+
 func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key, i int) (*compile.Compiled, error) {
-	compiled, err := cs.manager.options.GoControllers[i].Compile(ctx, cs.watchingEnvironment())
+	compiled, err := cs.compileHeld(ctx, cs.manager.options.GoControllers[i])
 	if _, refused := errors.AsType[*compile.Refusal](err); !refused && errors.Is(err, compile.ErrNotServed) {
 		err = &compile.Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf("%w; the controller starts when it is served", err)}
 	}
@@ -116,6 +148,7 @@ func (cs *controllerSet) compileGoController(ctx context.Context, key queue.Key,
 	if compiled.Release == nil {
 		compiled.Release = func() {}
 	}
+	compiled.SetUnserved()
 	if err = cs.checkConflict(key, goControllerRank(i), compiled); err == nil {
 		err = cs.manager.checkAccess(ctx, object.Resource{}, compiled)
 	}

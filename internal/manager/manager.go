@@ -225,6 +225,7 @@ func (m *Manager) compileEnvironment() compile.Environment {
 	return compile.Environment{
 		Resolve:       m.resolver.resolve,
 		ResolveKind:   m.resolver.resolveKind,
+		Known:         m.resolver.known.find,
 		StatusOf:      m.crds.StatusOf,
 		Dial:          m.options.Dial,
 		Routed:        m.options.Routed,
@@ -267,6 +268,7 @@ func (m *Manager) composeTools(account identity.Account) compose.Tools {
 		Log:     m.log,
 		Tracer:  m.tracer,
 		Resolve: m.resolver.resolve,
+		Known:   m.resolver.known.find,
 	}
 }
 

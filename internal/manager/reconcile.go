@@ -44,7 +44,7 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 		cs.manager.webhooks.Reject(key)
 		return queue.Retry()
 	}
-	waits := compiled != nil && len(compiled.Excluded)+len(compiled.Absent) > 0
+	waits := compiled != nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0
 	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
 	cs.enqueueRelease(key, declared)
 	if waits {
@@ -70,10 +70,12 @@ func (cs *controllerSet) compile(ctx context.Context, key queue.Key, declared *o
 	if cs.compiler != nil {
 		env.Inline = cs.compiler.Compile
 	}
+	cs.manager.resolver.known.addStored(declared)
 	compiled, err := cs.kinds[key.Namespace].Compile(ctx, declared, env)
 	if err != nil {
 		return nil, err
 	}
+	compiled.SetUnserved()
 	if err := cs.checkRunnable(ctx, key, declared, compiled); err != nil {
 		compiled.Release()
 		return nil, err

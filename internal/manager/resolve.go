@@ -19,6 +19,8 @@ import (
 // resolver finds the resources of the API server.
 type resolver struct {
 	client rest.Interface
+	// known are the kinds that were found.
+	known knownKinds
 	// defined are resources of CRDs that may not be stored yet.
 	defined []object.Resource
 	// assume resolves the others without the API server; nil to use that.
@@ -61,7 +63,9 @@ func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func
 		Kind: kind.Kind, Namespaced: served[i].Namespaced,
 		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
 	}
-	resource.Custom, err = r.isCustom(ctx, resource)
+	if resource.Custom, err = r.isCustom(ctx, resource); err == nil {
+		r.known.add(resource)
+	}
 	return resource, err
 }
 

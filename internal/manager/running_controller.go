@@ -212,7 +212,7 @@ func (r *runningController) usesCRD(definition string) bool {
 // allKinds returns all kinds of a controller.
 func allKinds(c *compile.Compiled) []object.Resource {
 	managed, written, read := c.Resources()
-	return slices.Concat(c.AdmissionKinds, managed, written, read)
+	return slices.Concat(c.AdmissionKinds, managed, written, read, c.Unserved)
 }
 
 // equivalent reports whether a controller with an unchanged object compiles to what already

@@ -192,15 +192,19 @@ func uniqueKinds(resources []object.Resource) []object.Kind {
 // relatedKinds returns the kinds of the related objects that a controller watches.
 func (r *runningController) relatedKinds() []object.Kind {
 	var all []object.Kind
-	for _, w := range r.workers {
-		watching, related := w.(interface{ RelatedKinds() []object.Resource })
-		if !related {
-			continue
+	for _, resource := range r.relatedResources() {
+		if kind := object.KindOf(resource); !slices.Contains(all, kind) {
+			all = append(all, kind)
 		}
-		for _, resource := range watching.RelatedKinds() {
-			if kind := object.KindOf(resource); !slices.Contains(all, kind) {
-				all = append(all, kind)
-			}
+	}
+	return all
+}
+
+func (r *runningController) relatedResources() []object.Resource {
+	var all []object.Resource
+	for _, w := range r.workers {
+		if watching, related := w.(interface{ RelatedKinds() []object.Resource }); related {
+			all = append(all, watching.RelatedKinds()...)
 		}
 	}
 	return all

@@ -209,6 +209,7 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 	health, _ := e.health()
 	condition := e.accepted(health)
 	status := newStatus(previous, e.object.Generation(), condition, readyCondition(condition, &e.controllerState, health), health)
+	status.Kinds = usedKinds(previous.Kinds, e.running)
 	setDeletionsHeld(&status, e.name(), e.object.Generation(), health)
 	e.setProblemCondition(&status, setpoint.ConditionStatusStored, e.statusStoredCondition())
 	e.setProblemCondition(&status, setpoint.ConditionCRDCurrent, crd)
@@ -238,6 +239,7 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 		HeldDeletions:      previous.HeldDeletions,
 		Rollout:            previous.Rollout,
 		LogicVersion:       previous.LogicVersion,
+		Kinds:              previous.Kinds,
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(setpoint.ConditionAccepted, generation))
 	meta.SetStatusCondition(&status.Conditions, ready.condition(setpoint.ConditionReady, generation))

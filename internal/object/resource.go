@@ -12,6 +12,8 @@ type Resource struct {
 	Status bool
 	// Custom reports whether a CustomResourceDefinition defines it.
 	Custom bool
+	// Unserved means that the API server does not serve it now, but did: there are no such objects.
+	Unserved bool
 }
 
 // APIVersion returns such as "v1" or "apps/v1".

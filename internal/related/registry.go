@@ -3,6 +3,7 @@ package related
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -138,6 +139,26 @@ type Snapshot struct {
 	// Digest changes with the content of the groups, but not with resource versions. It is valid in
 	// this process only, and 0 without rules.
 	Digest uint64
+}
+
+// WithEmpty returns the snapshot with an empty group for each of some kinds that it does not have.
+func (s Snapshot) WithEmpty(kinds []object.Resource) Snapshot {
+	var digest maphash.Hash
+	digest.SetSeed(digestSeed)
+	maphash.WriteComparable(&digest, s.Digest)
+	groups := slices.Clone(s.Groups)
+	for _, kind := range kinds {
+		empty := groupOf(kind, nil)
+		i, found := slices.BinarySearchFunc(groups, empty, func(a, b hook.Group) int { return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion) })
+		if !found {
+			groups = slices.Insert(groups, i, empty)
+			maphash.WriteComparable(&digest, kind)
+		}
+	}
+	if len(groups) == len(s.Groups) {
+		return s
+	}
+	return Snapshot{Groups: groups, Digest: max(digest.Sum64(), 1)}
 }
 
 // Snapshot returns the related objects of a parent. Parents with the same rules share it.

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // cluster is a fake API server for one reconcile at a time: it has resource versions, generations
@@ -237,10 +238,13 @@ func shopsOf(t *testing.T, s *cluster, program Program) *testController {
 	if program.Parent.Kind == "" {
 		program.Parent = customStalls
 	}
-	program.Children = plan.Rules{{Resource: signs, Method: plan.InPlace}}
+	program.Children = append(program.Children, plan.Rule{Resource: signs, Method: plan.InPlace})
 	program.GenerateSelector = program.Mark == plan.Mark{}
 	controller := &testController{cluster: s, recorder: &runRecorder{}}
-	controller.Controller = New(program, Tools{Store: cached, Writer: apply.New(client, apply.Options{}), Observer: controller, Log: log,
+	unserved := func(_ context.Context, apiVersion, plural string) (object.Resource, error) {
+		return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
+	}
+	controller.Controller = New(program, Tools{Store: cached, Resolve: unserved, Writer: apply.New(client, apply.Options{}), Observer: controller, Log: log,
 		Now: func() time.Time { return time.Now().Add(controller.clockOffset) }})
 	t.Cleanup(controller.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -273,5 +277,5 @@ func (s *testController) observe(text []byte) {
 		s.cluster.t.Error(err)
 		return
 	}
-	s.children[0].watches[0].View.ObserveWrite(seen)
+	s.children[len(s.children)-1].watches[0].View.ObserveWrite(seen)
 }

@@ -42,7 +42,7 @@ type Controller struct {
 	shadowCalls   sync.WaitGroup
 }
 
-// childKind is a kind of child and its watches.
+// childKind is a kind of child and its watches; none if the kind is not served any more.
 type childKind struct {
 	rule    plan.Rule
 	watches childWatches

@@ -11,14 +11,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
-// setFinalizer adds the finalizer before the first hook call, so that the parent cannot be deleted
-// without a call of the finalize hook.
-func (r *run) setFinalizer(ctx context.Context) error {
+// holdParent adds the finalizer before the first hook call, so that the parent cannot be deleted
+// without a call of the finalize hook. What that call needs must have been there once.
+func (r *run) holdParent(ctx context.Context) error {
 	if !r.lacksFinalizer() {
 		return nil
 	}
+	if err := r.relate(ctx); err != nil {
+		return err
+	}
 	edited, err := r.withFinalizer()
-	return r.storeFinalizers(ctx, "add the finalizer to", edited, err)
+	if err := r.storeFinalizers(ctx, "add the finalizer to", edited, err); err != nil {
+		return err
+	}
+	if r.related != nil {
+		r.memory.customizedParent = r.customizeDigest() // The finalizer makes no difference.
+	}
+	return nil
 }
 
 func (r *run) lacksFinalizer() bool {

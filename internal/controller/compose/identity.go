@@ -26,6 +26,9 @@ func (r *run) checkReads(ctx context.Context) error {
 // run fail by an object of theirs.
 func (r *run) checkChildReads(ctx context.Context) error {
 	for _, rule := range r.program.Children {
+		if rule.Resource.Unserved {
+			continue
+		}
 		namespaces := []string{r.Stored.Namespace()}
 		if !r.program.Parent.Namespaced {
 			namespaces = r.program.NamespacesOf(rule.Resource)

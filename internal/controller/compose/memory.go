@@ -3,6 +3,7 @@ package compose
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -28,6 +29,10 @@ type memory struct {
 	coOwned map[uint64]bool
 	// customizedParent is the digest of the parent in the last customize request; 0 for none.
 	customizedParent uint64
+	// customizeFailed means that the finalize hook is called although the customize hook fails.
+	customizeFailed bool
+	// finalizeRules are what the customize hook has selected in the deletion.
+	finalizeRules []hook.RelatedRule
 	// sentEvents are digests of the events in the latest response.
 	sentEvents []uint64
 	flapping   plan.Flapping

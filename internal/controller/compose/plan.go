@@ -2,11 +2,15 @@ package compose
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/plan"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // buildPlan plans the children of the response and applies its status to the parent. It validates
@@ -17,6 +21,7 @@ func (r *run) buildPlan() (plan.Plan, error) {
 		return plan.Plan{}, hookFailure(r.hookName(), malformedError(err))
 	}
 	r.warnIgnoredNamespaces(desired)
+	desired = r.withoutUnserved(desired)
 	if desired, err = r.planRollout(desired); err != nil {
 		return plan.Plan{}, err
 	}
@@ -43,6 +48,19 @@ func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
 				Message: child.IgnoredNamespace + ": ignored: " + child.Rule.Resource.Kind + " is cluster-scoped and has no namespace"})
 		}
 	}
+}
+
+// withoutUnserved leaves out desired children of kinds that are not served any more. They make the run fail once
+// the others are as desired, but not in a deletion, which must not wait for them.
+func (r *run) withoutUnserved(desired []plan.Child) []plan.Child {
+	r.unservedErr = nil
+	return slices.DeleteFunc(desired, func(child plan.Child) bool {
+		if child.Rule.Resource.Unserved && r.Phase != controller.PhaseFinalizing {
+			r.unservedErr = failure.WithReason(setpoint.ReasonResourceNotFound,
+				fmt.Errorf("%s: %s: %w any more; all other children are up to date", child.Object.Ref(), child.Rule.Resource, served.ErrNotServed))
+		}
+		return child.Rule.Resource.Unserved
+	})
 }
 
 // leavesChildren reports whether the children of a deleted parent belong to the garbage collector:

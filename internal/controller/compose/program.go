@@ -143,7 +143,9 @@ type Tools struct {
 	Store *cache.Cache
 	// Resolve finds the resource that a customize hook names.
 	Resolve func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
-	Writer  *apply.Writer
+	// Known returns a kind that Resolve has found before; may be nil.
+	Known  func(apiVersion, plural string) (object.Resource, bool)
+	Writer *apply.Writer
 	// Access reviews what Accounts may read; not used without an Account.
 	Access   *identity.Reviewer
 	Observer controller.Observer

@@ -51,6 +51,8 @@ type run struct {
 	latestLocations []record.Location
 	// nondeterminismErr is set if responses to the same request differ.
 	nondeterminismErr error
+	// unservedErr is set if the latest response has children of kinds that are not served any more.
+	unservedErr error
 	// initialChildren is how many children there were when the run started.
 	initialChildren int
 	// guardDecision is the decision about the deletions in the latest plan. withheld are those that
@@ -105,7 +107,7 @@ func (r *run) reconcileParent(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := r.setFinalizer(ctx); err != nil || r.hasNoHook() {
+	if err := r.holdParent(ctx); err != nil || r.hasNoHook() {
 		return err
 	}
 	return r.syncLoop(ctx)
@@ -130,7 +132,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return err
 		}
 		if !r.inputChanged() {
-			return r.withheldError()
+			return cmp.Or(r.withheldError(), r.unservedErr)
 		}
 		if err := r.callHook(ctx); err != nil {
 			return err
@@ -156,8 +158,8 @@ func (r *run) syncLoop(ctx context.Context) error {
 // storeResponse stores what the latest response says about the parent, so that the hook only gets
 // stored state. The status is stored once the children are done, because it mostly describes them.
 func (r *run) storeResponse(ctx context.Context) error {
-	if r.memory.syncedInput != 0 && len(r.withheld) > 0 {
-		return nil // The status is stored at the end, with the held deletions.
+	if r.memory.syncedInput != 0 && (len(r.withheld) > 0 || r.unservedErr != nil) {
+		return nil // The status is stored at the end, with what is held or missing.
 	}
 	if r.memory.syncedInput != 0 {
 		if err := r.setConditions(r.syncReport()); err != nil {

@@ -27,8 +27,11 @@ var errRelatedPending = errors.New("related objects are being listed")
 // relate finds the related objects. It calls the customize hook again if the visible parent has
 // changed.
 func (r *run) relate(ctx context.Context) error {
-	if r.related == nil {
+	switch {
+	case r.related == nil:
 		return nil
+	case r.Phase == controller.PhaseFinalizing:
+		return r.relateFinalizing(ctx)
 	}
 	if r.memory.customizedParent != r.customizeDigest() {
 		if err := r.customize(ctx); err != nil {
@@ -83,15 +86,24 @@ func (r *run) customizeDigest() uint64 {
 	}{r.logic.Version, digest}), 1)
 }
 
+// customize calls the customize hook and sets what it selects.
 func (r *run) customize(ctx context.Context) error {
+	rules, err := r.callCustomize(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.setRelated(ctx, rules); err != nil {
+		return relatedError(err)
+	}
+	r.memory.customizedParent = r.customizeDigest()
+	return nil
+}
+
+// callCustomize returns what the customize hook selects; nothing if only the other version has one.
+func (r *run) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 	r.memory.customizedParent = 0
 	if r.logic.Customize == nil {
-		// Only the other version selects related objects.
-		if err := r.setRelated(ctx, nil); err != nil {
-			return err
-		}
-		r.memory.customizedParent = r.customizeDigest()
-		return nil
+		return nil, nil
 	}
 	request, began := &hook.CustomizeRequest{Controller: r.program.Object, Parent: r.program.objectJSON(r.visibleParent())}, r.Record.Now()
 	r.See(&record.Request{Customize: request}, &record.Response{})
@@ -103,20 +115,20 @@ func (r *run) customize(ctx context.Context) error {
 		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err, Output: output,
 	})
 	if err != nil {
-		return hookFailure("customize", err)
+		return nil, hookFailure("customize", err)
 	}
-	err = r.setRelated(ctx, response.Related)
+	return response.Related, nil
+}
+
+// relatedError adds the reason to an error of what the customize hook selects.
+func relatedError(err error) error {
 	if errors.Is(err, identity.ErrForbidden) {
 		return err
 	}
 	if wrong, ok := errors.AsType[*related.RuleError](err); ok && wrong.Err == nil {
 		return hookFailure("customize", &hook.MalformedError{Path: wrong.Path, Err: errors.New(wrong.Problem)})
 	}
-	if err != nil {
-		return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
-	}
-	r.memory.customizedParent = r.customizeDigest()
-	return nil
+	return failure.WithReason(ReasonRelatedMissing, fmt.Errorf("related objects: %w", err))
 }
 
 // setRelated sets the rules of the parent, which opens watches, if the ServiceAccount may read all of it.

@@ -15,7 +15,11 @@ func (c *Controller) watch() {
 	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
 	c.AddObjects(parents, c.parents)
 	for _, rule := range c.program.Children {
-		c.children = append(c.children, childKind{rule: rule, watches: c.watchChildren(rule.Resource)})
+		kind := childKind{rule: rule}
+		if !rule.Resource.Unserved {
+			kind.watches = c.watchChildren(rule.Resource)
+		}
+		c.children = append(c.children, kind)
 	}
 	c.watchRevisions()
 }

@@ -22,10 +22,13 @@ var systemFields = []string{"selfLink", "uid", "resourceVersion", "generation", 
 // applyObject applies one object. Ownership is checked only for owned kinds.
 func (r *run) applyObject(ctx context.Context, a hook.AppliedObject) error {
 	resource, desired, err := r.desiredObject(a)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if r.isUnchanged(desired) {
+	case resource.Unserved && r.Stored.Deleting():
+		r.Log.Debug("not applied: the kind is not served", "applied", desired.Ref().String())
+		return nil
+	case r.isUnchanged(desired):
 		return nil
 	}
 	began, write := r.Record.Now(), r.newWrite(resource, desired)

@@ -48,7 +48,7 @@ func (r *run) findTargets(ctx context.Context, d hook.Deletion) ([]target, error
 	seen := map[string]bool{}
 	for _, p := range r.program.deletePermissions(d) {
 		namespace := namespaceFor(p.Resource, r.Stored.Namespace(), d.Namespace)
-		if !p.allowsNamespace(namespace) {
+		if !p.allowsNamespace(namespace) || p.Resource.Unserved {
 			continue
 		}
 		objects, err := r.readTargets(ctx, p, d, namespace)

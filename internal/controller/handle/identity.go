@@ -24,6 +24,9 @@ func (r *run) checkReads(ctx context.Context) error {
 		return err
 	}
 	for _, owned := range r.program.Owns {
+		if owned.Unserved {
+			continue
+		}
 		namespaces := []string{r.Stored.Namespace()}
 		if !r.program.Resource.Namespaced {
 			namespaces = r.program.NamespacesOf(owned)

@@ -26,6 +26,9 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		if !matchesKind(resource, apiVersion, kind) {
 			continue
 		}
+		if resource.Unserved {
+			return group, nil
+		}
 		found, err := r.controller.writerFor(r.namespace).List(ctx, resource, namespace, selector)
 		if err != nil {
 			return group, fmt.Errorf("list %s: %w", resource, err)

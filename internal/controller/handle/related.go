@@ -33,6 +33,9 @@ func (d *Related) WatchNamespaces() []string {
 func (c *Controller) watchRelated() {
 	for i := range c.program.Related {
 		d := &c.program.Related[i]
+		if d.Resource.Unserved {
+			continue
+		}
 		for _, namespace := range d.WatchNamespaces() {
 			selection := cache.Selection{Resource: d.Resource, Namespace: namespace, Labels: d.Labels, Fields: d.Fields}
 			var view *cache.View

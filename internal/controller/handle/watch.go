@@ -16,6 +16,9 @@ func (c *Controller) watch() {
 		c.AddObjects(selection, c.tools.Store.Watch(selection, c.objectChanged))
 	}
 	for _, resource := range c.program.Owns {
+		if resource.Unserved {
+			continue
+		}
 		for _, namespace := range c.program.NamespacesOf(resource) {
 			selection := cache.Selection{Resource: resource, Namespace: namespace}
 			view := c.tools.Store.Watch(selection, c.ownedChanged)
