@@ -29,6 +29,10 @@ type Health struct {
 	Forbidden           int
 	ForbiddenMessage    string
 	ForbiddenNamespaces []string
+	// RelatedMissing counts those that failed because related objects cannot be read. RelatedMessage is the error of
+	// one of them.
+	RelatedMissing int
+	RelatedMessage string
 	// Conflicting counts the objects that do not converge. ConflictMessage is about one
 	// of them.
 	Conflicting     int

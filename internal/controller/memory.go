@@ -63,6 +63,8 @@ type Result struct {
 	// HookFailing means that the hook or a handler failed, Unreachable that there was no
 	// response at all.
 	Failing, HookFailing, Unreachable bool
+	// RelatedMissing means that related objects cannot be read.
+	RelatedMissing bool
 	Message                           string
 	Fault                             *failure.Fault
 	// Since is when the first run in a row failed.
@@ -267,13 +269,19 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var forbidden queue.Key
+	var forbidden, missing queue.Key
 	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
 		h.Children += c.children
 		h.Paused += boolToInt(c.paused)
 		h.Failing += boolToInt(c.Result.Failing)
+		if c.Result.RelatedMissing {
+			if h.RelatedMissing == 0 || key.String() < missing.String() {
+				missing, h.RelatedMessage = key, c.Result.Message
+			}
+			h.RelatedMissing++
+		}
 		if !c.Result.forbidden() {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 )
 
 // conditionState is the status, reason and message of a condition.
@@ -79,6 +80,8 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case nearlyAll(health.HookFailing, health):
 		return conditionState{false, s.failingReason(), health.HookMessage}
+	case nearlyAll(health.RelatedMissing, health):
+		return conditionState{false, compose.ReasonRelatedMissing, health.RelatedMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
 	case health.Forbidden > 0:
@@ -86,6 +89,10 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 			inNamespaces(health.ForbiddenNamespaces) + ": " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case health.HookFailing > 0:
 		return conditionState{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
+	case health.RelatedMissing > 0:
+		return conditionState{true, setpoint.ReasonReady, "caches are synced; some objects wait: " + health.RelatedMessage}
+	case health.Failing > 0:
+		return conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails, but some objects fail: see status.lastError"}
 	}
 	if s.running != nil && s.running.Admission != nil && len(s.running.workers) == 1 {
 		return s.registeredCondition()

@@ -110,7 +110,10 @@ func TestConditions(t *testing.T) {
 		"handlers fail for all": {health: failing(1, 1), accepted: fine, ready: conditionState{false, "HandlerFailing", "sync hook: refused"}},
 		"handlers fail for one": {health: failing(2, 1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady, partly}},
 		"writes fail": {health: with(func(h *controller.Health) { h.Failing, h.LastError.Message = 4, "quota" }),
-			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, responses}},
+			accepted: conditionState{true, setpoint.ReasonAccepted, understood}, ready: conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails, but some objects fail: see status.lastError"}},
+		"related objects are missing for all": {state: runs, health: missingRelated(3), accepted: fine, ready: conditionState{false, "RelatedMissing", "related objects: gadgets"}},
+		"related objects are missing for one": {state: runs, health: missingRelated(1), accepted: fine, ready: conditionState{true, setpoint.ReasonReady,
+			"caches are synced; some objects wait: related objects: gadgets"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := acceptedCondition(c.refusal, c.notes, c.health)
@@ -122,6 +125,10 @@ func TestConditions(t *testing.T) {
 			}
 		})
 	}
+}
+
+func missingRelated(of int) controller.Health {
+	return controller.Health{Synced: true, Parents: 3, Failing: of, RelatedMissing: of, RelatedMessage: "related objects: gadgets"}
 }
 
 func TestInNamespaces(t *testing.T) {

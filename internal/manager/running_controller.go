@@ -176,6 +176,8 @@ func addHealth(sum *controller.Health, h controller.Health) {
 	if h.LastError.Time.After(sum.LastError.Time) {
 		sum.LastError = h.LastError
 	}
+	sum.RelatedMissing += h.RelatedMissing
+	sum.RelatedMessage = cmp.Or(sum.RelatedMessage, h.RelatedMessage)
 	sum.Forbidden += h.Forbidden
 	sum.ForbiddenMessage = cmp.Or(sum.ForbiddenMessage, h.ForbiddenMessage)
 	sum.ForbiddenNamespaces = append(sum.ForbiddenNamespaces, h.ForbiddenNamespaces...)
