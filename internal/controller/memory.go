@@ -65,8 +65,8 @@ type Result struct {
 	Failing, HookFailing, Unreachable bool
 	// RelatedMissing means that related objects cannot be read.
 	RelatedMissing bool
-	Message                           string
-	Fault                             *failure.Fault
+	Message        string
+	Fault          *failure.Fault
 	// Since is when the first run in a row failed.
 	Since time.Time
 	// Locations says where writes were rejected; Message may quote what they wrote.
