@@ -20,7 +20,7 @@ import (
 // Relative times are refreshed at the same interval.
 func TestStalePageIsRefreshed(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
-	r := httptest.NewRequest(http.MethodGet, "http://localhost/live", http.NoBody)
+	r := fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/live", http.NoBody))
 	for since, want := range map[time.Duration]int{0: 0, staleAfter: 1} {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := httptest.NewRecorder()

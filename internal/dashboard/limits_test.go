@@ -50,7 +50,7 @@ func TestReadDeadlineIsCleared(t *testing.T) {
 	s := newServer(t, &fakeSource{name: "setpoint"})
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/signout", strings.NewReader("csrf="))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req, err := s.authenticator.Authenticate(r)
+	req, err := s.authenticator.Authenticate(fromOwner(s, r))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestPlansAreBoundedAndLogged(t *testing.T) {
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	process := &blockingPlanner{fakeSource{name: "setpoint", controllers: []model.Controller{teamsController()}}, make(chan struct{}), make(chan struct{})}
 	s.options.Sources = func(context.Context) []model.Source { return []model.Source{process} }
-	req, err := s.authenticator.Authenticate(httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))
+	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestFormsAreNotRetriedAutomatically(t *testing.T) {
 // csrfToken returns the CSRF token of an open server.
 func csrfToken(t *testing.T, s *Server) string {
 	t.Helper()
-	req, err := s.authenticator.Authenticate(httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))
+	req, err := s.authenticator.Authenticate(fromOwner(s, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)))
 	if err != nil {
 		t.Fatal(err)
 	}

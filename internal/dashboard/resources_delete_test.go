@@ -73,13 +73,13 @@ func (a *fakeAPI) newServer(t *testing.T, sources ...model.Source) *Server {
 		t.Fatal(err)
 	}
 	s, err := New(Options{
-		Cluster: api, Access: access.Options{Open: true}, Log: slog.New(slog.DiscardHandler),
+		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []model.Source { return sources },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return signedIn(s)
 }
 
 // discoveryResponses are discovery documents with core kinds, webs, and CRDs.

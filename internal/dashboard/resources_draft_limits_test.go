@@ -78,7 +78,7 @@ func newRBACServer(t *testing.T, k *rbacServer) func(path string, form url.Value
 		r.RemoteAddr = "127.0.0.1:1234"
 		r.Header.Set("X-User", "ann")
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req, err := s.authenticator.Authenticate(r)
+		req, err := s.authenticator.Authenticate(fromOwner(s, r))
 		if err != nil {
 			t.Error(err)
 			return nil

@@ -109,13 +109,13 @@ func TestFormWithoutSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := New(Options{
-		Cluster: known, Access: access.Options{Open: true}, Now: time.Now,
+		Cluster: known, Access: access.Options{Token: testToken}, Now: time.Now,
 		Sources: func(context.Context) []model.Source { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(get(t, s, "/resources/shops.example.org/new").Body.String())
+	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(get(t, signedIn(s), "/resources/shops.example.org/new").Body.String())
 	if token == nil {
 		t.Fatal("the page has no token")
 	}

@@ -50,13 +50,13 @@ func newObjectServer(t *testing.T, object map[string]any) (*objectServer, *Serve
 		t.Fatal(err)
 	}
 	s, err := New(Options{
-		Cluster: api, Access: access.Options{Open: true}, Log: slog.New(slog.DiscardHandler),
+		Cluster: api, Access: access.Options{Token: testToken}, Log: slog.New(slog.DiscardHandler),
 		Sources: func(context.Context) []model.Source { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k, s
+	return k, signedIn(s)
 }
 
 const objectServerKinds = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[

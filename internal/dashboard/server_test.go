@@ -102,14 +102,34 @@ func newServer(t *testing.T, sources ...model.Source) *Server {
 		t.Fatal(err)
 	}
 	s, err := New(Options{
-		Cluster: api, Access: access.Options{Open: true},
+		Cluster: api, Access: access.Options{Token: testToken},
 		Sources: func(context.Context) []model.Source { return sources },
 		Now:     func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return signedIn(s)
+}
+
+// testToken is the token of a private dashboard.
+const testToken = "token-of-this-session"
+
+// signedIn lets all requests come from the browser of the owner.
+func signedIn(s *Server) *Server {
+	served := s.handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { served.ServeHTTP(w, fromOwner(s, r)) })
 	return s
+}
+
+// fromOwner adds the cookie that a browser gets from the address with the token.
+func fromOwner(s *Server, r *http.Request) *http.Request {
+	opened := httptest.NewRecorder()
+	s.authenticator.Protect(http.NotFoundHandler()).ServeHTTP(opened, httptest.NewRequest(http.MethodGet, "http://"+r.Host+"/?token="+testToken, http.NoBody))
+	for _, cookie := range opened.Result().Cookies() {
+		r.AddCookie(cookie)
+	}
+	return r
 }
 
 func get(t *testing.T, s *Server, path string) *httptest.ResponseRecorder {

@@ -22,6 +22,8 @@ type signInPage struct {
 	// Expired reports that a session ended, Unknown that it may belong to another replica, and
 	// Lost that a form was not processed.
 	Expired, Unknown, Lost bool
+	// Private reports that the token is that of the session of development.
+	Private bool
 	// Problem is why sign-in failed.
 	Problem string
 }
@@ -106,6 +108,7 @@ func showSignIn(req *request) error {
 }
 
 func (req *request) renderSignIn(status int, data signInPage) error {
+	data.Private = req.authenticator.IsPrivate()
 	return req.render(page{Name: "signin", Title: "Sign in", Static: true, Status: status, Data: data})
 }
 
@@ -132,6 +135,9 @@ func signIn(req *request) error {
 		}
 		req.w.Header().Set("Retry-After", strconv.Itoa(int(often.RetryAfter.Seconds())+1))
 		return req.renderSignIn(http.StatusTooManyRequests, data)
+	}
+	if bad && req.authenticator.IsPrivate() {
+		data.Problem = "This is not the token of this session."
 	}
 	if bad {
 		return req.renderSignIn(http.StatusUnauthorized, data)

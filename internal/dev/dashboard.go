@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -26,18 +27,20 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 		return nil, nil //nolint:nilnil // The dashboard is disabled.
 	}
 	if at, err := netip.ParseAddrPort(s.DashboardAddress); err != nil || !at.Addr().IsLoopback() {
-		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: every client of that address has full access", s.DashboardAddress)
+		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: its pages have all rights of the session", s.DashboardAddress)
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {
 		return nil, fmt.Errorf("serve the dashboard (--dashboard-address): %w", err)
 	}
-	s.dashboardURL = "http://" + listener.Addr().String() + "/"
-	return &devDashboard{listener: listener, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list, programs: s.programs}, nil
+	token := rand.Text()
+	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
+	return &devDashboard{listener: listener, token: token, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list, programs: s.programs}, nil
 }
 
-// devDashboard serves the dashboard without sign-in, for all processes of the session.
+// devDashboard serves the dashboard to who knows the token, for all processes of the session.
 type devDashboard struct {
+	token        string
 	listener     net.Listener
 	otherSources func(context.Context) []model.Source
 	exits        func() []dashboard.Exit
@@ -60,7 +63,7 @@ func (d *devDashboard) Open(_ context.Context, p manager.DashboardProcess) ([]se
 		return all
 	}
 	handler, err := dashboard.NewForConfig(p.Config, dashboard.Options{
-		Access: access.Options{Open: true}, Sources: sources, Exits: d.exits, Programs: d.programs, Version: p.Version, Log: p.Log,
+		Access: access.Options{Token: d.token}, Sources: sources, Exits: d.exits, Programs: d.programs, Version: p.Version, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

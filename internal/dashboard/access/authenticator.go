@@ -19,9 +19,9 @@ import (
 
 // Options configure authentication. By default users sign in with a token.
 type Options struct {
-	// Open lets everyone in who can reach the process, with the credentials of the process. It
-	// is for development and accepts loopback only.
-	Open bool
+	// Token makes the dashboard private: whoever signs in with it, or opens an address with it, uses the
+	// credentials of the process, as long as the process lives. It is for development and accepts loopback only.
+	Token string
 	// Headers are set by a proxy that authenticated the user.
 	//
 	// A client with a trusted address can claim to be any user. That includes users who may
@@ -123,29 +123,20 @@ func New(o Options, verify VerifyFunc) *Authenticator {
 // requests with the header X-Live.
 func (g *Authenticator) Authenticate(r *http.Request) (*Identity, error) {
 	switch {
-	case g.options.Open:
-		return g.openIdentity(r)
+	case g.IsPrivate():
+		return g.privateIdentity(r)
 	case g.usesProxyAuth(r):
 		return g.proxyIdentity(r)
 	}
 	return g.sessionIdentity(r)
 }
 
-// UsesSignIn reports whether the user signs in and out here.
+// UsesSignIn reports whether the user signs in and out with a token of the cluster.
 func (g *Authenticator) UsesSignIn(r *http.Request) bool {
-	return !g.options.Open && !g.usesProxyAuth(r)
+	return !g.IsPrivate() && !g.usesProxyAuth(r)
 }
 
 // isBackground reports whether the page made the request on its own.
 func isBackground(r *http.Request) bool {
 	return r.Header.Get("X-Live") != "" || r.Header.Get("Accept") == "text/event-stream"
-}
-
-// openIdentity returns the user of an open dashboard. The host must be loopback, since another
-// site may resolve its name to it.
-func (g *Authenticator) openIdentity(r *http.Request) (*Identity, error) {
-	if !isLoopback(r.Host) {
-		return nil, errNotLoopback
-	}
-	return newIdentity(userclient.User{Name: "dev", OwnCredentials: true}, g.csrfSecret("dev")), nil
 }

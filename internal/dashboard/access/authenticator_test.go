@@ -392,25 +392,57 @@ func TestAttemptsBehindProxies(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
+// The dashboard of a session belongs to who knows its token: other users of the machine reach its port.
+func TestPrivate(t *testing.T) {
+	const token = "token-of-the-session"
 	w := newTestEnv(t)
-	authenticator := w.authenticator(access.Options{Open: true})
-	b := w.browser(authenticator)
-	for host, want := range map[string]string{
-		"localhost": "dev", "localhost:8080": "dev", "127.0.0.1:8080": "dev", "[::1]:8080": "dev", "LOCALHOST:1": "dev", "127.1.2.3": "dev",
-		"evil.example.org": "wrong host", "localhost.evil.example.org": "wrong host", "10.0.0.1:8080": "wrong host", "": "wrong host",
-		"127.0.0.1.nip.io:8080": "wrong host", "0.0.0.0:8080": "wrong host",
-	} {
-		b.expect(want, "for "+host, "Host: "+host)
+	authenticator := w.authenticator(access.Options{Token: token})
+	handler := authenticator.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	open := func(b *browser, path string, headers ...string) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
-		authenticator.Protect(http.NotFoundHandler()).ServeHTTP(rec, b.request("GET", "/", "Host: "+host))
-		if (rec.Code == http.StatusForbidden) != (want == "wrong host") {
+		handler.ServeHTTP(rec, b.request("GET", path, headers...))
+		b.storeCookies(rec)
+		return rec
+	}
+	owner, other := w.browser(authenticator), w.browser(authenticator)
+	for _, path := range []string{"/", "/?token=", "/?token=guess", "/?token=token-of-ann"} {
+		if rec := open(other, path, "Host: 127.0.0.1:7400"); rec.Code != http.StatusTeapot || len(other.cookies) > 0 {
+			t.Errorf("%s: %d, %v", path, rec.Code, other.cookies)
+		}
+		other.expect("signed out", "after "+path, "Host: 127.0.0.1:7400")
+	}
+	rec := open(owner, "/controllers?q=a&token="+token, "Host: 127.0.0.1:7400")
+	if rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != "/controllers?q=a" || strings.Contains(rec.Body.String(), token) {
+		t.Errorf("%d, %v:\n%s", rec.Code, rec.Header(), rec.Body)
+	}
+	cookie := owner.cookies["setpoint-7400"]
+	if cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || strings.Contains(cookie.Value, token) {
+		t.Errorf("%+v", owner.cookies)
+	}
+	w.now = w.now.Add(30 * 24 * time.Hour) // It lasts as long as the process.
+	for host, want := range map[string]string{
+		"localhost:7400": "dev", "127.0.0.1:7400": "dev", "[::1]:7400": "dev", "LOCALHOST:7400": "dev", "127.1.2.3:7400": "dev",
+		"127.0.0.1:7401":   "signed out", // A browser sends the cookie there, too.
+		"evil.example.org": "wrong host", "localhost.evil.example.org": "wrong host", "10.0.0.1:7400": "wrong host", "": "wrong host",
+		"127.0.0.1.nip.io:7400": "wrong host", "0.0.0.0:7400": "wrong host",
+	} {
+		owner.expect(want, "for "+host, "Host: "+host)
+		if rec := open(owner, "/", "Host: "+host); (rec.Code == http.StatusForbidden) != (want == "wrong host") {
 			t.Errorf("for %s: status %d", host, rec.Code)
 		}
 	}
-	v, err := authenticator.Authenticate(b.request("GET", "/", "Host: localhost"))
+	v, err := authenticator.Authenticate(owner.request("GET", "/", "Host: localhost:7400"))
 	if err != nil || !v.User.OwnCredentials || v.CSRF == "" {
 		t.Errorf("%+v, %v", v, err)
+	}
+	for range 20 {
+		_, err = other.signIn("guess")
+	}
+	if !errors.Is(err, userclient.ErrBadToken) {
+		t.Error(err)
+	}
+	if _, err := owner.signIn(token); err != nil {
+		t.Errorf("others delay the owner: %v", err)
 	}
 }
 
@@ -556,11 +588,11 @@ func TestCheckWrite(t *testing.T) {
 // the size of compressed pages (BREACH).
 func TestCSRFTokensAreMasked(t *testing.T) {
 	w := newTestEnv(t)
-	for name, authenticator := range map[string]*access.Authenticator{"session": w.authenticator(access.Options{}), "open": w.authenticator(access.Options{Open: true}), "proxy": w.authenticator(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}})} {
+	for name, authenticator := range map[string]*access.Authenticator{"session": w.authenticator(access.Options{}), "private": w.authenticator(access.Options{Token: "token-of-ann"}), "proxy": w.authenticator(access.Options{Headers: access.Headers{User: "X-Forwarded-User"}})} {
 		b := w.browser(authenticator)
 		b.peer = "127.0.0.1:1"
 		headers := []string{"Host: 127.0.0.1", "X-Forwarded-User: ann"}
-		if name == "session" {
+		if name != "proxy" {
 			if _, err := b.signIn("token-of-ann"); err != nil {
 				t.Fatal(err)
 			}

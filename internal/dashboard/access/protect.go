@@ -28,7 +28,7 @@ func (g *Authenticator) CheckWrite(r *http.Request, v *Identity) error {
 	return nil
 }
 
-// Protect adds security headers to all responses. An open dashboard rejects hosts other than
+// Protect adds security headers to all responses. A private dashboard rejects hosts other than
 // loopback. Responses are stored nowhere unless their handler allows it: a page that says a file is
 // missing has the name and a token of the user, and caches may take it for the file.
 func (g *Authenticator) Protect(next http.Handler) http.Handler {
@@ -42,10 +42,12 @@ func (g *Authenticator) Protect(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 		h.Set("Cache-Control", "no-store")
-		if g.options.Open && !isLoopback(r.Host) {
+		if g.IsPrivate() && !isLoopback(r.Host) {
 			http.Error(w, errNotLoopback.Error(), http.StatusForbidden)
 			return
 		}
-		next.ServeHTTP(w, r)
+		if !g.exchange(w, r) {
+			next.ServeHTTP(w, r)
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 )
@@ -38,17 +39,21 @@ func (g *Authenticator) digest(secret string) string {
 func (g *Authenticator) csrfSecret(user string) string { return g.digest("csrf " + user) }
 
 // cookieName returns the name of the session cookie. Browsers accept the __Host- prefix only
-// over HTTPS and from this host.
-func (g *Authenticator) cookieName() string {
-	if g.options.Secure {
+// over HTTPS and from this host. They send cookies to all ports of a host, so that private dashboards beside each
+// other need names of their own.
+func (g *Authenticator) cookieName(r *http.Request) string {
+	switch _, port, _ := net.SplitHostPort(r.Host); {
+	case g.options.Secure:
 		return "__Host-setpoint"
+	case g.IsPrivate() && port != "":
+		return "setpoint-" + port
 	}
 	return "setpoint"
 }
 
 // sessionIdentity returns the user of the session cookie.
 func (g *Authenticator) sessionIdentity(r *http.Request) (*Identity, error) {
-	cookie, err := r.Cookie(g.cookieName())
+	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil || cookie.Value == "" {
 		return nil, ErrSignedOut
 	}

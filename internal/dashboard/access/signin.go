@@ -20,6 +20,9 @@ const maxTokenBytes = 16 << 10
 // SignIn starts a session for the user of a token, and ends the previous one. The error wraps
 // userclient.ErrBadToken or is a TooManyAttemptsError, or both.
 func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token string) (*Identity, error) {
+	if g.IsPrivate() {
+		return g.signInPrivate(w, r, strings.TrimSpace(token))
+	}
 	u, err := g.verifyToken(r, strings.TrimPrefix(strings.TrimSpace(token), "Bearer "))
 	if err != nil {
 		return nil, err
@@ -27,7 +30,7 @@ func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token str
 	g.endSession(r)
 	id, s := rand.Text(), newSession(u, g.options.Now())
 	g.sessions.put(g.digest(id), s)
-	http.SetCookie(w, g.newCookie(id, int((g.options.Lifetime+cookieGracePeriod)/time.Second)))
+	http.SetCookie(w, g.newCookie(r, id, int((g.options.Lifetime+cookieGracePeriod)/time.Second)))
 	return newIdentity(u, s.csrf), nil
 }
 
@@ -51,19 +54,19 @@ func (g *Authenticator) verifyToken(r *http.Request, token string) (userclient.U
 // SignOut ends the session. Open pages notice at their next request.
 func (g *Authenticator) SignOut(w http.ResponseWriter, r *http.Request) {
 	g.endSession(r)
-	http.SetCookie(w, g.newCookie("", -1))
+	http.SetCookie(w, g.newCookie(r, "", -1))
 }
 
 func (g *Authenticator) endSession(r *http.Request) {
-	if cookie, err := r.Cookie(g.cookieName()); err == nil {
+	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
 		g.sessions.drop(g.digest(cookie.Value))
 	}
 }
 
-func (g *Authenticator) newCookie(value string, seconds int) *http.Cookie {
+func (g *Authenticator) newCookie(r *http.Request, value string, seconds int) *http.Cookie {
 	//nolint:gosec // A Secure cookie would be ignored over HTTP.
 	return &http.Cookie{
-		Name: g.cookieName(), Value: value, Path: "/", MaxAge: seconds,
+		Name: g.cookieName(r), Value: value, Path: "/", MaxAge: seconds,
 		Secure: g.options.Secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
 }

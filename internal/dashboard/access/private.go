@@ -1,0 +1,65 @@
+package access
+
+import (
+	"crypto/hmac"
+	"net/http"
+
+	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+)
+
+// TokenParameter is the parameter of an address that has the token of a private dashboard.
+const TokenParameter = "token"
+
+// IsPrivate reports whether the dashboard belongs to those who know its token.
+func (g *Authenticator) IsPrivate() bool { return g.options.Token != "" }
+
+// privateSession is the cookie of a private dashboard. It is valid as long as the process lives, and says nothing of
+// the token.
+func (g *Authenticator) privateSession() string { return g.digest("session " + g.options.Token) }
+
+// signInPrivate lets the user of a token in. Attempts are not limited: the token cannot be guessed, and other users of
+// this machine must not delay the one who knows it.
+func (g *Authenticator) signInPrivate(w http.ResponseWriter, r *http.Request, token string) (*Identity, error) {
+	if !hmac.Equal([]byte(token), []byte(g.options.Token)) {
+		return nil, userclient.ErrBadToken
+	}
+	http.SetCookie(w, g.newCookie(r, g.privateSession(), 0))
+	return g.ownIdentity(), nil
+}
+
+// privateIdentity returns the user of a private dashboard. The host must be loopback, since another
+// site may resolve its name to it.
+func (g *Authenticator) privateIdentity(r *http.Request) (*Identity, error) {
+	cookie, err := r.Cookie(g.cookieName(r))
+	switch {
+	case !isLoopback(r.Host):
+		return nil, errNotLoopback
+	case err != nil:
+		return nil, ErrSignedOut
+	case !hmac.Equal([]byte(cookie.Value), []byte(g.privateSession())):
+		return nil, ErrExpired
+	}
+	return g.ownIdentity(), nil
+}
+
+func (g *Authenticator) ownIdentity() *Identity {
+	return newIdentity(userclient.User{Name: "dev", OwnCredentials: true}, g.csrfSecret("dev"))
+}
+
+// exchange signs in with the token of an address, and leads to the address without it, which the user may show and
+// the browser remembers. It reports whether it did.
+func (g *Authenticator) exchange(w http.ResponseWriter, r *http.Request) bool {
+	query := r.URL.Query()
+	token := query.Get(TokenParameter)
+	if !g.IsPrivate() || r.Method != http.MethodGet || token == "" {
+		return false
+	}
+	if _, err := g.SignIn(w, r, token); err != nil {
+		return false // The page for signing in follows.
+	}
+	query.Del(TokenParameter)
+	to := *r.URL
+	to.RawQuery = query.Encode()
+	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
+	return true
+}
