@@ -142,9 +142,6 @@ func (p *program) dev(c *cobra.Command, f *devFlags, dirs, command []string) err
 		if o.Target, err = f.context.target(f.kubeconfig, args); err != nil {
 			return err
 		}
-		if !c.Flags().Changed("dashboard-address") {
-			o.DashboardAddress = "" // Every user of this machine could use the cluster by it.
-		}
 	}
 	if o.Executable, err = os.Executable(); err != nil {
 		return err

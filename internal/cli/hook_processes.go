@@ -120,13 +120,13 @@ func absolute(dirs []string) ([]string, error) {
 }
 
 // callHooks lets the manager of a session call inline hooks, and exec hooks in the folders that the
-// session runs. What they print is shown at any log level.
+// session runs, of the controllers in its files. What they print is shown at any log level.
 func callHooks(o *dev.Options) {
 	h := &hookProcesses{execDirs: slices.Clone(o.Dirs), log: flags.NewLog(o.Reporter.Writer("hook"), flags.Brief, "info")}
 	for _, file := range o.Manifests {
 		h.execDirs = append(h.execDirs, filepath.Dir(file))
 	}
-	h.opener.WatchHelpers, o.ProgramsUsing = true, h.opener.Using
+	h.opener.WatchHelpers, o.Programs = true, &h.opener
 	o.NewManager = func(options manager.Options) (dev.Manager, error) {
 		if err := h.addTo(&options); err != nil {
 			return nil, err

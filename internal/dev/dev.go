@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/dev/progress"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/manager"
@@ -69,6 +70,14 @@ type Manager interface {
 	HookDown(addr string, err error)
 }
 
+// Programs opens the programs of exec hooks. *program.Opener implements it.
+type Programs interface {
+	// Limit has a program refused if check returns an error.
+	Limit(check func(call.Command) error)
+	// Using returns the programs that a change of a file restarts.
+	Using(file string) []string
+}
+
 // Options configure a session. Boot or Target, Reporter and Log are required.
 type Options struct {
 	// Dirs are folders with a setpoint.yaml.
@@ -100,8 +109,8 @@ type Options struct {
 	// NewManager creates the manager; manager.New if nil.
 	NewManager func(manager.Options) (Manager, error)
 
-	// ProgramsUsing returns the programs of exec hooks that a change of a file restarts; nil for none.
-	ProgramsUsing func(file string) []string
+	// Programs are those of exec hooks; nil for none.
+	Programs Programs
 
 	// Recording writes all hook calls to a file.
 	Recording manager.Recording
@@ -172,6 +181,9 @@ func open(o Options) (*session, error) {
 	}
 	if s.FreePort == nil {
 		s.FreePort = process.FreePorts()
+	}
+	if s.Programs != nil {
+		s.Programs.Limit(s.checkHeld)
 	}
 	reaper, err := process.NewReaper()
 	s.reaper = reaper

@@ -139,12 +139,12 @@ func (s *session) reload(ctx context.Context, paths []string) (applied bool) {
 // restartPrograms reconciles the objects of controllers whose exec hooks have changed. Their next call starts
 // the program anew.
 func (s *session) restartPrograms(paths []string) {
-	if s.ProgramsUsing == nil {
+	if s.Programs == nil {
 		return
 	}
 	var changed []string
 	for _, path := range paths {
-		changed = append(changed, s.ProgramsUsing(path)...)
+		changed = append(changed, s.Programs.Using(path)...)
 	}
 	slices.Sort(changed)
 	for _, name := range slices.Compact(changed) {

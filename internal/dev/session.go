@@ -68,6 +68,7 @@ type workspace struct {
 	// compilers are the compilers of its processes, by name.
 	compilers map[string]*compiler
 	manifests *manifest.Set
+	held      held
 	applied   []object.Ref
 	// missing are applied objects that the files do not hold now, to be deleted unless they return.
 	missing []object.Ref

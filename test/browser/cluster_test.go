@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,6 +64,20 @@ func (c *cluster) run(flags ...string) (ui string) {
 	ui = "http://" + address
 	awaitDashboard(c.t, ui)
 	return ui
+}
+
+// printedDashboard waits for the address of the dashboard in the output of a session.
+func printedDashboard(t *testing.T, log string) (address string) {
+	t.Helper()
+	until(t, "print the address of the dashboard", 3*time.Minute, func() error {
+		text, err := os.ReadFile(log)
+		if found := regexp.MustCompile(`dashboard:? +(http://\S+)`).FindSubmatch(text); found != nil {
+			address = string(found[1])
+			return nil
+		}
+		return cmp.Or(err, errors.New(string(text)))
+	})
+	return address
 }
 
 // awaitDashboard waits until a dashboard responds.

@@ -127,10 +127,11 @@ func TestCrashedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := start(t, filepath.Join(dir, "dev.log"), os.Getenv("SETPOINT"), "dev", "--data-dir", filepath.Join(dir, "data"), "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+	log := filepath.Join(dir, "dev.log")
+	dev := start(t, log, os.Getenv("SETPOINT"), "dev", "--data-dir", filepath.Join(dir, "data"), "--kubeconfig", filepath.Join(dir, "kubeconfig"),
 		"--dashboard-address", address, filepath.Join("..", "..", "examples", "guitar"))
-	awaitDashboard(t, "http://"+address)
 	p := newPage(t, "http://"+address)
+	p.enter(printedDashboard(t, log))
 	p.open("/")
 	p.seeIn("main table", "guitar", "Ready")
 	crashed := func() error {

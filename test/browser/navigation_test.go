@@ -2,6 +2,7 @@ package browser
 
 import (
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -23,13 +24,24 @@ func TestCrossSiteRequests(t *testing.T) {
 	p := newPage(t, evil.URL)
 	p.errors.allow("another host: " + sharedUI())
 	p.errors.allow("status 403|status of 403")
+	p.enter(sessionUI())
 	p.open("/")
 	p.click("Win")
 	p.see("Forbidden")
 	c.kubectl("get", "guitars.kool.karmalabs.local", "wanted", "-n", ns)
 
 	// A client without an origin may not write either.
-	response, err := http.PostForm(target, url.Values{})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Jar: jar}
+	entered, err := client.Get(sessionUI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered.Body.Close()
+	response, err := client.PostForm(target, url.Values{})
 	if err != nil {
 		t.Fatal(err)
 	}

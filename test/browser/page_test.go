@@ -41,7 +41,10 @@ type page struct {
 // sharedUI returns the URL of the shared dashboard.
 func sharedUI() string { return os.Getenv(uiVariable) }
 
-// newPage opens a tab with a new profile.
+// sessionUI returns the address of the shared dashboard that the session prints, which has its token.
+func sessionUI() string { return os.Getenv("SETPOINT_DASHBOARD") }
+
+// newPage opens a tab with a new profile, in which the shared dashboard was opened by the printed address.
 func newPage(t *testing.T, base string) *page {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -68,7 +71,16 @@ func newPage(t *testing.T, base string) *page {
 	p.do("watch a window", call(network.Enable, network.EnableParams{}), call(cdppage.Enable, cdppage.EnableParams{}))
 	p.resize(desktopWidth, desktopHeight)
 	p.scheme("light")
+	if base == sharedUI() {
+		p.enter(sessionUI())
+	}
 	return p
+}
+
+// enter opens the printed address of a dashboard, so that the tab has its cookie.
+func (p *page) enter(printed string) {
+	p.t.Helper()
+	p.do("open the printed address", chromedp.Navigate(printed))
 }
 
 // call returns an action for a protocol command whose result is not needed.

@@ -33,6 +33,8 @@ type Opener struct {
 	// module. It is for development.
 	WatchHelpers bool
 
+	// check refuses programs; nil for none.
+	check       func(call.Command) error
 	startReaper sync.Once
 	// reaper kills the programs when this one ends. It is nil if there is no shell: then they see the
 	// end of their input.
@@ -44,6 +46,11 @@ type Opener struct {
 
 // Open implements the field Exec of compile.Environment.
 func (o *Opener) Open(c call.Command) (call.Transport, error) {
+	if o.check != nil {
+		if err := o.check(c); err != nil {
+			return nil, err
+		}
+	}
 	dir, file, err := o.find(c.Args[0])
 	if err != nil {
 		return nil, err
@@ -67,6 +74,9 @@ func (o *Opener) Open(c call.Command) (call.Transport, error) {
 	o.open[p] = struct{}{}
 	return p, nil
 }
+
+// Limit has a program refused if check returns an error. It is called before the first program is opened.
+func (o *Opener) Limit(check func(call.Command) error) { o.check = check }
 
 // Using returns the names of the open programs that a change of a file restarts.
 func (o *Opener) Using(file string) []string {
