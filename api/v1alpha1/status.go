@@ -339,6 +339,10 @@ const (
 	// has what prevents it.
 	ReasonReleasing = "Releasing"
 
+	// ReasonNotSelected: the labels of the controller object have changed, so that the Setpoint that ran it does not
+	// run it any more, and no other has taken it.
+	ReasonNotSelected = "NotSelected"
+
 	// ReasonNotAccepted: ConditionAccepted is False.
 	ReasonNotAccepted = "NotAccepted"
 )

@@ -45,6 +45,8 @@ type controllerSet struct {
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
 	// at the start have been reconciled once.
 	enqueueing, started atomic.Bool
+	// unselected is set when controller objects may have left the selection.
+	unselected atomic.Bool
 
 	mu      sync.Mutex
 	entries map[queue.Key]*controllerEntry

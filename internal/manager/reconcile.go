@@ -333,6 +333,9 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 		cs.requeueConflicting(key)
 		cs.manager.log.Info("controller removed", "controller", key.String())
 	}
+	if going == nil {
+		cs.unselected.Store(true)
+	}
 	if going == nil || !hasReleaseFinalizer(going) {
 		return
 	}

@@ -26,7 +26,14 @@ const reportEvery = time.Second
 // reportStatuses updates the status of all controller objects.
 func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	cs.resetReported()
+	cs.unselected.Store(true) // Labels may have changed while nobody led.
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if cs.unselected.Swap(false) {
+			if err := cs.reportUnselected(ctx); err != nil {
+				cs.unselected.Store(true)
+				cs.manager.log.Debug("controller status not stored", "error", err.Error())
+			}
+		}
 		cs.mu.Lock()
 		members := maps.Clone(cs.entries)
 		cs.mu.Unlock()

@@ -2,13 +2,20 @@ package install
 
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
-// accountPolicy lets users create a controller, change its spec or its annotations, or delete it, only if
+// accountPolicy lets users create a controller, change anything of it but its status, or delete it, only if
 // they may impersonate the ServiceAccount as which it acts: else the author of a controller would have the
-// rights of all of them. A controller without one acts as Setpoint's own. Setpoint itself, which sets
-// finalizers, is exempt.
+// rights of all of them, and others could stop it. A label takes it away from a Setpoint, a finalizer keeps it from
+// being deleted, and the garbage collector deletes it with an owner. A controller without a ServiceAccount acts as
+// Setpoint's own. Setpoint itself, which sets finalizers, is exempt, and so is the garbage collector, which removes
+// owners and finalizers and does what others decided when they wrote the owner.
 func accountPolicy(policyName, group string, resources list, account func(of string) join) tree {
-	const changed = "request.operation != 'UPDATE' || object.spec != oldObject.spec || " +
-		"(has(object.metadata.annotations) ? object.metadata.annotations : {}) != (has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})"
+	changed := "request.operation != 'UPDATE' || object.spec != oldObject.spec"
+	for _, field := range []struct{ name, empty string }{{"annotations", "{}"}, {"labels", "{}"}, {"finalizers", "[]"}, {"ownerReferences", "[]"}} {
+		of := func(o string) string {
+			return "(has(" + o + ".metadata." + field.name + ") ? " + o + ".metadata." + field.name + " : " + field.empty + ")"
+		}
+		changed += " || " + of("object") + " != " + of("oldObject")
+	}
 	return clusterSpec("ValidatingAdmissionPolicy", policyName, tree{
 		"failurePolicy": "Fail",
 		"matchConstraints": tree{"resourceRules": list{tree{
@@ -16,6 +23,7 @@ func accountPolicy(policyName, group string, resources list, account func(of str
 		}}},
 		"matchConditions": list{
 			tree{"name": "not-setpoint", "expression": join{"request.userInfo.username != 'system:serviceaccount:", releaseNamespace, ":" + name + "'"}},
+			tree{"name": "not-garbage-collector", "expression": "!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])"},
 			tree{"name": "changed", "expression": changed},
 		},
 		"variables": list{
