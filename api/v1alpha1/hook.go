@@ -168,3 +168,6 @@ const (
 
 // DefaultTimeout is the default of the timeout of a call.
 const DefaultTimeout = 10 * time.Second
+
+// MaxInlineTimeout is the greatest timeout of a call of an inline hook.
+const MaxInlineTimeout = time.Minute

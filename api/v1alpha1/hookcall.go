@@ -52,7 +52,7 @@ type InlineHook struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_$][A-Za-z0-9_$]*$')",message="must be the name of a function"
 	Function string `json:"function,omitempty"`
 
-	// timeout limits one call, as a duration such as 500ms. Default 10s.
+	// timeout limits one call, as a duration such as 500ms. Default 10s, at most 1m.
 	// +optional
 	// +kubebuilder:default="10s"
 	Timeout PositiveDuration `json:"timeout,omitzero"`

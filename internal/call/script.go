@@ -5,11 +5,20 @@ import (
 	"time"
 )
 
+// Share says which part of all processes of hooks a controller may use. It is no part of the code.
+type Share struct {
+	// Owner is the ServiceAccount as which the controller acts, or the controller if it has none: an owner cannot use all.
+	Owner string `json:"-"`
+	// Reviews means that the hook reviews requests to the API server, which have processes of their own.
+	Reviews bool `json:"-"`
+}
+
 // Script is the code of inline hooks of one controller. Hooks with the same code share one.
 type Script struct {
 	// Controller is the controller's name in logs, such as
 	// "compositecontroller.setpoint.dev/tenants".
 	Controller string
+	Share
 	// Language is JavaScript or Starlark, as in a spec.
 	Language string
 	// Entry is the file with the functions, such as "sync.js".
@@ -53,6 +62,7 @@ func (e *SourceError) Position() string {
 type Command struct {
 	// Controller is the controller's name in logs.
 	Controller string
+	Share
 	// Args are the program and its arguments.
 	Args    []string
 	Timeout time.Duration

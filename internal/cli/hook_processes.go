@@ -92,14 +92,14 @@ func (h *hookProcesses) addTo(o *manager.Options) error {
 	if err != nil {
 		return err
 	}
-	limiter, log := child.NewLimiter(0), cmp.Or(h.log, o.Log)
+	limiter, reviews, log := child.NewLimiter(0), child.NewLimiter(0), cmp.Or(h.log, o.Log)
 	compiler := inline.Compiler{
 		Command:     []string{executable, engineCommand, fmt.Sprint("--memory=", memory)},
-		MemoryBytes: int64(memory), Limiter: limiter, Log: log,
+		MemoryBytes: int64(memory), Limiter: limiter, ReviewLimiter: reviews, Log: log,
 	}
-	o.Inline, o.HookProcesses = compiler.Compile, limiter.Figures
+	o.Inline, o.HookProcesses = compiler.Compile, func() map[string]child.Figures { return child.FiguresOf(limiter, reviews) }
 	if len(dirs) > 0 {
-		h.opener.Dirs, h.opener.Limiter, h.opener.Log = dirs, limiter, log
+		h.opener.Dirs, h.opener.Limiter, h.opener.ReviewLimiter, h.opener.Log = dirs, limiter, reviews, log
 		o.Exec = h.opener.Open
 	}
 	return nil

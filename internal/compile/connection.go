@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -21,6 +22,8 @@ type connection struct {
 	form    hook.ControllerType
 	// childless means that the controller has no children.
 	childless bool
+	// reviews means that the controller is an AdmissionController.
+	reviews bool
 	env       Environment
 	// programs are the code of inline hooks; nil for a controller that never runs.
 	programs *programs
@@ -96,7 +99,7 @@ func (c *connection) transport(h *hookConfig) (call.Transport, error) {
 	case c.env.Exec == nil:
 		return nil, invalid("%s: this program does not run exec hooks; setpoint dev does, and setpoint run with --exec-hooks=DIR", h.field)
 	}
-	transport, err := c.env.Exec(call.Command{Controller: c.name, Args: h.exec, Timeout: h.timeout})
+	transport, err := c.env.Exec(call.Command{Controller: c.name, Share: c.share(), Args: h.exec, Timeout: h.timeout})
 	if err != nil {
 		return nil, invalid("%s.command: %w", h.field, err)
 	}
@@ -127,6 +130,11 @@ func (c *connection) openWebhook(h *hookConfig) (*webhook.Webhook, error) {
 	}
 	c.closers = append(c.closers, opened.Close)
 	return opened, nil
+}
+
+// share is the controller's part of the processes of hooks.
+func (c *connection) share() call.Share {
+	return call.Share{Owner: cmp.Or(c.account.String(), c.name), Reviews: c.reviews}
 }
 
 // wire is the wire form of a hook of this controller.

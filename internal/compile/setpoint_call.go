@@ -88,6 +88,8 @@ func readInline(of callOf, in *api.InlineHook) (*hookConfig, error) {
 	}
 	from := in.SourceFrom
 	switch {
+	case h.timeout > api.MaxInlineTimeout:
+		return nil, invalid("%s.timeout: must be at most %s, not %s: code without a network computes, and its process is needed by others", field, api.MaxInlineTimeout, h.timeout)
 	case (in.Source != "") == (from != nil):
 		return nil, invalid("%s: exactly one of source and sourceFrom is required", field)
 	case from != nil && len(in.Modules) > 0:

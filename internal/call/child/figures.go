@@ -31,6 +31,17 @@ func (l *Limiter) Figures() map[string]Figures {
 	return all
 }
 
+// FiguresOf returns the figures of several limiters.
+func FiguresOf(limiters ...*Limiter) map[string]Figures {
+	all := map[string]Figures{}
+	for _, l := range limiters {
+		for controller, figures := range l.Figures() {
+			all[controller] = all[controller].plus(figures)
+		}
+	}
+	return all
+}
+
 func (p *Pool) figures() Figures {
 	p.mu.Lock()
 	defer p.mu.Unlock()

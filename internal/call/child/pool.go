@@ -22,6 +22,8 @@ import (
 type Config struct {
 	// Controller is the name of the controller in figures.
 	Controller string
+	// Owner is who shares a part of all children, such as a ServiceAccount, as errors name it; default the controller.
+	Owner string
 	// Command starts a child. The pool sets its streams.
 	Command process.Command
 	// Check is called before each start, which its error prevents; nil for no check.
@@ -55,6 +57,8 @@ type Pool struct {
 	config Config
 	// turns has an element for each call that has, or starts, a child.
 	turns chan struct{}
+	// slow are the calls about objects that have taken long: they leave a turn to others.
+	slow *slowCalls
 	// ctx ends when the pool is closed.
 	ctx   context.Context //nolint:containedctx // It is the lifetime of the pool.
 	close context.CancelFunc
@@ -79,8 +83,8 @@ type Pool struct {
 
 // New returns a pool without children.
 func New(c Config) *Pool {
-	c.StartAfter = cmp.Or(c.StartAfter, defaultStartAfter)
-	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), live: map[*child]struct{}{}}
+	c.StartAfter, c.Owner = cmp.Or(c.StartAfter, defaultStartAfter), cmp.Or(c.Owner, c.Controller)
+	p := &Pool{config: c, turns: make(chan struct{}, c.Limiter.each), slow: newSlowCalls(c.Limiter.each), live: map[*child]struct{}{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	c.Limiter.add(p)
 	return p
@@ -134,17 +138,24 @@ func (p *Pool) Do(ctx context.Context, c Call, exchange func(*Conn) error) error
 	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
 	waiting, stopWaiting := context.WithTimeoutCause(ctx, c.wait(), &WaitError{c.wait()})
 	defer stopWaiting()
+	leave, err := p.slow.enter(waiting, &c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	select {
 	case p.turns <- struct{}{}:
 	case <-waiting.Done():
-		return fmt.Errorf("all %d processes of the hook are in use: %w", cap(p.turns), context.Cause(waiting))
+		return fmt.Errorf("all %d processes that the hook may have are in use: %w", cap(p.turns), context.Cause(waiting))
 	}
 	defer func() { <-p.turns }()
 	one, err := p.take(waiting)
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	err = one.do(ctx, c, exchange)
+	p.slow.record(&c, time.Since(began))
 	p.giveBack(one, err)
 	return err
 }
@@ -164,7 +175,7 @@ func (p *Pool) take(ctx context.Context) (*child, error) {
 		if err := p.awaitBackoff(ctx); err != nil {
 			return nil, err
 		}
-		got, err := p.config.Limiter.acquire(ctx, p.hasIdle)
+		got, err := p.config.Limiter.acquire(ctx, p.config.Owner, p.hasIdle)
 		switch {
 		case err != nil:
 			return nil, err
@@ -230,7 +241,7 @@ func (p *Pool) giveBack(one *child, err error) {
 	case err != nil || one.isKilled():
 		one.kill(err)
 		p.handOver(nil)
-	case p.ctx.Err() != nil || one.generation != p.generation || p.config.Limiter.wants(one):
+	case p.ctx.Err() != nil || one.generation != p.generation || p.config.Limiter.wants(one, p.config.Owner):
 		one.end()
 		p.handOver(nil)
 	case p.handOver(one):
@@ -259,7 +270,7 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 	defer p.countStarting(-1)
 	one, err := p.launch()
 	if err != nil {
-		p.config.Limiter.release()
+		p.config.Limiter.release(p.config.Owner)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.backoff.fail()
@@ -270,6 +281,9 @@ func (p *Pool) start(ctx context.Context) (*child, error) {
 	}
 	if err = one.do(ctx, Call{Timeout: p.config.BeginTimeout, MaxBytes: beginBytes}, p.config.Begin); err != nil {
 		p.giveBack(one, err)
+		if _, late := errors.AsType[*WaitError](err); late {
+			err = fmt.Errorf("a new process of the hook did not start in time: %w", err)
+		}
 		return nil, err
 	}
 	return one, nil
@@ -302,7 +316,7 @@ func (p *Pool) launch() (*child, error) {
 		delete(p.live, one)
 		p.cpu += one.run.CPU()
 		p.mu.Unlock()
-		p.config.Limiter.release()
+		p.config.Limiter.release(p.config.Owner)
 	})
 	return one, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -281,12 +282,97 @@ func TestCallsWait(t *testing.T) {
 		short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer end()
 		_, err := do(short, p, "hello")
-		return err != nil && strings.HasPrefix(err.Error(), "all 1 processes of the hook are in use: context deadline exceeded")
+		return err != nil && strings.HasPrefix(err.Error(), "all 1 processes that the hook may have are in use: context deadline exceeded")
 	})
 	cancel()
 	calls.Wait()
 	awaitGone(t, pid)
 	must(t, p, "hello")
+}
+
+// The pools of one owner leave room for others, which find it at once, however long its calls take.
+func TestOwnersHaveShares(t *testing.T) {
+	limiter := child.NewLimiter(6)
+	with := func(owner, name string) *child.Pool {
+		return newPool(t, func(c *child.Config) { c.Limiter, c.Owner, c.Controller = limiter, owner, name })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer cancel()
+	var greedy []*child.Pool
+	for i := range 6 {
+		p := with("shop/greedy", fmt.Sprint("greedy-", i))
+		greedy = append(greedy, p)
+		loops.Go(func() { _, _ = do(ctx, p, "hang") })
+	}
+	running := func(prefix string) (n int) {
+		for name, figures := range limiter.Figures() {
+			if strings.HasPrefix(name, prefix) {
+				n += figures.Processes
+			}
+		}
+		return n
+	}
+	await(t, func() bool { return running("greedy-") == 3 })
+	must(t, with("shop/a", "a"), "hello")
+	must(t, with("shop/b", "b"), "hello")
+	if n := running("greedy-"); n != 3 {
+		t.Errorf("%d processes of the greedy one", n)
+	}
+	for _, p := range greedy { // Those that wait say what for.
+		short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := do(short, p, "hello"); err != nil && strings.Contains(err.Error(), "processes that hooks of shop/greedy may have are in use") {
+			end()
+			return
+		}
+		end()
+	}
+	t.Error("no error names the share")
+}
+
+// Objects whose calls take long leave a process of the hook to the others, also if there are many of them.
+func TestSlowObjectsLeaveRoom(t *testing.T) {
+	p := newPool(t, func(c *child.Config) { c.Limiter = child.NewLimiter(0) })
+	about := func(uid, line string, timeout time.Duration) error {
+		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":%q}}`, uid, uid)
+		_, err := doWithin(t.Context(), p, line, child.Call{Object: []byte(object), Timeout: timeout, MaxBytes: 1 << 20})
+		return err
+	}
+	const slow = 16 // More than may wait for each other.
+	var first sync.WaitGroup
+	for i := range slow { // All are known as slow after this.
+		first.Go(func() {
+			for !isA[*child.TimeoutError](about(fmt.Sprint("slow-", i), "hang", 1100*time.Millisecond)) {
+				if t.Context().Err() != nil {
+					return
+				}
+			}
+		})
+	}
+	first.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	var again sync.WaitGroup
+	var refused atomic.Int32
+	for i := range slow {
+		again.Go(func() {
+			object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","uid":"slow-%d"}}`, i)
+			if _, err := doWithin(ctx, p, "hang", child.Call{Object: []byte(object), Timeout: long}); err != nil && strings.Contains(err.Error(), "wait for each other") {
+				refused.Add(1)
+			}
+		})
+	}
+	await(t, func() bool { return refused.Load() > 0 }) // They do not hold the workers of the controller either.
+	for i := range 10 {
+		if err := about(fmt.Sprint("fast-", i), "hello", long); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	again.Wait()
+	if err := about("slow-1", "hello", long); err != nil { // It is fast now, so the next call waits for none.
+		t.Error(err)
+	}
 }
 
 // Pools share a limit: idle children make room, and children that make calls take turns.

@@ -25,8 +25,9 @@ type Compiler struct {
 	Command []string
 	// MemoryBytes is the limit that the engine has for its memory.
 	MemoryBytes int64
-	Limiter     *child.Limiter
-	Log         *slog.Logger
+	// Limiter bounds the processes of all hooks but those of reviews, which ReviewLimiter bounds.
+	Limiter, ReviewLimiter *child.Limiter
+	Log                    *slog.Logger
 }
 
 // loadTimeout is how long code may take to load. A starved machine starts programs slowly.
@@ -40,9 +41,13 @@ const killGrace = 500 * time.Millisecond
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
 	p := &program{memory: c.MemoryBytes, sources: s.Sources}
+	limiter := c.Limiter
+	if s.Reviews {
+		limiter = c.ReviewLimiter
+	}
 	load := encode(script.Load{Language: s.Language, Entry: s.Entry, Sources: s.Sources, Timeout: loadTimeout})
 	p.pool = child.New(child.Config{
-		Controller: s.Controller, Limiter: c.Limiter, Log: child.LogTo(c.Log, s.Controller),
+		Controller: s.Controller, Owner: s.Owner, Limiter: limiter, Log: child.LogTo(c.Log, s.Controller),
 		// What the engine itself writes to its standard error is a part of errors.
 		QuietStderr:  true,
 		Command:      process.Command{Args: c.Command, OnlyEnv: true, Dir: "/"},

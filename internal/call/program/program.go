@@ -26,9 +26,10 @@ import (
 // Opener opens the programs of exec hooks.
 type Opener struct {
 	// Dirs are the directories that programs may be in. A program runs in the first that has it.
-	Dirs    []string
-	Limiter *child.Limiter
-	Log     *slog.Logger
+	Dirs []string
+	// Limiter bounds the processes of all hooks but those of reviews, which ReviewLimiter bounds.
+	Limiter, ReviewLimiter *child.Limiter
+	Log                    *slog.Logger
 	// WatchHelpers restarts a program also when a file with its extension in its folder has changed, such as a
 	// module. It is for development.
 	WatchHelpers bool
@@ -58,8 +59,12 @@ func (o *Opener) Open(c call.Command) (call.Transport, error) {
 	o.startReaper.Do(func() { o.reaper, _ = process.NewReaper() })
 	p := &program{opener: o, name: c.Args[0], timeout: c.Timeout, file: file, named: filesOf(dir, file, c.Args[1:])}
 	p.versions = versionsOf(p.files())
+	limiter := o.Limiter
+	if c.Reviews {
+		limiter = o.ReviewLimiter
+	}
 	p.pool = child.New(child.Config{
-		Controller: c.Controller, Limiter: o.Limiter, Log: child.LogTo(o.Log, c.Controller),
+		Controller: c.Controller, Owner: c.Owner, Limiter: limiter, Log: child.LogTo(o.Log, c.Controller),
 		Command: process.Command{Args: append([]string{file}, c.Args[1:]...), Dir: dir, Reaper: o.reaper, KillDetached: true},
 		Check: func() error { // A link may lead elsewhere by now.
 			_, err := findIn(dir, p.name)
