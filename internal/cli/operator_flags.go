@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/setpoint-dev/setpoint/internal/flags"
 	"github.com/setpoint-dev/setpoint/internal/operator"
 )
 
@@ -162,6 +163,10 @@ func (f *operatorFlags) applyLiveness(run *runFlags) error {
 		return fmt.Errorf("--liveness %q: the path is in use; choose another, such as /healthz", f.liveness)
 	}
 	if f.healthPath = parsed.Path; samePort(parsed.Host, run.Address) {
+		return nil
+	}
+	if run.Address == flags.AddressAuto && parsed.Port() == "8080" {
+		run.Address = parsed.Host
 		return nil
 	}
 	if run.HealthAddress != "" {

@@ -357,7 +357,7 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		Account:       draft.Account,
 		Suspended:     d.suspended || isPaused(o),
 		StatusWarning: k.statusWarning(programs),
-		Notes:         d.notes,
+		Notes:         append(d.notes, d.hooks.all().endpointNotes(o)...),
 		Unserved:      d.unserved,
 		Release:       c.release,
 	}

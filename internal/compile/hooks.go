@@ -1,7 +1,9 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -108,6 +110,26 @@ func (all hookConfigs) applyEndpoints(endpoints []endpoint) error {
 		}
 	}
 	return nil
+}
+
+// endpointNotes names the endpointConfigs of a controller object whose host is that of no hook: their credentials are
+// not sent.
+func (all hookConfigs) endpointNotes(o *object.Object) []string {
+	var declared []struct {
+		Host string `json:"host"`
+	}
+	if field := o.Field("spec", "endpointConfigs"); field == nil || json.Unmarshal(field, &declared) != nil {
+		return nil
+	}
+	var notes []string
+	for i, e := range declared {
+		used := func(one *hookConfig) bool { return urlHasHost(one.webhook.url, e.Host) }
+		if !slices.ContainsFunc(all.webhooks(), used) {
+			notes = append(notes, fmt.Sprintf("%s.host: %s is the host of no webhook of this controller, so nothing uses the entry; their hosts are: %s",
+				index("spec.endpointConfigs", i), e.Host, cmp.Or(strings.Join(all.webhooks().addresses(), ", "), "none")))
+		}
+	}
+	return notes
 }
 
 // credentialsOf converts the connection settings of either group, which have the same fields.

@@ -64,6 +64,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 		Code:          c.codeOf(configs),
 		Account:       account,
 		Suspended:     spec.Suspend || isPaused(o),
+		Notes:         configs.endpointNotes(o),
 		Release:       c.release,
 	}, nil
 }

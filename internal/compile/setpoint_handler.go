@@ -90,7 +90,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 		Code:          c.codeOf(configs),
 		Account:       draft.Account,
 		Suspended:     spec.Suspend || isPaused(o),
-		Notes:         env.handlerNotes(spec),
+		Notes:         append(env.handlerNotes(spec), configs.endpointNotes(o)...),
 		Unserved:      unserved,
 		Release:       c.release,
 	}, nil

@@ -40,6 +40,9 @@ type Flags struct {
 	admissionPort uint
 }
 
+// AddressAuto selects an address by the environment.
+const AddressAuto = "auto"
+
 // Defaults are the defaults that depend on the program.
 type Defaults struct {
 	// Program is the name of the program in help texts.
@@ -61,7 +64,7 @@ func (f *Flags) Register(set *flag.FlagSet, d Defaults) {
 	set.IntVar(&f.Workers, "workers", 32, "maximum concurrent reconciles of each controller")
 	set.Float64Var(&f.QPS, "kube-api-qps", 0, "maximum requests per second to the API server; 0 leaves the limit to the server")
 	set.IntVar(&f.Burst, "kube-api-burst", 0, "maximum burst of requests to the API server; 0 means twice --kube-api-qps")
-	set.StringVar(&f.Address, "address", ":8080", "listen `address` of /healthz, /readyz and /metrics; empty disables them")
+	set.StringVar(&f.Address, "address", AddressAuto, "listen `address` of /healthz, /readyz and /metrics; auto uses :8080 in a pod, else 127.0.0.1:8080; empty disables them")
 	set.StringVar(&f.HealthAddress, "health-address", "", "additional listen `address` of /healthz and /readyz only")
 	set.StringVar(&f.InspectAddress, "inspect-address", manager.InspectAuto, "loopback `address` of the inspect endpoint for setpoint get, why and tree; auto uses 127.0.0.1:8082 inside a cluster, and a free port with a kubeconfig of setpoint dev; empty disables it")
 	set.StringVar(&f.historySize, "history-size", "32Mi", "maximum `bytes` of reconcile history to keep in memory; 0 disables it")
@@ -104,6 +107,7 @@ func (f *Flags) Check() error {
 		return fmt.Errorf("--admission-service-port must be at most 65535, not %d", f.admissionPort)
 	}
 	f.Admission.Port = int32(f.admissionPort)
+	f.resolveAddress()
 	if variable := os.Getenv(namespacesVariable); len(f.Namespaces) == 0 && variable != "" {
 		if err := f.Namespaces.Set(variable); err != nil {
 			return fmt.Errorf("$%s: %w", namespacesVariable, err)
@@ -126,6 +130,17 @@ func (f *Flags) Check() error {
 		return err
 	}
 	return f.recording.Check()
+}
+
+// resolveAddress resolves AddressAuto: only a pod has clients elsewhere by default, its kubelet and Prometheus.
+func (f *Flags) resolveAddress() {
+	if f.Address != AddressAuto {
+		return
+	}
+	f.Address = "127.0.0.1:8080"
+	if manager.InPod() {
+		f.Address = ":8080"
+	}
 }
 
 // Traces returns where spans go, as Check has read; nil if traces are off.

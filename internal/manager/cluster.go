@@ -126,6 +126,9 @@ func (c Cluster) InspectAddress(address string) string {
 	return ""
 }
 
+// InPod reports whether this program runs in a pod, whichever cluster it uses.
+func InPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
+
 // namespaceFile holds the namespace of a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
