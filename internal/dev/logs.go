@@ -22,7 +22,7 @@ func (s *session) output(name string) (process.Output, error) {
 	if err := os.MkdirAll(s.ProcessLogs, 0o700); err != nil {
 		return nil, fmt.Errorf("create the folder of --process-logs: %w", err)
 	}
-	file, err := os.Create(filepath.Join(s.ProcessLogs, name+".log"))
+	file, err := os.OpenFile(filepath.Join(s.ProcessLogs, name+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create the log of process %s: %w", name, err)
 	}
