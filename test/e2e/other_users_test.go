@@ -157,6 +157,7 @@ func startSession(t *testing.T) *otherUser {
 	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	t.Setenv("SETPOINT_INSPECT_DIR", "")
+	t.Setenv("SETPOINT_HOOKS", "") // Of the session of all tests.
 	at := func(name string) string { return filepath.Join(dir, name) }
 	p := start(t, at("session.log"), os.Getenv("SETPOINT"), "dev", "--data-dir", at("data"), "--kubeconfig", at("kubeconfig"), "--process-logs", at("logs"),
 		at("project"), at("operator/operator.py"))
