@@ -24,7 +24,7 @@ type connection struct {
 	childless bool
 	// reviews means that the controller is an AdmissionController.
 	reviews bool
-	env       Environment
+	env     Environment
 	// programs are the code of inline hooks; nil for a controller that never runs.
 	programs *programs
 	// closers close what was opened.
