@@ -92,10 +92,10 @@ type Options struct {
 	// GracePeriod is how long the API server may throttle (429) or be disconnected before a
 	// watch counts as failing; 5s if zero.
 	GracePeriod time.Duration
-	// IdleTimeout is how long a watch may receive nothing before it is resumed on another
-	// connection, since a dead connection may go unnoticed. With jitter it takes one to
-	// somewhat more than two of these. API servers send a bookmark about every minute. 90s
-	// if zero.
+	// IdleTimeout is how long a list or a watch may receive nothing, headers included, before
+	// it is requested again on another connection, since a dead connection may go unnoticed.
+	// Jitter adds up to a fifth. API servers end ordinary requests after a minute and send
+	// watches a bookmark about every minute. 90s if zero.
 	IdleTimeout time.Duration
 
 	// onUnstreamed is called when the API server does not stream a list.

@@ -1,9 +1,51 @@
 package cache
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
+
+// A request that is never answered, or whose body stops half-way, is reported and sent again. When
+// the API server answers again, the watch works and misses nothing.
+func TestSilentRequestIsReportedAndRepeated(t *testing.T) {
+	t.Parallel()
+	all := func(*http.Request) bool { return true }
+	for name, test := range map[string]struct {
+		fault  func(*server)
+		repeat func(*http.Request) bool
+		synced bool
+	}{
+		"a watch without headers after a list":   {func(s *server) { s.hang = isWatch }, isResume, true},
+		"a list without headers":                 {func(s *server) { s.noStreams, s.hang = true, isList }, isList, false},
+		"half a list":                            {func(s *server) { s.noStreams, s.stall = true, isList }, isList, false},
+		"half a streamed list, then half a list": {func(s *server) { s.stall = all }, isList, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.put(testObject{key: key{"default", "old"}})
+			test.fault(s)
+			health := make(chan error, 1000)
+			view, events := openView(s.store(Options{IdleTimeout: 100 * time.Millisecond, OnHealth: func(_ Selection, err error) { health <- err }}), Selection{Resource: configMaps})
+			if test.synced {
+				receive(t, view.Ready())
+			}
+			if err := receive(t, health); err == nil || !strings.Contains(err.Error(), "sends nothing for 100ms") {
+				t.Errorf("reported %v", err)
+			}
+			s.request(test.repeat)
+			s.request(test.repeat)
+			s.put(testObject{key: key{"default", "missed"}})
+			s.locked(func() { s.hang, s.stall = nil, nil })
+			for receive(t, events) != "+missed" { // The old object comes before it.
+			}
+			for err := receive(t, health); err != nil; err = receive(t, health) {
+			}
+		})
+	}
+}
 
 // An idle watch is resumed on another connection, without a list.
 func TestIdleWatchIsReopened(t *testing.T) {

@@ -42,7 +42,7 @@ type listWatcher struct {
 	// gracePeriod is how long the API server may throttle before that is an error. For a
 	// new CRD it does so for a second or two.
 	gracePeriod time.Duration
-	// idleTimeout is how long an open watch may receive nothing.
+	// idleTimeout is how long a request may receive nothing: no headers, or no more of a body.
 	idleTimeout time.Duration
 	// onUnstreamed is called when the API server does not stream a list.
 	onUnstreamed func()
@@ -97,11 +97,10 @@ func (s *listWatcher) list(ctx context.Context, options metav1.ListOptions) (*in
 func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (machinery.Interface, error) {
 	options.Watch = true
 	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
-	halt := ctx
-	ctx, cancel := context.WithTimeout(ctx, watchTimeout(options))
-	body, err := s.get(ctx, options)
+	timed, cancel := context.WithTimeout(ctx, watchTimeout(options))
+	body, err := s.get(timed, options)
 	if err != nil {
-		if !lists || retriesStream(err) {
+		if !lists || reportsStream(err) {
 			s.report(ctx, err)
 		}
 		if lists && apierrors.IsInvalid(err) {
@@ -128,10 +127,9 @@ func (s *listWatcher) WatchWithContext(ctx context.Context, options metav1.ListO
 	}
 	s.running.Go(func() {
 		defer cancel()
-		defer s.connection.disconnected(halt)
-		opened.run(ctx)
+		defer s.connection.disconnected(ctx)
+		opened.run(timed)
 	})
-	s.running.Go(func() { opened.closeWhenIdle(ctx) })
 	return opened, nil
 }
 
@@ -151,10 +149,11 @@ func watchTimeout(options metav1.ListOptions) time.Duration {
 	return agreed + watchTimeoutMargin
 }
 
-// retriesStream reports whether the reflector retries a streamed list after the error. After
-// any other error it requests an ordinary list, whose error is the one to report.
-func retriesStream(err error) bool {
-	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+// reportsStream reports whether the error of a streamed list is the one to report: the
+// reflector retries it, or it took long. After any other error the reflector requests an
+// ordinary list, whose error is the one to report.
+func reportsStream(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, errIdle)
 }
 
 // accept returns the media type of the requested objects.
@@ -232,12 +231,12 @@ func (s *listWatcher) get(ctx context.Context, options metav1.ListOptions) (io.R
 	if s.selection.User != "" {
 		request = request.SetHeader(authentication.ImpersonateUserHeader, s.selection.User)
 	}
-	return request.
+	request.
 		AbsPath(s.selection.Resource.Path(s.selection.Namespace, "")).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", s.accept(options.Watch)).
-		MaxRetries(0). // The reflector retries, and errors must be seen.
-		Stream(ctx)
+		MaxRetries(0) // The reflector retries, and errors must be seen.
+	return openUnlessIdle(ctx, s.idleTimeout, request.Stream)
 }
 
 // fields returns the field selector.

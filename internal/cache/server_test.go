@@ -42,6 +42,8 @@ type server struct {
 	compacted uint64
 	pageSize  int
 	noStreams bool
+	// hang leaves requests without headers; stall sends half of their body, with no end.
+	hang, stall func(*http.Request) bool
 	// kind replaces the kind of watched objects, if set.
 	kind string
 }
@@ -143,8 +145,18 @@ func (s *server) send(text string) {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.opened <- r
 	s.mu.Lock()
-	refuse := s.reject
+	refuse, hangs, stalls := s.reject, s.hang, s.stall
 	s.mu.Unlock()
+	if hangs != nil && hangs(r) {
+		<-r.Context().Done()
+		return
+	}
+	if stalls != nil && stalls(r) {
+		fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
 	if refuse != nil {
 		if status := refuse(r); status != nil {
 			writeStatus(w, int(status.Code), status)

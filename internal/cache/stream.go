@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +24,6 @@ type stream struct {
 	cancel      context.CancelFunc
 	// listing is set until the streamed list is complete.
 	listing bool
-	// active is set by each event.
-	active atomic.Bool
 }
 
 // ResultChan is closed when the watch has ended.
@@ -42,8 +39,8 @@ func (s *stream) run(ctx context.Context) {
 	defer s.body.Close()
 	for {
 		event, err := s.next()
-		s.active.Store(true)
 		if ctx.Err() != nil || errors.Is(err, errEnded) && !s.listing {
+			s.listWatcher.log.Debug("watch ended", "selection", s.listWatcher.selection.String(), "error", err)
 			return
 		}
 		if err != nil {
@@ -110,7 +107,7 @@ func statusError(data []byte) error {
 
 // errorEvent returns the event that reports an error to the reflector.
 func (s *stream) errorEvent(ctx context.Context, err error) machinery.Event {
-	if !s.listing || retriesStream(err) {
+	if !s.listing || reportsStream(err) {
 		s.listWatcher.report(ctx, err)
 	}
 	var known apierrors.APIStatus
