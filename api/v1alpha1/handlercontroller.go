@@ -336,7 +336,9 @@ type Handler struct {
 	Sharp bool `json:"sharp,omitempty"`
 
 	// schedule calls the handler on a cron schedule of five fields (minute, hour, day, month, weekday), or
-	// @hourly, @daily, @weekly, @monthly, @yearly. The time zone is UTC unless TZ=Area/City precedes it.
+	// @hourly, @daily, @weekly, @monthly, @yearly. The time zone is UTC unless TZ=Area/City precedes it. A time
+	// that daylight saving skips comes right after the gap, and one that it shows twice comes once; if minutes
+	// or hours begin with *, the schedule follows the time that passes.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128

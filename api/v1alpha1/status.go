@@ -197,6 +197,11 @@ const (
 	// the controller when it does.
 	ReasonResourceNotFound = "ResourceNotFound"
 
+	// ReasonAPIUnavailable: a request that Setpoint needs before it runs the spec fails, such as the one for the
+	// kinds of an API group. The message has the error. Setpoint tries again; a controller that ran before goes on
+	// as it was. It is also a reason of ConditionReady.
+	ReasonAPIUnavailable = "APIUnavailable"
+
 	// ReasonForbidden: Setpoint lacks permissions; the message names all of them. It is also a reason of
 	// ConditionReady: the API server forbids what the controller does for all objects, or for more than nine
 	// in ten.

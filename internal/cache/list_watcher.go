@@ -188,7 +188,7 @@ func (s *listWatcher) parse(data []byte) (*object.Object, error) {
 func (s *listWatcher) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if ctx.Err() == nil && !expired && !s.isThrottledBriefly(err) {
-		s.health.report(fmt.Errorf("watch %s: %w", s.selection, stableError(err)))
+		s.health.report(fmt.Errorf("watch %s: %w", s.selection, StableError(err)))
 	}
 }
 
@@ -211,8 +211,8 @@ func (s *listWatcher) isThrottledBriefly(err error) bool {
 	return time.Since(s.throttledSince) < s.gracePeriod
 }
 
-// stableError removes details that differ between attempts, such as local ports, and the URL.
-func stableError(err error) error {
+// StableError removes details that differ between attempts, such as local ports, and the URL.
+func StableError(err error) error {
 	var attempt *url.Error
 	if !errors.As(err, &attempt) {
 		return err

@@ -57,6 +57,8 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	switch {
 	case s.releasing != "":
 		return conditionState{false, setpoint.ReasonReleasing, s.releasing}
+	case accepted.reason == setpoint.ReasonAPIUnavailable:
+		return accepted
 	case !accepted.ok:
 		return conditionState{false, setpoint.ReasonNotAccepted, "see the condition Accepted"}
 	case s.suspended:

@@ -95,18 +95,7 @@ func (cs *controllerSet) reconcileGoController(ctx context.Context, key queue.Ke
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
-	now := controllerState{rank: goControllerRank(i), refusal: err}
-	refusal, refused := errors.AsType[*compile.Refusal](err)
-	if err == nil || refused || cs.entry(key).running == nil {
-		cs.replace(ctx, key, now, compiled)
-	}
-	if err != nil && !refused {
-		return queue.Retry()
-	}
-	if err == nil && len(compiled.Unserved) > 0 {
-		return queue.Retry()
-	}
-	return outcomeOf(refusal)
+	return cs.settle(ctx, key, controllerState{rank: goControllerRank(i), refusal: err}, compiled)
 }
 
 // compileHeld compiles a controller of the program. If a kind of it is not served and was not since the process

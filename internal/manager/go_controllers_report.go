@@ -2,13 +2,11 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
-	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 	"github.com/setpoint-dev/setpoint/internal/queue"
@@ -16,9 +14,6 @@ import (
 
 // overallCondition returns Accepted if it is False, else Ready.
 func (s *controllerState) overallCondition(health controller.Health) conditionState {
-	if _, refused := errors.AsType[*compile.Refusal](s.refusal); s.refusal != nil && !refused {
-		return conditionState{false, setpoint.ReasonStarting, s.refusal.Error()}
-	}
 	understood := acceptedCondition(s.refusal, s.notes, health)
 	if !understood.ok {
 		return understood

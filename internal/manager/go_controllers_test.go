@@ -221,7 +221,7 @@ spec:
 `
 
 // startManager runs a Manager until the test ends.
-func startManager(t *testing.T, s *fakeAPIServer, o Options) *Manager {
+func startManager(t *testing.T, s http.Handler, o Options) *Manager {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,32 +32,45 @@ func (cs *controllerSet) reconcile(ctx context.Context, key queue.Key) queue.Out
 		return queue.NoRequeue()
 	}
 	compiled, err := cs.compile(ctx, key, declared)
-	var refusal *compile.Refusal
 	if ctx.Err() != nil {
 		return queue.NoRequeue()
 	}
 	if errors.Is(err, errCompiling) {
 		return queue.NoRequeue() // codeCompiled enqueues the controller.
 	}
-	if err != nil && !errors.As(err, &refusal) {
-		cs.manager.log.Warn("controller not compiled; retrying", "controller", key.String(), "error", err.Error())
-		// Until this succeeds, its webhook configurations stay registered.
-		cs.manager.webhooks.Reject(key)
-		return queue.Retry()
-	}
-	waits := compiled != nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0
-	cs.replace(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
+	outcome := cs.settle(ctx, key, controllerState{object: declared, rank: rankOf(declared), refusal: err}, compiled)
 	cs.enqueueRelease(key, declared)
-	if waits {
-		return queue.Retry()
-	}
-	return outcomeOf(refusal)
+	return outcome
 }
 
-// outcomeOf retries refusals that may end without an event: access, aggregated APIs and the Leases of
-// others change without one.
+// settle starts, replaces, stops or refuses a controller. One that runs goes on while the API server does not
+// answer what has to be known of its latest spec.
+func (cs *controllerSet) settle(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) queue.Outcome {
+	refusal, refused := errors.AsType[*compile.Refusal](now.refusal)
+	if now.refusal != nil && !refused {
+		refusal = &compile.Refusal{Reason: setpoint.ReasonAPIUnavailable, Err: fmt.Errorf("%w; trying again", now.refusal)}
+	}
+	if refusal != nil {
+		now.refusal = refusal
+	}
+	e := cs.entry(key)
+	if e.running == nil || !now.refused(setpoint.ReasonAPIUnavailable) {
+		waits := refusal == nil && len(compiled.Excluded)+len(compiled.Absent)+len(compiled.Unserved) > 0
+		cs.replace(ctx, key, now, compiled)
+		if waits {
+			return queue.Retry()
+		}
+		return outcomeOf(refusal)
+	}
+	refusal.Err = fmt.Errorf("%w; until then the controller runs as before", refusal.Err)
+	cs.report(key, e, func(s *controllerState) { s.refusal = refusal })
+	return queue.Retry()
+}
+
+// outcomeOf retries refusals that may end without an event: access, aggregated APIs, the Leases of others and
+// the API server itself change without one.
 func outcomeOf(refusal *compile.Refusal) queue.Outcome {
-	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint}
+	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint, setpoint.ReasonAPIUnavailable}
 	if refusal != nil && slices.Contains(retried, refusal.Reason) {
 		return queue.Retry()
 	}
@@ -127,7 +141,9 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 	e, refusal := cs.entry(key), now.refusal
 	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object, compiled) {
 		compiled.Release()
-		cs.update(key, e, compiled)
+		cs.report(key, e, func(s *controllerState) {
+			s.refusal, s.notes, s.incomplete, s.absent, s.outdated = nil, compiled.Notes, compiled.Incomplete, compiled.Absent, compiled.Code.Outdated
+		})
 		return
 	}
 	previous, before := e.running, e.String()
@@ -191,12 +207,12 @@ func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	}
 }
 
-// update updates what is reported of a controller that keeps running: why it does not run in some
-// namespaces, or not with the latest code.
-func (cs *controllerSet) update(key queue.Key, e *controllerEntry, compiled *compile.Compiled) {
+// report changes what is reported of a controller that keeps running: why it does not run in some
+// namespaces, or not with the latest code or spec.
+func (cs *controllerSet) report(key queue.Key, e *controllerEntry, change func(*controllerState)) {
 	before := e.String()
 	cs.mu.Lock()
-	e.notes, e.incomplete, e.absent, e.outdated = compiled.Notes, compiled.Incomplete, compiled.Absent, compiled.Code.Outdated
+	change(&e.controllerState)
 	cs.mu.Unlock()
 	if e.String() != before {
 		cs.logAcceptance(key, e.controllerState)

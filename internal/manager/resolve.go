@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/internal/cache"
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/manager/crds"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -46,11 +48,17 @@ func (r *resolver) resolveKind(ctx context.Context, apiVersion, kind string) (ob
 	return r.find(ctx, apiVersion, kind, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
 
+// lookupTimeout bounds a lookup: controllers start one after another, and a proxy that does not answer for one
+// API group must not hold up those that need another.
+const lookupTimeout = 10 * time.Second
+
 // find returns the resource that meant selects.
 func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func(metav1.APIResource) bool) (object.Resource, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	served, err := r.servedResources(ctx, apiVersion)
 	if err != nil {
-		return object.Resource{}, err
+		return object.Resource{}, cache.StableError(err)
 	}
 	i := slices.IndexFunc(served, meant)
 	if i < 0 {
@@ -63,10 +71,11 @@ func (r *resolver) find(ctx context.Context, apiVersion, name string, meant func
 		Kind: kind.Kind, Namespaced: served[i].Namespaced,
 		Status: slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == plural+"/status" }),
 	}
-	if resource.Custom, err = r.isCustom(ctx, resource); err == nil {
-		r.known.add(resource)
+	if resource.Custom, err = r.isCustom(ctx, resource); err != nil {
+		return resource, fmt.Errorf("read CustomResourceDefinition %s: %w", crds.NameOf(resource), cache.StableError(err))
 	}
-	return resource, err
+	r.known.add(resource)
+	return resource, nil
 }
 
 // servedResources returns the resources of an apiVersion.
