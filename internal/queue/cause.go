@@ -43,6 +43,9 @@ type traits struct {
 
 // traitsOf defines what each kind of cause means.
 //
+// Start comes in the order of what is due: a listed object may have a user's edit, and must not wait for timers of
+// others that are due again and again. Timers that begin with its own call come behind.
+//
 // StatusChanged joins the retry because a failing reconcile may have written the status itself. So
 // does Start, because lists are delivered again when a watch is restored.
 var traitsOf = [causeKinds]traits{
@@ -58,7 +61,7 @@ var traitsOf = [causeKinds]traits{
 	Retrying:           {"retry", "", Retries, joinRetry},
 	RequeueAfter:       {"scheduled requeue", "", Retries, joinRetry},
 	Resync:             {"periodic resync", "", Background, joinRetry},
-	Start:              {"initial list", "", Background, joinRetry},
+	Start:              {"initial list", "", Retries, joinRetry},
 	Connected:          {"connected to the process", "", Events, joinRetry},
 	Notified:           {"notified by the process", "", Events, advanceRetry},
 }

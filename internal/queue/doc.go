@@ -18,9 +18,9 @@
 //     Done, with the new causes.
 //   - Every Add is followed by a Next of that key, unless the key is forgotten in backoff or the queue
 //     is closed.
-//   - User edits go before events, events before retries, retries before resyncs and initial lists. A
-//     more urgent cause promotes a queued key. Every eighth pick goes to the lower priorities in turn,
-//     so that none starves.
+//   - User edits go before events, events before retries, timers and initial lists, and those before
+//     resyncs. A more urgent cause promotes a queued key. Every eighth pick goes to the lower
+//     priorities in turn, so that none starves.
 //   - Within a priority, namespaces take turns and keys keep their order.
 //   - An Add does not change the timer of AddAfter. Of several AddAfter the earliest counts.
 //

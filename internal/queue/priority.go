@@ -7,8 +7,8 @@ type Priority uint8
 const (
 	Edits      Priority = iota // a user changed the parent or requested a reconcile
 	Events                     // something that the parent depends on changed
-	Retries                    // retries and requeues that are due
-	Background                 // resyncs and initial lists
+	Retries                    // retries and requeues that are due, and initial lists
+	Background                 // resyncs
 
 	priorities // number of priorities
 )

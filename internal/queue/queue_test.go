@@ -92,7 +92,7 @@ func drain(t *testing.T, q *queue.Queue) string {
 func TestOrder(t *testing.T) {
 	tests := []struct{ name, add, want string }{
 		{"first in, first out", "a: periodic resync, b: periodic resync, c: periodic resync", "a b c"},
-		{"edits, events, retries, background", "a: initial list, b: scheduled requeue, c: child changed, d: manual reconcile", "d c b a"},
+		{"edits, events, retries, background", "a: periodic resync, b: scheduled requeue, c: child changed, d: manual reconcile, e: initial list", "d c b e a"},
 		{"the same key once", "a: periodic resync, b: periodic resync, a: initial list", "a b"},
 		{"a stronger cause promotes", "a: periodic resync, b: periodic resync, c: periodic resync, c: parent changed", "c a b"},
 		{"a weaker one does not move", "a: parent changed, b: parent changed, a: periodic resync", "a b"},
@@ -146,6 +146,25 @@ func TestLowerPrioritiesDoNotStarve(t *testing.T) {
 	want := map[queue.Priority]int{queue.Edits: 210, queue.Events: 10, queue.Retries: 10, queue.Background: 10}
 	if fmt.Sprint(picked) != fmt.Sprint(want) {
 		t.Errorf("picked %v, want %v", picked, want)
+	}
+}
+
+// Timers that are due again at once, more than the workers can serve, do not hold up the objects of the first list:
+// each may have a user's edit.
+func TestTimersDoNotHoldUpTheFirstList(t *testing.T) {
+	q := queue.New(queue.Options{})
+	defer q.Close()
+	const listed = 2000
+	for n := range listed {
+		q.Add(key("", fmt.Sprint(n)), queue.Cause{Kind: queue.Start})
+	}
+	for picks := range listed {
+		item := next(t, q)
+		if !item.Causes.Has(queue.Start) {
+			t.Fatalf("a timer is picked after %d of %d listed objects", picks, listed)
+		}
+		q.AddAfter(item.Key, queue.Cause{Kind: queue.RequeueAfter}, 0)
+		q.Done(item.Key, queue.NoRequeue())
 	}
 }
 
