@@ -17,8 +17,28 @@ func TestNext(t *testing.T) {
 		{" @daily ", "2026-03-01T04:30:00Z", "2026-03-02T00:00:00Z"},
 		{"TZ=Europe/Berlin 0 6 * * *", "2026-07-01T00:00:00Z", "2026-07-01T04:00:00Z"},
 		{"CRON_TZ=Asia/Tokyo  @daily", "2026-07-01T00:00:00Z", "2026-07-01T15:00:00Z"},
-		// Daylight saving time skips the hour from two to three.
-		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
+
+		// On 29 March 2026 clocks in Berlin skip the hour from two to three; that is at one in UTC.
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"},
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"},
+		{"TZ=Europe/Berlin 0,20 2,3 * * *", "2026-03-29T00:59:00Z", "2026-03-29T01:00:00Z"},
+		{"TZ=Europe/Berlin 0,20 2,3 * * *", "2026-03-29T01:00:00Z", "2026-03-29T01:20:00Z"},
+		{"TZ=Europe/Berlin 30 4 * * *", "2026-03-29T00:59:00Z", "2026-03-29T02:30:00Z"},
+		{"TZ=Europe/Berlin 30 * * * *", "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"},
+		{"TZ=Europe/Berlin */20 2 * * *", "2026-03-29T00:30:00Z", "2026-03-30T00:00:00Z"},
+		{"TZ=Europe/Berlin @hourly", "2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z"},
+		// On 25 October they show it twice.
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
+		{"TZ=Europe/Berlin 30 2 * * *", "2026-10-25T01:15:00Z", "2026-10-26T01:30:00Z"},
+		{"TZ=Europe/Berlin 0 3 * * *", "2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z"},
+		{"TZ=Europe/Berlin 30 * * * *", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
+		{"TZ=Europe/Berlin @hourly", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},
+		// Here midnight does not exist once a year, and in Apia a whole day did not.
+		{"TZ=America/Santiago 0 0 * * *", "2026-09-05T12:00:00Z", "2026-09-06T04:00:00Z"},
+		{"TZ=Africa/Cairo @daily", "2026-04-23T12:00:00Z", "2026-04-23T22:00:00Z"},
+		{"TZ=Pacific/Apia 0 12 30 * *", "2011-12-01T00:00:00Z", "2011-12-30T10:00:00Z"},
+		{"TZ=Pacific/Apia * 12 30 12 *", "2011-12-01T00:00:00Z", "2012-12-29T22:00:00Z"},
 	} {
 		cron, err := Parse(c.expression)
 		if err != nil {
