@@ -130,7 +130,8 @@ func (p *rotationPlanner) promotionTime() time.Time {
 	return p.propagatedSince.Add(p.lifetimes.PropagationDelay)
 }
 
-const maxCheckInterval = 24 * time.Hour
+// maxCheckInterval is how often certificates are checked at least: a timer does not notice when the clock is set.
+const maxCheckInterval = time.Hour
 
 // replaceInvalidCA creates a new keyring if the CA is not valid.
 func (p *rotationPlanner) replaceInvalidCA() error {

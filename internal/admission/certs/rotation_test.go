@@ -76,7 +76,7 @@ func TestPlanRotation(t *testing.T) {
 	if err := trusts(first.authorities(), first.serving.cert, start.Add(-50*time.Minute)); err != nil {
 		t.Errorf("a client with a late clock does not trust it: %v", err)
 	}
-	if w.rotation.nextCheck != start.Add(day) {
+	if w.rotation.nextCheck != start.Add(time.Hour) {
 		t.Errorf("again at %s", w.rotation.nextCheck)
 	}
 
@@ -86,15 +86,15 @@ func TestPlanRotation(t *testing.T) {
 		why   string
 		again time.Duration
 	}{
-		{"nothing is due", rotationInput{now: start.Add(59*day + 12*time.Hour)}, "", 12 * time.Hour},
-		{"the certificate is", rotationInput{now: start.Add(60 * day)}, "two thirds of its life", day},
-		{"other names", rotationInput{now: start.Add(61 * day), names: []string{"a.b.svc"}}, "it must have the names a.b.svc", day},
-		{"and back", rotationInput{now: start.Add(61 * day)}, "it must have the names setpoint.ops.svc", day},
+		{"nothing is due", rotationInput{now: start.Add(60*day - time.Minute)}, "", time.Minute},
+		{"the certificate is", rotationInput{now: start.Add(60 * day)}, "two thirds of its life", time.Hour},
+		{"other names", rotationInput{now: start.Add(61 * day), names: []string{"a.b.svc"}}, "it must have the names a.b.svc", time.Hour},
+		{"and back", rotationInput{now: start.Add(61 * day)}, "it must have the names setpoint.ops.svc", time.Hour},
 		{"the CA is due", rotationInput{now: start.Add(480 * day), propagatedSince: start}, "created a serving certificate, because it is not valid; added a new CA to the bundle", time.Hour},
-		{"no observation", rotationInput{now: start.Add(481 * day)}, "", day},
+		{"no observation", rotationInput{now: start.Add(481 * day)}, "", time.Hour},
 		{"all know it, not long enough", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - 59*time.Minute)}, "", time.Minute},
-		{"all know it", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - time.Hour)}, "the new CA signs", day},
-		{"the old one has expired", rotationInput{now: start.Add(720 * day)}, "because it is not valid; removed an expired CA", day},
+		{"all know it", rotationInput{now: start.Add(482 * day), propagatedSince: start.Add(482*day - time.Hour)}, "the new CA signs", time.Hour},
+		{"the old one has expired", rotationInput{now: start.Add(720 * day)}, "because it is not valid; removed an expired CA", time.Hour},
 	}
 	for _, c := range cases {
 		before := w.keyring

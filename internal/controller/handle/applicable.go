@@ -49,7 +49,7 @@ func (r *run) decline(c call) {
 	case h.FromFirstSeen:
 		h.matchedSince, h.lastTick = time.Time{}, time.Time{}
 	default:
-		h.lastTick = h.intervalStart(c, r.tools.Now())
+		h.ticked(c, r.tools.Now())
 	}
 	h.succeed()
 }

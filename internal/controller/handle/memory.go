@@ -96,6 +96,8 @@ type progress struct {
 	resumed bool
 	// lastTick is the time from which the next scheduled call is counted.
 	lastTick time.Time
+	// lastScheduled is the time for which the latest scheduled call was made.
+	lastScheduled time.Time
 	// relatedChanged means that a related object has changed since the last settled call, and
 	// relatedUnseen that no call has been made since.
 	relatedChanged, relatedUnseen bool

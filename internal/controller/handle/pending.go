@@ -270,20 +270,3 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 func (r *run) mayTick(h *handlerMemory) bool {
 	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) && r.holds(h, hook.ReasonTimer, nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
 }
-
-// nextTick returns the next time of a timer; zero if the timer cannot fire.
-func (r *run) nextTick(h *handlerMemory) time.Time {
-	var at time.Time
-	switch {
-	case h.Every > 0 && !h.lastTick.IsZero():
-		at = h.lastTick.Add(h.Every)
-	case h.FromFirstSeen:
-		at = h.matchedSince.Add(h.InitialDelay + h.jitterOffset(r.Stored.UID()))
-	default:
-		at = h.nextTime(r.Stored, latest(h.lastTick, r.memory.firstSeen))
-	}
-	if at.IsZero() || h.Idle == 0 {
-		return at
-	}
-	return latest(at, h.watchedSince.Add(h.Idle))
-}

@@ -109,7 +109,7 @@ func (r *run) settle(c call, e *entry, handled basis, gaveUp bool) {
 	case hook.ReasonDrift:
 		e.OwnedDigest = c.digest
 	case hook.ReasonTimer:
-		h.lastTick = h.intervalStart(c, r.tools.Now())
+		h.ticked(c, r.tools.Now())
 	}
 }
 

@@ -194,7 +194,7 @@ func TestTimerTimes(t *testing.T) {
 		return moment
 	}
 	for _, c := range []struct{ after, want string }{
-		{"10:00:00", "11:20:00"}, {"11:00:00", "11:20:00"}, {"11:19:59", "11:20:00"}, {"11:20:00", "11:40:00"}, {"12:30:00", "12:40:00"},
+		{"11:00:00", "11:20:00"}, {"11:19:59", "11:20:00"}, {"11:20:00", "11:40:00"}, {"12:30:00", "12:40:00"},
 	} {
 		h := every(20 * time.Minute)
 		if got := h.nextTime(o, at(c.after)); !got.Equal(at(c.want)) {
@@ -206,6 +206,10 @@ func TestTimerTimes(t *testing.T) {
 			t.Errorf("after %s it is late by %s, the shift is %s", c.after, late, shift)
 		}
 	}
+	ahead := every(20 * time.Minute)
+	if got := ahead.nextTime(o, at("10:00:00")); !got.Equal(at("10:20:00")) {
+		t.Errorf("created by an API server whose clock is ahead, it is called at %s", got.Format(time.TimeOnly))
+	}
 	h := Handler{Schedule: hourlySchedule{}, Jitter: time.Minute}
 	if got := h.nextTime(o, at("12:30:00").Add(h.jitterOffset(o.UID()))); got.Sub(at("13:00:00")) != h.jitterOffset(o.UID()) {
 		t.Errorf("the calendar says %s", got)
@@ -215,6 +219,58 @@ func TestTimerTimes(t *testing.T) {
 		t.Errorf("a calendar without moments says %s", got)
 	}
 }
+
+// After the clock was set back by three minutes, no timer waits until the clock shows again what it showed. A schedule
+// does not make the call again that it has just made.
+func TestTimersAfterTheClockWasSetBack(t *testing.T) {
+	const back = 3 * time.Minute
+	for name, c := range map[string]struct {
+		handler Handler
+		lapse   time.Duration // of the real time from one run to the next
+		want    string        // when it is called, in real time after the clock was set back
+	}{
+		"interval":                 {every(time.Minute), time.Second, "1m0s 2m0s 3m0s 4m0s"},
+		"interval from first seen": {every(time.Minute).with(func(h *Handler) { h.FromFirstSeen = true }), time.Second, "1m0s 2m0s 3m0s 4m0s"},
+		"schedule":                 {Handler{Schedule: everyMinute{}}, time.Second, "1m0s 2m0s 3m0s 4m0s"},
+		"hourly":                   {Handler{Schedule: hourlySchedule{}}, time.Second, "1h3m0s 2h3m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.handler.Name, c.handler.Do = "h", hook.HandlerFunc(nil)
+			m := &handlerMemory{Handler: &c.handler, progress: progress{resumed: true}}
+			clock := noon.Add(-time.Hour)
+			r := &run{
+				Controller: &Controller{program: Program{Finalizer: "f"}, tools: Tools{Now: func() time.Time { return clock }}},
+				Run:        &controller.Run{Stored: newRate(t, "a")}, memory: &memory{firstSeen: clock, handlers: []*handlerMemory{m}},
+			}
+			step := func() (called bool) {
+				r.observeTimer(m, clock)
+				for _, due := range r.pendingCalls().calls {
+					m.ticked(due, clock)
+					called = true
+				}
+				return called
+			}
+			for ; !clock.After(noon); clock = clock.Add(c.lapse) {
+				step()
+			}
+			clock = clock.Add(-back)
+			var called []string
+			for past := time.Duration(0); len(called) < len(strings.Fields(c.want)) && past < 3*time.Hour; past += c.lapse {
+				if step() {
+					called = append(called, past.Round(time.Minute).String())
+				}
+				clock = clock.Add(c.lapse)
+			}
+			if got := strings.Join(called, " "); got != c.want {
+				t.Errorf("called after %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+type everyMinute struct{}
+
+func (everyMinute) Next(t time.Time) time.Time { return t.Truncate(time.Minute).Add(time.Minute) }
 
 type hourlySchedule struct{}
 

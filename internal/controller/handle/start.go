@@ -41,8 +41,9 @@ func (r *run) observe() {
 	}
 }
 
-// observeTimer updates since when a timer that counts from then runs.
+// observeTimer updates the times from which a timer counts.
 func (r *run) observeTimer(h *handlerMemory, now time.Time) {
+	r.memory.firstSeen, h.lastTick = notAfter(r.memory.firstSeen, now), notAfter(h.lastTick, now)
 	switch {
 	case !h.FromFirstSeen:
 	case !r.mayTick(h):

@@ -20,7 +20,7 @@ func (h *Handler) nextTime(o *object.Object, after time.Time) time.Time {
 		}
 		return next.Add(shift)
 	}
-	begin := createdAt(o).Add(shift)
+	begin := earliest(createdAt(o), after).Add(shift) // The clock of the API server may be ahead.
 	if after.Before(begin) {
 		return begin.Add(h.Every)
 	}
@@ -36,6 +36,40 @@ func (h *Handler) intervalStart(c call, now time.Time) time.Time {
 		return c.scheduledAt
 	}
 	return now
+}
+
+// ticked notes that a scheduled call has ended.
+func (h *handlerMemory) ticked(c call, now time.Time) {
+	h.lastTick, h.lastScheduled = h.intervalStart(c, now), c.scheduledAt
+}
+
+// nextTick returns the next time of a timer; zero if the timer cannot fire.
+func (r *run) nextTick(h *handlerMemory) time.Time {
+	var at time.Time
+	switch {
+	case h.Every > 0 && !h.lastTick.IsZero():
+		at = h.lastTick.Add(h.Every)
+	case h.FromFirstSeen:
+		at = h.matchedSince.Add(h.InitialDelay + h.jitterOffset(r.Stored.UID()))
+	default:
+		at = h.nextTime(r.Stored, latest(h.lastTick, r.memory.firstSeen))
+		if h.Schedule != nil && !at.IsZero() && at.Equal(h.lastScheduled) { // The clock was set back behind it.
+			at = h.nextTime(r.Stored, at)
+		}
+	}
+	if at.IsZero() || h.Idle == 0 {
+		return at
+	}
+	return latest(at, h.watchedSince.Add(h.Idle))
+}
+
+// notAfter returns a time, or now if the clock shows less: it was set back, and what counts from that time must not
+// wait until the clock shows it again.
+func notAfter(t, now time.Time) time.Time {
+	if t.Round(0).After(now.Round(0)) { // Without the readings of the monotonic clock, which is not set back.
+		return now
+	}
+	return t
 }
 
 // jitterOffset returns the offset of an object's times, so that not all objects are called at
