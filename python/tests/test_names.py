@@ -92,5 +92,59 @@ class PackageTest(unittest.TestCase):
                     setattr(value, key, getattr(value, key))
 
 
+# Imports of scripts in public repositories.
+PRIVATE = """
+from kopf._cogs.configs.configuration import OperatorSettings
+from kopf._cogs.configs.progress import ProgressRecord
+from kopf._cogs.helpers.typedefs import Logger
+from kopf._cogs.structs import bodies, dicts, diffs, patches, references
+from kopf._cogs.structs.bodies import Body, RawBody, RawEvent, Spec
+from kopf._cogs.structs.credentials import ConnectionInfo
+from kopf._cogs.structs.dicts import FieldSpec, resolve
+from kopf._cogs.structs.diffs import Diff, DiffItem, diff
+from kopf._cogs.structs.ephemera import AnyMemo, Memo
+from kopf._cogs.structs.ids import HandlerId
+from kopf._cogs.structs.patches import Patch
+from kopf._cogs.structs.references import EVERYTHING, Namespace, Resource
+from kopf._cogs.structs.reviews import UserInfo
+from kopf._core.actions import loggers
+from kopf._core.actions.execution import ErrorsMode, Logger, PermanentError, TemporaryError
+from kopf._core.actions.lifecycles import all_at_once
+from kopf._core.engines import posting
+from kopf._core.engines.admission import AdmissionError
+from kopf._core.engines.posting import event
+from kopf._core.intents.causes import Reason
+from kopf._core.intents.filters import PRESENT, MetaFilterToken
+from kopf._core.intents.handlers import ChangingHandler
+from kopf._core.intents.piggybacking import login_via_client
+from kopf._core.intents.registries import OperatorRegistry, SmartOperatorRegistry
+from kopf._core.reactor.running import run
+from kopf._core.reactor.subhandling import execute
+from kopf._kits.hierarchies import adopt
+from kopf._kits.runner import KopfRunner
+from kopf._kits.webhooks import WebhookServer
+import kopf._cogs.structs.bodies
+import kopf._core.actions.execution
+import kopf._core.engines.indexing
+"""
+
+
+class PrivateModulesTest(unittest.TestCase):
+    def test_imports_of_public_scripts(self):
+        for line in PRIVATE.strip().splitlines():
+            with self.subTest(line):
+                exec(line, {})
+
+    def test_names_are_those_of_the_public_package(self):
+        self.assertIs(kopf._cogs.structs.bodies.Body, kopf.Body)
+        self.assertIs(kopf._core.actions.execution.PermanentError, kopf.PermanentError)
+        self.assertEqual(list(kopf._cogs.structs.diffs.diff({"a": 1}, {"a": 2})), [("change", ("a",), 1, 2)])
+
+    def test_what_is_not_there(self):
+        for line in ("from kopf._cogs.structs.credentials import Vault", "import kopf._cogs.clients.api", "from kopf._cogs.structs import os"):
+            with self.subTest(line), self.assertRaises(ImportError):
+                exec(line, {})
+
+
 if __name__ == "__main__":
     unittest.main()

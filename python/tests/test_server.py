@@ -335,8 +335,18 @@ class Process(unittest.TestCase):
                     self.assertIn(" rates_py ", stderr)
 
     def test_names_of_kopf_that_are_missing_are_no_matter_of_the_interpreter(self) -> None:
-        process = self.start("import kopf.structs")
-        self.assertNotIn("The interpreter", process.communicate(timeout=60)[1])
+        for source, named in (
+            ("import kopf.structs", "No module named 'kopf.structs'"),
+            ("from kopf._cogs.clients import patching", "No module named 'kopf._cogs.clients'"),
+            ("from kopf._cogs.structs.credentials import Vault", "cannot import name 'Vault' from 'kopf._cogs.structs.credentials'"),
+            ("import kopf\nkopf._core.engines.indexing.OperatorIndexers", "kopf._core.engines.indexing has no OperatorIndexers here"),
+        ):
+            with self.subTest(source):
+                stderr = self.start(source).communicate(timeout=60)[1]
+                self.assertIn(named, stderr)
+                self.assertIn("public names of Kopf and its types, not its engine", stderr)
+                self.assertIn('operator.py", line', stderr)
+                self.assertNotIn("The interpreter", stderr)
 
     def test_start_errors(self) -> None:
         self.fails(
@@ -362,6 +372,29 @@ class Process(unittest.TestCase):
         """
         process = self.start(source, name="package/main.py")
         self.assertEqual(self.request(process, "GET", "/declaration")["controllers"][0]["selectors"], [{"name": "examples"}])
+
+    def test_packages_named_like_standard_modules(self) -> None:
+        # operator is imported before any file, shelve is not, and time is built in.
+        for package in ("operator", "shelve", "time"):
+            with self.subTest(package):
+                os.makedirs(os.path.join(self.folder, package))
+                for name, text in (("__init__.py", ""), ("names.py", "KIND = 'examples'"), ("beside.py", "X = 1")):
+                    with open(os.path.join(self.folder, package, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                second = os.path.join(self.folder, package, "names.py")
+                process = self.start(f"""
+                    import shelve, kopf
+                    import {package} as standard
+                    import beside
+                    from .names import KIND
+                    assert not hasattr(standard, "names"), standard
+                    assert shelve.open
+                    @kopf.on.create(KIND)
+                    def fn(**_): ...
+                """, second, name=f"{package}/main.py")
+                self.assertEqual(self.request(process, "GET", "/declaration")["controllers"][0]["selectors"], [{"name": "examples"}])
+                process.kill()
+                process.wait()
 
     def test_a_description_calls_no_handler(self) -> None:
         process = self.start("""

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from types import TracebackType
 from typing import Optional
 
@@ -44,13 +44,19 @@ def _load_file(path: str) -> None:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise LoadError(f"{path}: not a Python file; its name must end with .py")
+    _execute(spec)
+
+
+def _execute(spec: ModuleSpec) -> None:
+    """Import a module by its spec."""
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Before it runs, so that dataclasses and pickle find the module by its name.
-    sys.modules[name] = module
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        sys.modules.pop(name, None)
+        sys.modules.pop(spec.name, None)
         raise
 
 
@@ -66,11 +72,35 @@ def _module_name(path: str) -> tuple[str, bool]:
     if not os.path.isfile(os.path.join(folder, "__init__.py")):
         return _unused_name(stem.replace(".", "_"), folder), False
     while os.path.isfile(os.path.join(folder, "__init__.py")):
+        package = folder
         folder, name = os.path.split(folder)
         parts.insert(0, name)
-    if folder not in sys.path:
+    if _is_taken(parts[0], package):
+        parts[0] = _load_package(_unused_name(parts[0], folder), package)
+    elif folder not in sys.path:
         sys.path.insert(0, folder)
     return ".".join(parts), True
+
+
+def _is_taken(name: str, folder: str) -> bool:
+    """Report whether a package cannot have its name, which a module of the standard library has."""
+    if name in sys.modules:
+        return folder not in [os.path.abspath(path) for path in getattr(sys.modules[name], "__path__", ())]
+    standard = [os.path.dirname(os.__file__)]
+    return name in sys.builtin_module_names or PathFinder.find_spec(name, standard) is not None
+
+
+def _load_package(name: str, folder: str) -> str:
+    """Import a package by another name, which its relative imports follow, and return the name."""
+    for known, module in list(sys.modules.items()):
+        if folder in getattr(module, "__path__", ()):
+            return known
+    spec = importlib.util.spec_from_file_location(
+        name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    assert spec is not None and spec.loader is not None
+    _execute(spec)
+    return name
 
 
 def _unused_name(stem: str, folder: str) -> str:
@@ -100,9 +130,16 @@ def _import(what: str, action: object) -> None:
 
 
 def _missing(error: Exception) -> str:
-    """Return where a missing module is looked for, which is seldom the author's shell."""
-    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", "kopf", "setpoint"):
+    """Return what an author can do about a missing module or name."""
+    name = (error.name or "") if isinstance(error, ImportError) else ""
+    if name.startswith("kopf."):
+        return (
+            "\nSetpoint has the public names of Kopf and its types, not its engine: "
+            "docs/kopf-names.md lists them; import them from kopf itself."
+        )
+    if not isinstance(error, ModuleNotFoundError) or name.partition(".")[0] in ("", "kopf", "setpoint"):
         return ""
+    # It is seldom that of the author's shell.
     return f"\nThe interpreter is {sys.executable}; that of an activated virtual environment comes before python3 of the PATH."
 
 
