@@ -407,6 +407,20 @@ class Results(unittest.TestCase):
                 self.assertRegex(response["error"]["message"], message)
                 self.assertEqual(response["retryAfterSeconds"], 60)
 
+    def test_the_record_is_not_copied_by_scripts_that_copy_annotations(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(annotations, meta, body, patch, **_):
+                patch.fns.append(lambda body: body['metadata']['annotations'].update(seen='yes'))
+                copies = [annotations, meta['annotations'], body['metadata']['annotations'], body.metadata.annotations]
+                return [dict(copy) for copy in copies]
+        """) as script:
+            kept = {"example.com/note": "x", "setpoint.dev/paused": "false"}
+            record = {"setpoint.dev/handled-by-handlercontroller-operator-examples": "{}"}
+            response = script.call("fn", "Create", example(metadata={"annotations": {**kept, **record}}))
+            self.assertEqual(response["status"], {"fn": [kept] * 4})
+            self.assertEqual(response["patch"], {"metadata": {"annotations": {"seen": "yes"}}})
+
     def test_a_patch_that_sets_nothing_is_none(self) -> None:
         with Script("""
             @kopf.on.create('examples')

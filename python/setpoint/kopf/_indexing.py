@@ -13,7 +13,7 @@ from setpoint.kopf._index import Index, ObjectKey, discard, put
 from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._logging import TerseObjectLogger
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
-from setpoint.kopf._request import HandlerRequest, now
+from setpoint.kopf._request import HandlerRequest, now, without_record
 from setpoint.kopf._selection import matches
 from setpoint.kopf._units import Controller, Unit
 
@@ -57,7 +57,7 @@ class Indexer:
             key = _key(obj["metadata"])
             known.add(key)
             self._listed.get(kind, known).add(key)
-            await self._index(units, key, HandlerRequest("Index", obj, data.get("controller") or {}, path=controller.path))
+            await self._index(units, key, HandlerRequest("Index", without_record(obj), data.get("controller") or {}, path=controller.path))
         for name in data.get("deleted") or ():
             self._drop(units, known, _key(name))
         if data.get("complete") and kind in self._listed:

@@ -14,6 +14,10 @@ NOT_APPLICABLE: dict[str, Any] = {"applicable": False}
 NO_EFFECT: dict[str, Any] = {"sideEffects": False}
 
 
+# The annotations in which Setpoint keeps what its handlers have seen, one for each controller.
+_RECORD = "setpoint.dev/handled-by-"
+
+
 @dataclass(frozen=True)
 class HandlerRequest:
     """A request to a handler; see docs/handlers.md."""
@@ -42,7 +46,7 @@ def parse_request(data: Mapping[str, Any], path: str) -> HandlerRequest:
         raise ValueError("not a request of Setpoint: object and reason are required")
     return HandlerRequest(
         reason=data["reason"],
-        object=data["object"],
+        object=without_record(data["object"]),
         controller=data.get("controller") or {},
         handler=data.get("handler") or "",
         previous=data.get("previousState"),
@@ -57,6 +61,14 @@ def parse_request(data: Mapping[str, Any], path: str) -> HandlerRequest:
         dry_run=bool(data.get("dryRun")),
         path=path,
     )
+
+
+def without_record(obj: Any) -> Any:
+    """Remove the record from an object, in place: scripts that copy annotations would copy it."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    for key in [key for key in annotations if key.startswith(_RECORD)]:
+        del annotations[key]
+    return obj
 
 
 def parse_time(text: Optional[str]) -> Optional[datetime.datetime]:
