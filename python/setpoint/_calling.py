@@ -130,7 +130,7 @@ def _objects(result: Any) -> list[Any]:
     objects = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
     for obj in objects:
         if not isinstance(obj, dict) or not obj.get("kind"):
-            raise TypeError(f"a handler returns None, an object or a list of objects to apply; not {obj!r}")
+            raise PermanentError(f"a handler returns None, an object or a list of objects to apply; not {obj!r}")
     return objects
 
 
@@ -145,8 +145,10 @@ def _failure(call: Call, handler: CallHandler, error: Exception) -> dict[str, An
         call.log.error(f"{handler} failed permanently: {error}")
         return {**response, "error": {"message": str(error), "permanent": True}}
     if isinstance(error, NotJSON):
+        # Another call would do all again, and return the like.
         message = f"{handler}: its response cannot be written: {error}"
-    else:
-        message = "".join(traceback.format_exception_only(type(error), error)).strip()
+        call.log.error(message)
+        return {**response, "error": {"message": message, "permanent": True}}
+    message = "".join(traceback.format_exception_only(type(error), error)).strip()
     call.log.error(f"{handler} failed: {message}", exc_info=error)
     return {**response, "error": {"message": message}}

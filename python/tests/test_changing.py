@@ -263,11 +263,11 @@ class Errors(unittest.TestCase):
 
     def test_a_success_that_cannot_be_written_is_none(self) -> None:
         with self.assertLogs("kopf.objects") as logs:
-            with Script("@kopf.on.create('examples')\ndef fn(**_): return object()") as script:
-                response = script.call("fn", "Create")
-        message = "its patch or result cannot be written: status.fn: <object object> is object, which has no JSON form"
+            with Script("@kopf.on.update('examples')\ndef fn(**_): return object()") as script:
+                response = script.call("fn", "Update")
+        message = "its result cannot be written: status.fn: <object object> is object, which has no JSON form"
         self.assertEqual(response["error"]["message"], message)
-        self.assertEqual([record.getMessage() for record in logs.records], [f"Handler 'fn': {message}"])
+        self.assertEqual([record.getMessage() for record in logs.records], [f"Handler 'fn' failed permanently: {message}"])
         with self.assertLogs("kopf.objects") as logs:
             self.respond("pass")
         self.assertEqual([record.getMessage() for record in logs.records], ["Handler 'fn' succeeded."])
@@ -367,12 +367,47 @@ class Results(unittest.TestCase):
         """) as script:
             self.assertEqual(script.call("fn", "Create"), {"status": {"fn": {"a": 1, "b": 2}}})
 
-    def test_labels_must_be_strings(self) -> None:
+    def test_what_has_no_json_form_leaves_the_patch(self) -> None:
         with Script("""
             @kopf.on.create('examples')
+            def fn(patch, **_):
+                patch.status['made'] = True
+                @kopf.subhandler(id='bad')
+                def bad(**_): return object()
+                @kopf.subhandler(id='good')
+                def good(**_): return 1
+                @kopf.subhandler(id='later')
+                def later(**_): raise kopf.TemporaryError('later', delay=5)
+        """) as script:
+            response = script.call("fn", "Create")
+        self.assertEqual(response["status"], {"made": True, "fn/good": 1})
+        self.assertEqual(response["progress"]["done"], ["fn/bad", "fn/good"])
+        self.assertRegex(response["events"][0]["message"], "its result cannot be written: status.fn/bad: .* has no JSON form")
+
+    def test_a_creation_whose_patch_cannot_be_written_is_over(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(patch, **_): patch.status['at'] = object()
+        """) as script:
+            response = script.call("fn", "Create")
+        self.assertNotIn("error", response)
+        self.assertRegex(response["events"][0]["message"], "is not called again for the object: its patch cannot be written: status.at")
+
+    def test_a_delay_that_is_no_number_is_an_error(self) -> None:
+        with Script("""
+            @kopf.on.create('examples')
+            def fn(**_): raise kopf.TemporaryError('later', delay=float('nan'))
+        """) as script:
+            response = script.call("fn", "Create")
+        self.assertRegex(response["error"]["message"], "retryAfterSeconds: nan is not a finite number")
+        self.assertEqual(response["retryAfterSeconds"], 60)
+
+    def test_labels_must_be_strings(self) -> None:
+        with Script("""
+            @kopf.on.update('examples')
             def fn(patch, **_): patch.meta.labels['a'] = 5
         """) as script:
-            self.assertRegex(script.call("fn", "Create")["error"]["message"], r"patch\.metadata\.labels\.a: must be a string or None, is 5")
+            self.assertRegex(script.call("fn", "Update")["error"]["message"], r"patch\.metadata\.labels\.a: must be a string or None, is 5")
 
     def test_a_copy_of_the_process_ends_with_its_handler(self) -> None:
         with Script("""
@@ -393,19 +428,19 @@ class Results(unittest.TestCase):
             ("{'x': b'bytes'}", r"status\.fn\.x: b'bytes' is bytes"),
             ("{'x': {1, 2}}", r"status\.fn\.x: \{1, 2\} is set"),
             ("{(1, 2): 'x'}", r"status\.fn: the key \(1, 2\) must be a string, is tuple"),
-            ("loop", r"status\.fn\.x\.x: contains itself"),
+            ("loop", r"status\.fn\.x: contains itself"),
         ]
         for text, message in cases:
             with self.subTest(text), Script(f"""
                 import datetime
                 loop = {{}}
                 loop['x'] = loop
-                @kopf.on.create('examples')
+                @kopf.on.update('examples')
                 def fn(**_): return {text}
             """) as script:
-                response = script.call("fn", "Create")
+                response = script.call("fn", "Update")
                 self.assertRegex(response["error"]["message"], message)
-                self.assertEqual(response["retryAfterSeconds"], 60)
+                self.assertTrue(response["error"]["permanent"])
 
     def test_the_record_is_not_copied_by_scripts_that_copy_annotations(self) -> None:
         with Script("""
@@ -433,11 +468,13 @@ class Results(unittest.TestCase):
     def test_what_cannot_be_patched_is_named(self) -> None:
         for change, field in (("patch.meta['finalizers'] = []", "patch.metadata.finalizers"), ("patch['kind'] = 'X'", "patch.kind")):
             with self.subTest(field), Script(f"""
-                @kopf.on.create('examples')
+                @kopf.on.update('examples')
                 def fn(patch, **_): {change}
             """) as script:
-                message = script.call("fn", "Create")["error"]["message"]
-                self.assertTrue(message.startswith(f"its patch or result cannot be written: {field}"), message)
+                error = script.call("fn", "Update")["error"]
+                message = error["message"]
+                self.assertTrue(error["permanent"])
+                self.assertTrue(message.startswith(f"its patch cannot be written: {field}"), message)
 
     def test_a_function_of_the_patch_that_fails_is_an_error(self) -> None:
         with Script("""

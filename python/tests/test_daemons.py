@@ -51,6 +51,17 @@ DELETED = example(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 
 
 class Life(unittest.TestCase):
+    def test_a_result_without_a_json_form_is_an_error_for_good(self):
+        daemon = Daemon(self, """
+            @kopf.daemon('examples')
+            async def watch(**_): return object()
+        """)
+        daemon.call("Start")
+        daemon.wait(daemon.ended)
+        error = daemon.call("Collect")["error"]
+        self.assertIn("its result cannot be written: status.watch", error["message"])
+        self.assertTrue(error["permanent"])
+
     def test_a_thread_runs_until_it_is_stopped(self):
         daemon = Daemon(self, """
             seen = []

@@ -106,8 +106,10 @@ class Style(unittest.TestCase):
                     return "text"
                 call.status["now"] = datetime.datetime.now()
         """)
-        self.assertIn("returns None, an object or a list", script.call("fail", "Create")["error"]["message"])
-        self.assertIn("status.now", script.call("fail", "Create", example(spec={"size": 2}))["error"]["message"])
+        for size, message in ((1, "returns None, an object or a list"), (2, "status.now")):
+            error = script.call("fail", "Create", example(spec={"size": size}))["error"]
+            self.assertIn(message, error["message"])
+            self.assertTrue(error["permanent"])
 
     def test_decorators_with_different_filters(self):
         script = self.script("""

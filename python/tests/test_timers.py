@@ -36,6 +36,15 @@ class Timers(unittest.TestCase):
             self.assertEqual(script.call(name, "Timer", attempt=2)["status"], {"size": 1, "tick/spec.size": 2})
             self.assertEqual(script.call(name, "Timer", example(spec={})), {"applicable": False})
 
+    def test_a_result_without_a_json_form_waits_for_the_next_time(self) -> None:
+        with Script("""
+            @kopf.timer('examples', interval=5)
+            def tick(**_): return object()
+        """) as script:
+            error = script.call("tick", "Timer")["error"]
+        self.assertRegex(error["message"], "its result cannot be written: status.tick: .* has no JSON form")
+        self.assertTrue(error["permanent"])
+
     def test_an_initial_delay_may_be_a_function(self) -> None:
         with Script("""
             @kopf.timer('examples', interval=5, initial_delay=lambda spec, **_: spec['size'] * 7)

@@ -14,7 +14,7 @@ from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._previous import may_be_stored, needs_previous
 from setpoint.kopf._request import NO_EFFECT, NOT_APPLICABLE, HandlerRequest, now
-from setpoint.kopf._response import respond_outcome
+from setpoint.kopf._response import respond_outcome, storable
 from setpoint.kopf._selection import matches_change, matches_states, selectors
 from setpoint.kopf._subhandlers import Children, Progress, state_digest
 from setpoint.kopf._takeover import handled_by_kopf, replaced_annotation
@@ -132,13 +132,12 @@ async def _call(change: Change, unit: Unit, definition: ChangingHandler, request
         await children.execute_implicitly(call)
         return result
 
-    outcome = await outcome_of(work(), definition, attempts, cause.logger, writes=True)
-    if outcome.error is not None and not outcome.retried:
-        after = _after_giving_up(unit, request)
-        if after:
-            children.failures.append(f"{definition} gave up, and {after}: {outcome.message}")
-            outcome = Outcome()
-    return children.complete(respond_outcome(cause, definition, outcome), attempts)
+    outcome = await outcome_of(storable(definition, work()), definition, attempts, cause.logger, writes=True)
+    response = respond_outcome(cause, definition, outcome)
+    after = _after_giving_up(unit, request)
+    if after and response.get("error", {}).get("permanent"):
+        children.failures.append(f"{definition} gave up, and {after}: {response.pop('error')['message']}")
+    return children.complete(response, attempts)
 
 
 def _after_giving_up(unit: Unit, request: HandlerRequest) -> str:

@@ -22,7 +22,7 @@ from setpoint.kopf._invocation import Call, Cause, invoke, is_async
 from setpoint.kopf._outcome import Attempts, Outcome, outcome_of
 from setpoint.kopf._patch import Patch
 from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest
-from setpoint.kopf._response import respond_outcome
+from setpoint.kopf._response import respond_outcome, storable
 from setpoint.kopf._selection import matches, selectors
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._stopped import AsyncDaemonStopped, DaemonStoppingReason, Stopper, SyncDaemonStopped
@@ -236,7 +236,7 @@ class _Run:
     async def _attempt(self) -> Outcome:
         request, settings = self._request, self.cause.settings
         attempts = Attempts(request.attempt, request.first_attempt, backoff=settings.execution.default_backoff)
-        return await outcome_of(self._work(attempts), self.handler, attempts, self.cause.logger)
+        return await outcome_of(storable(self.handler, self._work(attempts)), self.handler, attempts, self.cause.logger)
 
     async def _work(self, attempts: Attempts) -> Any:
         kwargs = self.cause.kwargs()

@@ -247,7 +247,7 @@ class Operator:
         try:
             return respond(response)
         except NotJSON as fault:
-            return respond_error(500, f"{unit.first}: {fault}")
+            return respond(failure(f"{unit.first}: {fault}", self.settings.execution.default_backoff))
 
     async def _index(self, http: Request, path: str) -> Response:
         controller = self._controller(path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Optional
 
 from setpoint._serve.message import NotJSON, encode
+from setpoint.kopf._errors import PermanentError
 from setpoint.kopf._handlers import Handler
 from setpoint.kopf._invocation import Cause
 from setpoint.kopf._outcome import Outcome
@@ -26,6 +27,17 @@ def add_result(cause: Cause, handler: Handler, result: Any) -> None:
         status[handler.id] = {**known, **result} if isinstance(known, Mapping) else dict(result)
     else:
         status[handler.id] = result
+
+
+async def storable(handler: Handler, work: Awaitable[Any]) -> Any:
+    """Return the result of a handler; PermanentError if it has no JSON form: another call would return the like."""
+    result = await work
+    if result is not None:
+        try:
+            encode({"status": {handler.id: result}})
+        except NotJSON as fault:
+            raise PermanentError(f"its result cannot be written: {fault}") from None
+    return result
 
 
 def respond_outcome(cause: Cause, handler: Handler, outcome: Outcome) -> dict[str, Any]:
@@ -52,9 +64,10 @@ def writes(cause: Cause, handler: Handler) -> dict[str, Any]:
         encode(merged)
         _check_metadata(merged)
     except (NotJSON, NotWritable) as fault:
-        message = f"its patch or result cannot be written: {fault}"
+        message = f"its patch cannot be written: {fault}"
         cause.logger.error(f"{handler}: {message}")
-        return failure(message, cause.settings.execution.default_backoff)
+        # Another call would do all again, and set the like.
+        return failure(message, None)
     except Exception as error:
         message = f"a function of patch.fns failed: {type(error).__name__}: {error}"
         cause.logger.exception(f"{handler}: {message}")

@@ -22,7 +22,7 @@ from setpoint.kopf._invocation import Call, current_call, invoke
 from setpoint.kopf._outcome import Attempts, ChildrenPending, Outcome, outcome_of
 from setpoint.kopf._patch import merge, plain
 from setpoint.kopf._request import now, parse_time
-from setpoint.kopf._response import add_result
+from setpoint.kopf._response import add_result, storable
 
 if TYPE_CHECKING:
     from setpoint.kopf._changing import Change
@@ -184,7 +184,7 @@ class Children:
             await inner.execute_implicitly(child)
             return result
 
-        outcome = await outcome_of(work(), handler, attempts, cause.logger)
+        outcome = await outcome_of(storable(handler, work()), handler, attempts, cause.logger)
         self.failures += inner.failures
         if outcome.retried:
             self.progress.retry(handler.id, attempts, outcome)

@@ -10,7 +10,7 @@ from setpoint.kopf._invocation import Call, Cause, invoke
 from setpoint.kopf._outcome import Attempts, outcome_of
 from setpoint.kopf._registry import DeclarationError
 from setpoint.kopf._request import NOT_APPLICABLE, HandlerRequest, now, parse_time
-from setpoint.kopf._response import respond_outcome
+from setpoint.kopf._response import respond_outcome, storable
 from setpoint.kopf._selection import matches, selectors
 from setpoint.kopf._settings import OperatorSettings
 from setpoint.kopf._units import Unit
@@ -63,7 +63,7 @@ async def handle(operator: Operator, unit: Unit, request: HandlerRequest) -> dic
         return {"retryAfterSeconds": delay}
     attempts = Attempts(request.attempt, request.first_attempt or now(), backoff=cause.settings.execution.default_backoff)
     call = Call(definition, cause.settings, cause)
-    work = invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started)
+    work = storable(definition, invoke(call, cause.kwargs(), attempt=attempts.count, started=attempts.started))
     outcome = await outcome_of(work, definition, attempts, cause.logger, writes=True)
     return respond_outcome(cause, definition, outcome)
 
