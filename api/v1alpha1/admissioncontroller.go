@@ -153,15 +153,16 @@ const (
 type AdmissionRule struct {
 	ResourceRule `json:",inline"`
 
-	// subresources are those to review, such as status, scale or eviction, and "" for the object itself.
-	// Default [""].
+	// subresources are those to review, such as status, scale or eviction, "*" for all of them, and "" for the
+	// object itself. Default [""].
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={""}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the name of a subresource, such as status"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([a-z0-9]*|[*])$')",message="must be the name of a subresource, such as status, or * for all"
+	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.all(s, s in ['', '*'])",message="* is all subresources: name no others beside it"
 	Subresources []string `json:"subresources,omitempty"`
 
 	// operations are those to review.

@@ -48,6 +48,14 @@ class Reviews(unittest.TestCase):
         rule = {"selector": {"name": "pods"}, "operations": ["CREATE", "UPDATE"], "subresources": ["status"]}
         self.assertEqual([rule], webhooks[name]["rules"])
 
+    def test_all_subresources(self):
+        script = self.script("""
+            @kopf.on.validate('pods', subresource='*')
+            def check(**_): pass
+        """)
+        (webhook,) = script.declaration()["controllers"][0]["spec"]["webhooks"]
+        self.assertEqual(["*"], webhook["rules"][0]["subresources"])
+
     def test_more_webhooks_than_a_controller_may_have(self):
         script = self.script("""
             for i in range(40):
@@ -61,7 +69,6 @@ class Reviews(unittest.TestCase):
 
     def test_refused_declarations(self):
         for arguments, message in [
-            ("subresource='*'", "add a decorator for each"),
             ("operations=['CREATED']", "unknown operation 'CREATED'"),
             ("operations=['DELETE']", "use @kopf.on.validate"),
         ]:

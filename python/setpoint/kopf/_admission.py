@@ -118,7 +118,7 @@ def _webhook(handler: WebhookHandler, path: str) -> dict[str, Any]:
     assert isinstance(handler.selector, Selector)
     rule: dict[str, Any] = {"selector": handler.selector.declaration(), "operations": _operations(handler)}
     if handler.subresource is not None:
-        rule["subresources"] = [_subresource(handler)]
+        rule["subresources"] = [handler.subresource]
     webhook: dict[str, Any] = {
         "type": "Mutate" if handler.reason is WebhookType.MUTATING else "Validate",
         "rules": [rule],
@@ -147,15 +147,6 @@ def _operations(handler: WebhookHandler) -> list[str]:
                 "use @kopf.on.validate"
             )
     return [operation for operation in _OPERATIONS if operation in given]
-
-
-def _subresource(handler: WebhookHandler) -> str:
-    if handler.subresource == "*":
-        raise DeclarationError(
-            f'{handler}: {handler.where}: subresource="*" is not supported: '
-            'add a decorator for each, such as subresource="status"'
-        )
-    return str(handler.subresource)
 
 
 def _denial(error: Exception) -> dict[str, Any]:
