@@ -34,10 +34,12 @@ func (r *release) writeImage(binaries []binary, args ...string) error {
 		return err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	var name string
 	for _, b := range binaries {
 		if b.os != "linux" {
 			continue
 		}
+		name = b.name
 		image, err := r.image(system, b, args)
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", b.platform, err)
@@ -51,7 +53,12 @@ func (r *release) writeImage(binaries []binary, args ...string) error {
 	if err != nil {
 		return err
 	}
-	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version}))
+	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": r.version,
+		// The name of the image on a node that imports it: that by which pods find an image without a registry. From the
+		// tag alone, containerd makes up another one, to which the kubelet then resolves the image.
+		"io.containerd.image.name": "docker.io/library/" + name + ":" + r.version,
+	}))
 }
 
 // image returns the image of a binary with default arguments.
