@@ -21,7 +21,7 @@ LDFLAGS  = -s -w -X $(MODULE)/internal/cli.version=$(VERSION)
 # Everything in these folders but the tests ends up in a binary. The folders
 # are listed too: their time changes when a file is added or taken away.
 inputs = $(shell find $(1) \( -name testdata -prune \) -o \( -type d -o -type f -not -name '*_test.go' \) -print 2>/dev/null)
-LIGHT_INPUTS := go.mod go.sum $(filter-out %_test.go,$(wildcard *.go)) $(call inputs,api hook internal controllers config cmd python)
+LIGHT_INPUTS := go.mod go.sum $(filter-out %_test.go,$(wildcard *.go)) $(call inputs,api hook internal controllers config cmd js python)
 FULL_INPUTS  := $(LIGHT_INPUTS) $(call inputs,controlplane)
 
 # A race build needs a C compiler. Without one the tests run all the same.

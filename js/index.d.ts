@@ -68,6 +68,15 @@ export function admission<Requests extends { [name: string]: any } = { [name: st
   options?: RouteOptions,
 ): Routes;
 
+/**
+ * Returns an object of a group by its name, or undefined: child(children, "ConfigMap.v1", "web"). Keys of namespaced
+ * objects are namespace/name in requests of version v2. Throws if there is no such group, or if objects in several
+ * namespaces have the name; then name namespace/name.
+ */
+export function child<Groups, Kind extends keyof Groups>(
+  groups: Groups, kind: Kind, name: string,
+): Groups[Kind][keyof Groups[Kind]] | undefined;
+
 /** Thrown by an admission hook, refuses the change. */
 export class Deny extends Error {
   constructor(message: string, options?: { code?: number; reason?: string });

@@ -168,7 +168,10 @@ export interface UnownedObject {
 }
 
 export interface SyncRequest {
-  /** The observed children. */
+  /**
+   * The observed children: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped; see
+   * child().
+   */
   children: { [key: string]: { [key: string]: KubernetesObject } };
   /** The controller without its status. */
   controller: KubernetesObject;
@@ -220,7 +223,10 @@ export interface ResponseEvent {
 }
 
 export interface DecoratorSyncRequest {
-  /** The observed attachments. */
+  /**
+   * The observed attachments: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped;
+   * see child().
+   */
   attachments: { [key: string]: { [key: string]: KubernetesObject } };
   /** The controller without its status. */
   controller: KubernetesObject;

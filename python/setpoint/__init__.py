@@ -24,6 +24,7 @@ try:
     from setpoint import on
     from setpoint._call import Call, DaemonCall, Deny, Permanent, Retry, Review
     from setpoint._decorators import daemon, every, index, mutate, validate
+    from setpoint._groups import child
     from setpoint._serve import loading, server  # noqa: F401
     from setpoint._tracing import trace_context
 finally:
@@ -31,5 +32,5 @@ finally:
 
 __all__ = [
     "Call", "DaemonCall", "Deny", "Permanent", "Retry", "Review",
-    "daemon", "every", "index", "mutate", "on", "trace_context", "validate",
+    "child", "daemon", "every", "index", "mutate", "on", "trace_context", "validate",
 ]

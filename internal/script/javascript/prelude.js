@@ -7,6 +7,7 @@
   const { apply, construct, defineProperty, deleteProperty, ownKeys } = Reflect;
   const { stringify, rawJSON } = JSON;
   const { isError } = Error;
+  const { hasOwn, keys: keysOf } = Object;
   const { imul } = Math;
   const NativeDate = Date, NativeError = Error, NativeRangeError = RangeError, NativeRegExp = RegExp, NativeString = String, NativeTypeError = TypeError;
   const dateToString = NativeDate.prototype.toString;
@@ -154,6 +155,16 @@
       return !this.#ignoreBOM && text[0] === "\uFEFF" ? text.slice(1) : text;
     }
   });
+
+  // child is that of the package for JavaScript.
+  hide(globalThis, "child", { child(groups, kind, name) {
+    const group = groups[kind];
+    if (group === undefined) throw new NativeTypeError(`there are no objects ${kind}: there are ${keysOf(groups).join(", ") || "none"}`);
+    if (hasOwn(group, name)) return group[name];
+    const keys = keysOf(group).filter(key => key.endsWith(`/${name}`));
+    if (keys.length > 1) throw new NativeTypeError(`there are several ${kind} ${name}: name one of ${keys.join(", ")}`);
+    return group[keys[0]];
+  } }.child);
 
   // functions returns the names of the functions that a module exports, in JSON.
   function functions(module) {

@@ -50,6 +50,7 @@ func (Engine) Load(files script.Files) (script.Program, error) {
 // predeclared are the names that every file has besides those of the language.
 func predeclared() starlark.StringDict {
 	return starlark.StringDict{
+		"child":  starlark.NewBuiltin("child", child),
 		"json":   json.Module,
 		"math":   math.Module,
 		"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),

@@ -420,7 +420,10 @@ export interface CatHomesChildren {
 }
 
 export interface CatHomesSyncRequest {
-  /** The observed children. */
+  /**
+   * The observed children: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped; see
+   * child().
+   */
   children: CatHomesChildren;
   /** The controller without its status. */
   controller: KubernetesObject;
@@ -546,7 +549,10 @@ export interface CatHomesDecoratorAttachments {
 }
 
 export interface CatHomesDecoratorSyncRequest {
-  /** The observed attachments. */
+  /**
+   * The observed attachments: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped;
+   * see child().
+   */
   attachments: CatHomesDecoratorAttachments;
   /** The controller without its status. */
   controller: KubernetesObject;

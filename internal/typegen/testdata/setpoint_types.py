@@ -389,7 +389,9 @@ CatHomesChildren = TypedDict(
 
 class CatHomesSyncRequest(TypedDict):
     children: CatHomesChildren
-    """The observed children."""
+    """The observed children: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped;
+    see child().
+    """
     controller: KubernetesObject
     """The controller without its status."""
     finalizing: bool
@@ -513,7 +515,9 @@ class CatHomesDecoratorAttachments(TypedDict):
 
 class CatHomesDecoratorSyncRequest(TypedDict):
     attachments: CatHomesDecoratorAttachments
-    """The observed attachments."""
+    """The observed attachments: by kind and apiVersion, then by namespace/name, or by name if cluster-scoped;
+    see child().
+    """
     controller: KubernetesObject
     """The controller without its status."""
     finalizing: bool

@@ -1,3 +1,4 @@
+import { child } from "./setpoint/index.js";
 import type { GuitarShopSyncRequest, GuitarShopSyncResponse } from "./setpoint_types.d.ts";
 
 /**
@@ -7,7 +8,7 @@ import type { GuitarShopSyncRequest, GuitarShopSyncResponse } from "./setpoint_t
 export function sync({ parent, children }: GuitarShopSyncRequest): GuitarShopSyncResponse {
   const { name } = parent.metadata;
   return {
-    status: { ready: Object.values(children).every((group) => Object.keys(group).length > 0) },
+    status: { ready: (["ConfigMap.v1"] as const).every((kind) => child(children, kind, name)) },
     children: [
       {
         apiVersion: "v1",
