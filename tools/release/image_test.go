@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// A node that imports the layout gives the image the name by which pods find it.
+func TestLayoutHasTheNameOfTheImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "exchangerate")
+	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := release{root: "../..", dir: dir, version: "1.2.3", time: time.Unix(0, 0)}
+	var all []binary
+	for _, p := range platforms {
+		all = append(all, binary{platform: p, name: "exchangerate", path: program})
+	}
+	if err := r.writeImage(all); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(filepath.Join(dir, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%v, %v", manifest, err)
+	}
+	if name := manifest.Manifests[0].Annotations["io.containerd.image.name"]; name != "docker.io/library/exchangerate:1.2.3" {
+		t.Errorf("the name is %q", name)
+	}
+}
