@@ -125,6 +125,10 @@ RELEASEFLAGS :=
 release: | need-go ## Make all that a release consists of in dist/: binaries, image, chart, manifests, SBOMs, checksums
 	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/dist -full $(RELEASEFLAGS)
 
+.PHONY: manifests
+manifests: | need-go ## Write the chart and the manifests of a release to dist/, in seconds: no binary and no image
+	go -C tools/release run . -root $(CURDIR) -o $(CURDIR)/dist -install-only $(RELEASEFLAGS)
+
 .PHONY: python-dist
 python-dist: | need-python ## Build the wheel and the sdist of the Python package in dist/python/, without any download
 	@$(PYTHON) python/packaging/build_backend.py dist/python

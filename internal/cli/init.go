@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ type initFlags struct {
 	scope                 string
 	children              []string
 	fromCRD, output       string
+	local                 string
 }
 
 func (p *program) initCommand() *cobra.Command {
@@ -45,6 +48,7 @@ replaces no file.`,
 		Example: `  setpoint init tenant
   setpoint init tenant --language python --kind Tenant --group example.com
   setpoint init tenant --language go --children deployments,services
+  setpoint init tenant --language go --local ~/setpoint
   setpoint init tenant --from-crd crd.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -62,6 +66,7 @@ replaces no file.`,
 	set.StringVar(&f.scope, "scope", namespacedScope, "`scope` of the kind: "+strings.Join(scopes, ", "))
 	set.StringSliceVar(&f.children, "children", []string{"configmaps"}, "comma-separated `kinds` of objects that each of them has: "+strings.Join(scaffold.ChildKinds(), ", "))
 	set.StringVar(&f.fromCRD, "from-crd", "", "`file` with the CRD of a kind that exists; excludes --kind, --group and --scope")
+	set.StringVar(&f.local, "local", "", "with --language go: `folder` of a clone of Setpoint, which the program uses instead of a release")
 	set.StringVarP(&f.output, "output", "o", "", "`folder` to write to (default: NAME)")
 	completeWords(c, "language", scaffold.Languages())
 	completeWords(c, "scope", scopes)
@@ -127,6 +132,12 @@ func (f *initFlags) operator(name string) (scaffold.Options, error) {
 	if version := readVersion().Version; releasePattern.MatchString(version) {
 		o.Release = version
 	}
+	if f.local != "" {
+		var err error
+		if o.Local, err = f.localModule(); err != nil {
+			return o, err
+		}
+	}
 	if f.fromCRD != "" {
 		err := readKind(&o, f.fromCRD)
 		return o, err
@@ -137,6 +148,25 @@ func (f *initFlags) operator(name string) (scaffold.Options, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(apischema.GroupVersionKind{Kind: o.Kind})
 	o.Plural = plural.Resource
 	return o, nil
+}
+
+// modulePath is the path of the module of the Go SDK.
+const modulePath = "github.com/setpoint-dev/setpoint"
+
+// localModule returns the folder of --local, which has the module of the Go SDK.
+func (f *initFlags) localModule() (string, error) {
+	if f.language != "go" {
+		return "", usageError{fmt.Errorf("--local is for --language go: %s needs no module of Setpoint", f.language)}
+	}
+	dir, err := filepath.Abs(f.local)
+	if err != nil {
+		return "", fmt.Errorf("--local: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || !strings.HasPrefix(string(text), "module "+modulePath+"\n") {
+		return "", usageError{fmt.Errorf("--local %s: must be a clone of Setpoint, with the go.mod of %s", f.local, modulePath)}
+	}
+	return dir, nil
 }
 
 // releasePattern matches versions that the Go command can fetch.

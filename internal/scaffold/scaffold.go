@@ -40,8 +40,9 @@ type Options struct {
 	Children []string
 	// CRD and Sample are manifests of a kind that exists; both are empty for a new one.
 	CRD, Sample string
-	// Release is the version of the Go SDK; empty for the newest.
-	Release string
+	// Release is the version of the Go SDK; empty for the newest. Local is a folder with its source, which is used
+	// instead; empty for none.
+	Release, Local string
 }
 
 // Languages are those of operators.
