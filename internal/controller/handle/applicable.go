@@ -37,7 +37,7 @@ func (r *run) decline(c call) {
 		// Its steps until now have seen a state that is to be compared with.
 		e := h.entry()
 		r.settle(c, &e, handled, false)
-		h.pendingEntry, h.digestBefore, h.failed = &e, "", nil
+		h.pendingEntry, h.failed = &e, nil
 		return
 	}
 	if h.state != state {

@@ -77,9 +77,11 @@ func (r *run) reportRefusedEviction(f *evictionWait, err error) {
 
 // dropRefused drops a response that can never be applied.
 func (r *run) dropRefused(o *pendingResponse, err error) {
-	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
-	o.call.handler.progress = o.progressBefore
-	r.giveUp(o.call, o.call.digest, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
+	r.drop(o)
+	if o.call.reason != hook.ReasonEvent {
+		o.call.handler.progress = o.progressBefore
+	}
+	r.giveUp(o.call, fmt.Errorf("handler %s: %w", o.call.handler.title(), err))
 }
 
 // ownedWritten records a write to an owned object; stored is nil after a deletion.

@@ -69,7 +69,7 @@ func (r *run) callAndWrite(ctx context.Context, c call) error {
 
 // eventCall returns the call for one event. The object in it may be newer than the event.
 func (r *run) eventCall(h *handlerMemory, e observedEvent) call {
-	return call{handler: h, reason: hook.ReasonEvent, object: r.Stored, previous: e.Old, event: e}
+	return call{handler: h, reason: hook.ReasonEvent, object: r.Stored, watched: h.watched, previous: e.Old, event: e}
 }
 
 // takeEvents adds the events to those that each handler has not seen: what this run does not

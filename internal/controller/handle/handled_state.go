@@ -14,6 +14,9 @@ type entry struct {
 	Digest string `json:"seen,omitempty"`
 	// Failed means that the handler gave up on that state.
 	Failed bool `json:"failed,omitempty"`
+	// Dropped means that its response for that state was dropped before it was written, for a call that has not
+	// succeeded since.
+	Dropped bool `json:"dropped,omitempty"`
 	edition
 	// HasRevision means that a ControllerRevision has the state of Digest.
 	HasRevision bool `json:"kept,omitempty"`
@@ -72,7 +75,7 @@ func (r handledState) String() string {
 func (r *run) stateWith(applied []*pendingResponse) handledState {
 	state := handledState{}
 	for _, h := range r.memory.handlers {
-		e := h.entry()
+		e := r.writtenEntry(h, applied)
 		if r.memory.hasPending(h, applied) || h.pendingEntry == nil && r.isReleased() {
 			e = r.storedState[h.Name]
 		}

@@ -165,12 +165,10 @@ func TestAfterResponse(t *testing.T) {
 		"a status, another":       {[][]string{{"spec", "n"}}, status, false},
 		"a status, it is a field": {[][]string{{"spec"}, {"status", "s"}}, status, true},
 	} {
-		h := Handler{Fields: c.fields}
-		after := digest(h.watchedFields(o))
-		if patched := h.withResponse(o, c.response); patched != nil {
-			after = digest(h.watchedFields(patched))
-		}
-		if events := after != digest(h.watchedFields(o)); events != c.news {
+		h := &handlerMemory{Handler: &Handler{Fields: c.fields}}
+		before := basis{digest(h.watchedFields(o)), o}
+		after := before.with(h.Handler, patchOf(h, []*pendingResponse{{call: call{handler: h}, response: c.response}}))
+		if events := after.digest != before.digest; events != c.news {
 			t.Errorf("%s: news %v", name, events)
 		}
 	}

@@ -50,6 +50,8 @@ type handlerMemory struct {
 	watchedSince time.Time
 	// matchedSince is when a handler that counts from then was first applicable.
 	matchedSince time.Time
+	// unwritten is what pending responses of the handler change in the object.
+	unwritten unwritten
 	// events are the unseen events of the handler.
 	events []observedEvent
 	// firstDigest is the digest of the watched fields at first sight. It replaces an entry of
@@ -66,8 +68,9 @@ type handlerMemory struct {
 	eviction evictionWait
 	// storedEntry is the entry that was last seen on the object.
 	storedEntry entry
-	// unstorableDigest is the digest of a state that could not be stored.
-	unstorableDigest string
+	// revisionDigest is the digest of the latest state that was stored in a revision, unstorableDigest that of one
+	// that could not be.
+	revisionDigest, unstorableDigest string
 	// daemon is the running daemon; finished means that it has completed, and daemonLost that
 	// its process may run it although a call failed. daemonConnection is the latest connection
 	// to the process that this handler has seen.
@@ -103,12 +106,8 @@ type progress struct {
 	relatedChanged, relatedUnseen bool
 	// pendingEntry is the entry that is not stored yet.
 	pendingEntry *entry
-	digestBefore string
 	// progressObject is the object of the basis of the progress; nil if unknown.
 	progressObject *object.Object
-	// afterResponse is the object of the pending entry, if the response changes watched
-	// fields.
-	afterResponse *object.Object
 }
 
 // attempt counts the failures of one operation.

@@ -149,7 +149,7 @@ func (r *run) recognizeServerChanges(applied []*pendingResponse, d objectWrite, 
 	for i, stored := range r.watchedDigestsOf(r.Stored) {
 		h := r.memory.handlers[i]
 		changed := slices.ContainsFunc(applied, func(o *pendingResponse) bool { return o.call.handler == h && o.changesObject() })
-		e := h.entry()
+		e := r.writtenEntry(h, applied)
 		recorded := e.latestDigest()
 		if !changed || recorded == stored {
 			continue

@@ -16,6 +16,8 @@ type call struct {
 	reason   hook.Reason
 	previous *object.Object
 	object   *object.Object
+	// watched is the digest of the watched fields of the object.
+	watched string
 	// digest identifies the input: the digest of the watched fields, or of the owned objects.
 	digest string
 	// attempt counts the failed calls before, the first of which was at firstAttempt.
@@ -149,7 +151,7 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 		return r.deletionCall(h)
 	}
 	for _, reason := range changeReasons {
-		c := call{handler: h, reason: reason, object: r.Stored, digest: h.watched, previous: h.handled}
+		c := call{handler: h, reason: reason, object: r.Stored, watched: h.watched, digest: h.watched, previous: h.handled}
 		switch reason {
 		case hook.ReasonCreate:
 			c.previous = nil
@@ -160,7 +162,7 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 			return c, true
 		}
 	}
-	related := call{handler: h, reason: hook.ReasonRelated, object: r.Stored, digest: h.watched, previous: h.handled}
+	related := call{handler: h, reason: hook.ReasonRelated, object: r.Stored, watched: h.watched, digest: h.watched, previous: h.handled}
 	return related, h.relatedChanged && h.matches(h.handled, r.Stored)
 }
 
@@ -182,13 +184,13 @@ func (r *run) applies(reason hook.Reason, h *handlerMemory) bool {
 	anew := e.Failed && (changed || h.relatedChanged || r.retriesCalls())
 	switch reason {
 	case hook.ReasonCreate:
-		return e.Digest == "" || anew && !h.handles(hook.ReasonUpdate) || e.hasProgress(reason)
+		return e.Digest == "" || (anew || e.Dropped) && !h.handles(hook.ReasonUpdate) || e.hasProgress(reason)
 	case hook.ReasonUpdate:
 		if e.Digest == "" {
-			return h.firstDigest != "" && h.firstDigest != h.watched && !h.mayBeCalled(hook.ReasonUpdate, r.Stored)
+			return h.firstDigest != "" && !h.isAt(basis{h.firstDigest, h.handled}) && !h.mayBeCalled(hook.ReasonUpdate, r.Stored)
 		}
 		// A handler with an update in progress must also see a revert.
-		return anew || changed && !e.Failed || e.InProgress != "" || e.hasProgress(reason)
+		return anew || changed && !e.Failed || e.Dropped || e.InProgress != "" || e.hasProgress(reason)
 	case hook.ReasonResume:
 		return e.Digest != "" && !h.resumed
 	default:
@@ -205,13 +207,7 @@ func (m *handlerMemory) hasChanged() bool {
 }
 
 // isHandled reports whether the watched fields have been handled.
-func (m *handlerMemory) isHandled() bool { return m.isAt(m.entry().Digest) }
-
-// isAt reports whether the watched fields have a digest of the entry, or will have it once the
-// response is written.
-func (m *handlerMemory) isAt(recorded string) bool {
-	return m.isStoredAs(recorded) || m.pendingEntry != nil && m.digestBefore == m.watched
-}
+func (m *handlerMemory) isHandled() bool { return m.isAt(basis{m.entry().Digest, m.handled}) }
 
 // isStoredAs reports whether the watched fields have a digest of the entry, also as the server stored
 // them.
@@ -226,11 +222,14 @@ func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || !r.holds(h, hook.ReasonDelete, nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
 		return call{}, false
 	}
-	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, digest: input, previous: h.handled}, true
+	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, watched: h.watched, digest: input, previous: h.handled}, true
 }
 
+// deletionPrefix is that of the digest of an object in deletion.
+const deletionPrefix = "-"
+
 // deletionDigest returns the digest of an object in deletion.
-func deletionDigest(watched string) string { return "-" + watched }
+func deletionDigest(watched string) string { return deletionPrefix + watched }
 
 // isFirstSeen reports whether a handler gets its entry without a call. A Drift handler needs a
 // digest to compare with.
@@ -243,13 +242,14 @@ func (r *run) isFirstSeen(h *handlerMemory) bool {
 	return without && h.mayBeCalled(h.firstReason(), r.Stored)
 }
 
-// addTimer adds a timer call that is due.
+// addTimer adds a timer call that is due. It waits for the write of a response for another reason: what a timer
+// responds need not have that.
 func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
-	if !r.mayTick(h) {
+	if !r.mayTick(h) || r.memory.hasUnwritten(h) {
 		return
 	}
 	now := r.tools.Now()
-	c := call{handler: h, reason: hook.ReasonTimer, object: r.Stored, previous: h.handled}
+	c := call{handler: h, reason: hook.ReasonTimer, object: r.Stored, watched: h.watched, previous: h.handled}
 	if h.attempt.reason == hook.ReasonTimer {
 		c.scheduledAt = earliest(h.attempt.next, now)
 		r.addCall(a, c)

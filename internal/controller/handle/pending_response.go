@@ -23,9 +23,11 @@ type pendingResponse struct {
 	// fresh means that the response is of this run.
 	fresh bool
 	// base is the object that the handler saw, with our writes of the response since.
-	// progressBefore is the handler's progress before the call, for another call.
+	// progressBefore is the handler's progress before the call, for another call, and ownedBefore the digest of the
+	// owned objects in its entry.
 	base           *object.Object
 	progressBefore progress
+	ownedBefore    string
 	// failed is the error that the handler returned beside the response; usually nil.
 	failed *handlerError
 }
@@ -41,43 +43,31 @@ func (r *run) recordResponse(o *pendingResponse) {
 	c, response := o.call, o.response
 	h := c.handler
 	h.failed = nil
-	r.memory.pending = append(r.memory.pending, o)
+	seen, _ := h.basisOf(c)
 	e := h.entry()
-	// A handler's own writes do not trigger it.
-	before, outdated := h.basisOf(c)
-	now := basis{h.watched, r.Stored}.with(h.Handler, response)
-	after, handled := now.digest, now
-	if outdated {
-		handled = before.with(h.Handler, response)
-	}
-	h.afterResponse = nil
-	if h.KeepPreviousState && now.object != r.Stored {
-		h.afterResponse = now.object
-	}
-	if e.Digest != "" && e.Digest != after && c.reason != hook.ReasonUpdate && h.isHandled() {
-		e.Digest, e.HasRevision, e.edition = after, false, r.editionOf(h.Handler, now.object)
-	}
+	o.ownedBefore = e.OwnedDigest
+	r.memory.pending = append(r.memory.pending, o)
+	r.noteUnwritten(h)
+	after := h.whenWritten()
 	switch {
 	case c.reason == hook.ReasonEvent, response.Err != nil && response.Progress == nil:
 		// The former progress remains.
-		e.moveProgress(handled.digest)
 	case response.Err != nil:
-		e.setProgress(c.reason, handled.digest, response.Progress)
+		h.setProgress(&e, c, seen, response.Progress)
 	case response.RetryAfter <= 0:
-		r.settle(c, &e, handled, false)
+		r.settle(c, &e, seen, false)
 	default:
 		r.requeueCall(c, response, after)
-		e.setProgress(c.reason, handled.digest, response.Progress)
+		h.setProgress(&e, c, seen, response.Progress)
 		if c.reason == hook.ReasonUpdate {
-			e.InProgress, e.InProgressSince = after, h.watchedSince.Unix()
+			e.InProgress, e.InProgressSince = h.watched, h.watchedSince.Unix()
 		}
 	}
-	h.progressObject = handled.object
+	if h.handles(hook.ReasonDrift) && c.reason != hook.ReasonEvent && response.Err == nil && e.Digest != "" {
+		e.OwnedDigest = r.ownedDigest
+	}
 	if e != (entry{}) {
-		h.pendingEntry, h.digestBefore = &e, h.watched
-		if outdated && e.Progress != "" {
-			h.digestBefore = ""
-		}
+		h.pendingEntry = &e
 	}
 	if response.Conditions != nil {
 		r.memory.conditions = true
@@ -89,25 +79,28 @@ func (r *run) recordResponse(o *pendingResponse) {
 }
 
 // settle records that a handler has handled the input of a call, or gave up on it. It changes
-// the entry of the handler; handled is the state that the handler has seen in all of its calls.
-func (r *run) settle(c call, e *entry, handled basis, gaveUp bool) {
+// the entry of the handler; seen is the state that the handler has seen in all of its calls.
+func (r *run) settle(c call, e *entry, seen basis, gaveUp bool) {
 	h := c.handler
 	h.attempt, e.Attempts, e.Since = attempt{}, 0, 0
 	h.relatedChanged = false
 	e.clearProgress()
 	switch c.reason {
 	case hook.ReasonCreate, hook.ReasonUpdate:
-		*e = entry{Digest: handled.digest, edition: r.editionOf(h.Handler, handled.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest}
-		h.handled, h.resumed, h.editUndone = handled.object, true, false
+		*e = entry{Digest: seen.digest, edition: r.editionOf(h.Handler, seen.object), Failed: gaveUp, OwnedDigest: e.OwnedDigest}
+		h.handled, h.resumed, h.editUndone = seen.object, true, false
 	case hook.ReasonDelete:
 		*e = entry{Done: true}
 		if gaveUp && !h.Optional {
-			*e = entry{Digest: handled.digest, Failed: true}
+			*e = entry{Digest: deletionDigest(seen.digest), Failed: true}
+			h.handled = seen.object
 		}
 	case hook.ReasonResume:
-		h.resumed = true
+		h.resumed, e.Dropped = true, e.Dropped && gaveUp
 	case hook.ReasonDrift:
-		e.OwnedDigest = c.digest
+		e.OwnedDigest, e.Dropped = c.digest, e.Dropped && gaveUp
+	case hook.ReasonRelated:
+		e.Dropped = e.Dropped && gaveUp
 	case hook.ReasonTimer:
 		h.ticked(c, r.tools.Now())
 	}
@@ -127,16 +120,6 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 	}
 	again.next = now.Add(delay)
 	h.attempt = again
-}
-
-// withResponse returns an object with a response applied; nil if the response changes no
-// watched field.
-func (h *Handler) withResponse(o *object.Object, a *hook.HandlerResponse) *object.Object {
-	patch := responsePatch(a, h.watchesStatus())
-	if patch == nil {
-		return nil
-	}
-	return applyPatch(o, patch)
 }
 
 // responsePatch returns what a response changes in the object as a patch, with or without the
@@ -169,14 +152,37 @@ func (h *Handler) watchesStatus() bool {
 	return slices.ContainsFunc(h.Fields, func(path []string) bool { return len(path) == 0 || path[0] == "status" })
 }
 
-// dropSuperseded drops the pending response of a handler that is about to be called again.
+// dropSuperseded drops the pending responses of a handler that is about to be called again for something newer.
 func (r *run) dropSuperseded(c call) {
-	if c.reason == hook.ReasonEvent {
-		return
+	h := c.handler
+	for _, o := range slices.Clone(r.memory.pending) {
+		if o.call.handler != h || !c.supersedes(o.call.reason) {
+			continue
+		}
+		r.drop(o)
+		e, settled := h.entry(), o.response.Err == nil && o.response.RetryAfter <= 0
+		switch o.call.reason {
+		case hook.ReasonCreate, hook.ReasonUpdate:
+			e.Dropped = settled
+		case hook.ReasonDrift:
+			e.OwnedDigest = o.ownedBefore
+		}
+		if e != h.entry() {
+			h.pendingEntry = &e
+		}
 	}
-	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(o *pendingResponse) bool {
-		return o.call.handler == c.handler && o.call.reason != hook.ReasonEvent
-	})
+}
+
+// supersedes reports whether a response to a call replaces one for a former call that is still to be written. An event
+// is a matter of its own, and a timer says nothing about a change.
+func (c *call) supersedes(former hook.Reason) bool {
+	switch {
+	case c.reason == hook.ReasonEvent || former == hook.ReasonEvent:
+		return false
+	case c.reason == hook.ReasonTimer:
+		return former == hook.ReasonTimer
+	}
+	return true
 }
 
 // hasConflict reports whether a field that a response sets has changed since the handler saw
@@ -189,11 +195,12 @@ func (r *run) hasConflict(o *pendingResponse) bool {
 // callAgain drops a conflicting response, so that the handler is called again for the current
 // object.
 func (r *run) callAgain(o *pendingResponse) {
-	r.memory.pending = slices.DeleteFunc(r.memory.pending, func(other *pendingResponse) bool { return other == o })
+	r.drop(o)
 	h := o.call.handler
-	h.progress = o.progressBefore
 	if o.call.reason == hook.ReasonEvent {
 		h.events = append([]observedEvent{o.call.event}, h.events...)
+	} else {
+		h.progress = o.progressBefore
 	}
 	r.Log.Debug("conflict: object changed concurrently; calling the handler again", "object", r.Stored.Ref().String(),
 		"handler", h.Name)
@@ -204,7 +211,20 @@ func (m *memory) hasPending(h *handlerMemory, but []*pendingResponse) bool {
 	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool { return o.call.handler == h && !slices.Contains(but, o) })
 }
 
-// removePending drops responses that need no further write.
+// hasUnwritten reports whether a handler has a pending response to something else than an event or a timer.
+func (m *memory) hasUnwritten(h *handlerMemory) bool {
+	return slices.ContainsFunc(m.pending, func(o *pendingResponse) bool {
+		return o.call.handler == h && o.call.reason != hook.ReasonEvent && o.call.reason != hook.ReasonTimer
+	})
+}
+
+// removePending removes responses that need no further write.
 func (m *memory) removePending(these ...*pendingResponse) {
 	m.pending = slices.DeleteFunc(m.pending, func(o *pendingResponse) bool { return slices.Contains(these, o) })
+}
+
+// drop removes a response that is not written any more.
+func (r *run) drop(o *pendingResponse) {
+	r.memory.removePending(o)
+	r.noteUnwritten(o.call.handler)
 }

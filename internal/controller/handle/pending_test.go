@@ -82,6 +82,13 @@ func TestPendingCalls(t *testing.T) {
 			m.attempt = attempt{reason: reason, digest: input, count: 2, since: noon.Add(-time.Minute), next: noon.Add(wait)}
 		}
 	}
+	unwritten := func(seen, patch string) func(*handlerMemory) {
+		return func(m *handlerMemory) {
+			change := decodeObject([]byte(patch))
+			m.handled = newRate(t, seen)
+			m.unwritten = unwritten{change, basis{object: newRate(t, "a")}.with(m.Handler, change).digest}
+		}
+	}
 	for name, c := range map[string]struct {
 		handler Handler
 		object  *object.Object
@@ -110,7 +117,11 @@ func TestPendingCalls(t *testing.T) {
 		"update, cares for changes, none":  {handler: on(onUpdate).with(func(h *Handler) { h.When = changed }), memory: func(m *handlerMemory) { m.firstDigest, m.handled = a, newRate(t, "a") }},
 		"update, of another field":         {handler: on(onUpdate).with(func(h *Handler) { h.Fields = [][]string{{"spec", "other"}} }), entry: entry{Digest: digest(map[string]any{})}},
 		"update, as the server stored it":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.serverDigest.recorded, m.serverDigest.actual = b, a }},
-		"update, not written yet":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: func(m *handlerMemory) { m.pendingEntry, m.digestBefore = &entry{Digest: b}, a }},
+		"update, not written yet":          {handler: on(onUpdate), entry: entry{Digest: a}, memory: unwritten("a", `{"spec":{"word":"b"}}`)},
+		"update, written in part":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: unwritten("b", `{"spec":{"word":"a","other":1}}`)},
+		"update, edited, not written yet":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: unwritten("b", `{"spec":{"other":1}}`), want: "h update from b"},
+		"update, its response was dropped": {handler: on(onUpdate), entry: entry{Digest: a, Dropped: true}, want: "h update"},
+		"create, its response was dropped": {handler: on(onCreate), entry: entry{Digest: a, Dropped: true}, want: "h create"},
 		"update, failed a moment ago":      {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, time.Second), want: "again in 1s"},
 		"update, failed long ago":          {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, a, -time.Second), want: "h update attempt 2"},
 		"update, failed on another input":  {handler: on(onUpdate), entry: entry{Digest: b}, memory: failedOn(onUpdate, b, time.Second), want: "h update attempt 2"},

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
-	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // progressText is the progress of a call as JSON; empty for none. Unlike a json.RawMessage it can be
@@ -21,12 +20,13 @@ func (p *progressText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// setProgress records what a response returned as progress; nil for none. The digest is that of the
-// state to which the progress belongs.
-func (e *entry) setProgress(reason hook.Reason, digest string, progress json.RawMessage) {
+// setProgress records what a response returned as progress; nil for none. It belongs to the state
+// that the handler has seen in all of its calls.
+func (m *handlerMemory) setProgress(e *entry, c call, seen basis, progress json.RawMessage) {
 	e.clearProgress()
 	if progress != nil {
-		e.Progress, e.ProgressInput = progressText(progress), progressInput(reason, digest)
+		e.Progress, e.ProgressInput = progressText(progress), progressInput(c.reason, seen.digest)
+		m.progressObject = seen.object
 	}
 }
 
@@ -68,35 +68,4 @@ func (m *handlerMemory) progressOf(c call) json.RawMessage {
 		return json.RawMessage(e.Progress)
 	}
 	return nil
-}
-
-// basis is the state that calls with progress count from: that of the first of them, with what the
-// handler itself has changed since. Once the handler is done, the basis is recorded, and not what
-// other clients have changed meanwhile: the steps before have not seen it.
-type basis struct {
-	digest string
-	// object is nil after a restart, unless the object is still in this state.
-	object *object.Object
-}
-
-// basisOf returns the basis of a call: the current state, unless there is progress and another client
-// has changed the object since. Events come between the calls with progress.
-func (m *handlerMemory) basisOf(c call) (b basis, outdated bool) {
-	e := m.entry()
-	outdated = (e.hasProgress(c.reason) || c.reason == hook.ReasonEvent && e.Progress != "") && !m.isAt(e.progressDigest())
-	if outdated {
-		return basis{e.progressDigest(), m.progressObject}, true
-	}
-	return basis{m.watched, c.object}, false
-}
-
-// with returns the basis with what a response changes.
-func (b basis) with(h *Handler, response *hook.HandlerResponse) basis {
-	if b.object == nil {
-		return b
-	}
-	if made := h.withResponse(b.object, response); made != nil {
-		return basis{digest(h.watchedFields(made)), made}
-	}
-	return b
 }

@@ -130,7 +130,7 @@ func (r *run) recordFirstSeen() {
 		if h.handles(hook.ReasonDrift) {
 			e.OwnedDigest = r.ownedDigest
 		}
-		h.pendingEntry, h.digestBefore, h.resumed = &e, "", true
+		h.pendingEntry, h.resumed = &e, true
 	}
 }
 

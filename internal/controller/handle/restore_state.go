@@ -18,7 +18,7 @@ func (r *run) restoreState() {
 			h.storedEntry = e
 		case h.storedEntry != entry{} && h.pendingEntry == nil && !r.isReleased():
 			kept := h.storedEntry
-			h.pendingEntry, h.digestBefore, lost = &kept, "", true
+			h.pendingEntry, lost = &kept, true
 		}
 	}
 	if lost {

@@ -17,7 +17,7 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 	h := c.handler
 	err = fmt.Errorf("handler %s: %w", h.title(), err)
 	if c.reason == hook.ReasonEvent {
-		r.giveUp(c, digest, err)
+		r.giveUp(c, err)
 		return
 	}
 	now := r.tools.Now()
@@ -35,7 +35,7 @@ func (r *run) handlerFailed(c call, digest string, err error) {
 		}
 	}
 	if hook.IsTerminal(err) || h.exhausted(*a) {
-		r.giveUp(c, digest, err)
+		r.giveUp(c, err)
 		return
 	}
 	if h.hasRetryLimit() && c.reason != hook.ReasonTimer {
@@ -87,8 +87,8 @@ func (h *Handler) capAtNextTime(c call, now time.Time, delay time.Duration, err 
 	return min(delay, next.Sub(now))
 }
 
-// giveUp records that a handler is not called again until its input differs from a digest.
-func (r *run) giveUp(c call, digest string, err error) {
+// giveUp records that a handler is not called again until its input changes.
+func (r *run) giveUp(c call, err error) {
 	h := c.handler
 	if c.reason == hook.ReasonEvent {
 		r.handlerFailing = true
@@ -97,18 +97,10 @@ func (r *run) giveUp(c call, digest string, err error) {
 		return
 	}
 	e := h.entry()
-	handled, outdated := h.basisOf(c)
-	if !outdated {
-		handled.digest = digest
-	} else if c.reason == hook.ReasonDelete {
-		handled.digest = deletionDigest(handled.digest)
-	}
-	r.settle(c, &e, handled, true)
+	seen, _ := h.basisOf(c)
+	r.settle(c, &e, seen, true)
 	if e != (entry{}) {
-		h.pendingEntry, h.digestBefore = &e, ""
-		if digest != c.digest || r.memory.hasPending(h, nil) {
-			h.digestBefore = h.watched
-		}
+		h.pendingEntry = &e
 	}
 	r.recordError(h, failure.WithReason(ReasonGaveUp, fmt.Errorf("gave up: %w", err)))
 }

@@ -31,19 +31,18 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 		return nil
 	}
 	for _, h := range r.memory.handlers {
-		e := h.entry()
+		e := r.writtenEntry(h, applied)
 		if !h.KeepPreviousState || e.Digest == "" || e.HasRevision || h.unstorableDigest == e.Digest || r.memory.hasPending(h, applied) {
 			continue
 		}
-		part := r.watchedState(h, e.Digest)
+		part := r.watchedState(h, e.Digest, patchOf(h, applied))
 		if part == nil {
 			continue // The handled state is not known any more.
 		}
 		err := r.storeRevision(ctx, e.Digest, part)
 		switch {
 		case err == nil:
-			e.HasRevision, h.unstorableDigest = true, ""
-			h.pendingEntry = &e
+			h.revisionDigest, h.unstorableDigest = e.Digest, ""
 		case ctx.Err() != nil || !errors.Is(err, errTooLarge) && apply.Unreachable(err):
 			return fmt.Errorf("store the previous state of handler %s: %w", h.title(), err)
 		default:
@@ -58,10 +57,10 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 	return nil
 }
 
-// watchedState returns the watched fields of the object for a digest: of the response, the
-// current, or the previous object; nil if none has it.
-func (r *run) watchedState(h *handlerMemory, seen string) map[string]any {
-	for _, o := range []*object.Object{h.afterResponse, r.Stored, h.handled} {
+// watchedState returns the watched fields of the object for a digest: of the handled object with what a response
+// changes, or the current one; nil if none has it.
+func (r *run) watchedState(h *handlerMemory, seen string, patch map[string]any) map[string]any {
+	for _, o := range []*object.Object{basis{object: h.handled}.with(h.Handler, patch).object, r.Stored} {
 		if o == nil {
 			continue
 		}

@@ -37,6 +37,7 @@ func (r *run) observe() {
 	digests, now := r.watchedDigestsOf(r.Stored), r.tools.Now()
 	for i, h := range r.memory.handlers {
 		h.observe(digests[i], r.Stored, now)
+		r.noteUnwritten(h)
 		r.observeTimer(h, now)
 	}
 }

@@ -171,9 +171,7 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	}
 	r.memory.removePending(applied...)
 	for _, h := range r.memory.handlers {
-		if h.pendingEntry != nil && !r.memory.hasPending(h, nil) {
-			h.storedEntry, h.pendingEntry, h.afterResponse = *h.pendingEntry, nil, nil
-		}
+		r.entryWritten(h, applied)
 	}
 }
 

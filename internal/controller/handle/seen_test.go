@@ -1,0 +1,81 @@
+package handle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// A response that cannot be written yet is written again, without a call: neither what it is to change nor that
+// this is missing is an edit. Once an edit calls the handler, only the edit is a change.
+func TestRefusedApplyCallsNoHandler(t *testing.T) {
+	for name, code := range map[string]int{
+		"taken": 0, "invalid": http.StatusUnprocessableEntity, "bad request": http.StatusBadRequest, "internal error": http.StatusInternalServerError,
+	} {
+		for _, patch := range []string{`{"spec":{"x":2}}`, `{"metadata":{"labels":{"x":"2"}}}`, `{"metadata":{"annotations":{"x":"2"}}}`, ``} {
+			t.Run(name+" "+patch, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testRefusedApply(t, code, patch) })
+			})
+		}
+	}
+}
+
+func testRefusedApply(t *testing.T, code int, patch string) {
+	s := newBubbleServer(t)
+	if code == 0 {
+		s.create(configMaps, "taken", `{}`)
+	}
+	s.setReject(func(_, path string, _ map[string]any) int {
+		if strings.Contains(path, "/configmaps") {
+			return code
+		}
+		return 0
+	})
+	var made []string
+	p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+	p.Owns = []object.Resource{configMaps}
+	s.create(rates, "eur", `{"spec":{"n":1}}`)
+	w := startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		line := string(n.Reason)
+		for _, c := range n.Changes {
+			line += fmt.Sprintf(" %s:%s->%s", c.Path, c.From, c.To)
+		}
+		made = append(made, line)
+		return &hook.HandlerResponse{Patch: patchText(patch), Apply: []hook.AppliedObject{{Object: configMap("taken")}}}, nil
+	}})
+	defer w.stop()
+	pass(time.Hour)
+	s.edit(rates, "eur", `{"spec":{"n":2}}`)
+	pass(time.Hour)
+	s.setReject(nil)
+	s.drop(configMaps, "taken")
+	pass(time.Hour)
+	if got := strings.Join(made, ", "); got != "Create, Update spec.n:1->2" {
+		t.Errorf("calls: %s", got)
+	}
+	if s.get(configMaps, "taken") == nil {
+		t.Error("the write was not repeated")
+	}
+	if stored := text(s.get(rates, "eur")); patch != "" && !strings.Contains(stored, `"x":`) {
+		t.Errorf("stored %s", stored)
+	}
+}
+
+func configMap(name string) json.RawMessage {
+	return json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"a":"b"}}`)
+}
+
+func patchText(patch string) json.RawMessage {
+	if patch == "" {
+		return nil
+	}
+	return json.RawMessage(patch)
+}
