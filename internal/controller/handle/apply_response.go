@@ -87,6 +87,7 @@ func (r *run) dropRefused(o *pendingResponse, err error) {
 // ownedWritten records a write to an owned object; stored is nil after a deletion.
 func (r *run) ownedWritten(ref object.Ref, stored *object.Object) {
 	r.stale, r.applied = true, true
+	r.noteApplied(ref, stored)
 	r.ownedNow = slices.DeleteFunc(r.ownedNow, func(o *object.Object) bool { return o.Ref() == ref })
 	if stored != nil && stored.ControlledBy(r.Stored.UID()) {
 		r.ownedNow = append(r.ownedNow, stored)

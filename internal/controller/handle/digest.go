@@ -147,9 +147,6 @@ func (p *Program) watchedDigests(o *object.Object) []string {
 	return digests
 }
 
-// deploymentRevision is an annotation that Kubernetes sets on each rollout of a Deployment.
-const deploymentRevision = "deployment.kubernetes.io/revision"
-
 // digestCache has the digests of the objects that a run has seen. A version of an object never
 // changes, so its digests stay valid.
 type digestCache struct {
@@ -179,34 +176,4 @@ func (p *Program) differsOnlyInStatus(former, o *object.Object) bool {
 	counts := p.Resource.Custom && p.Resource.Status && o.Generation() > 0 && former.Version() < o.Version()
 	return counts && former.UID() == o.UID() && former.IntentDigest() == o.IntentDigest() &&
 		!slices.ContainsFunc(p.Handlers, func(h Handler) bool { return h.watchesStatus() })
-}
-
-// owned returns a digest of the owned objects' fields that other clients could have changed,
-// independent of their order.
-func (d *digestCache) owned(owned []*object.Object) string {
-	parts := make([]string, 0, len(owned))
-	for _, o := range owned {
-		part, known := d.parts[o]
-		if !known {
-			part = ownedObjectDigest(o)
-			if d.parts == nil {
-				d.parts = map[*object.Object]string{}
-			}
-			d.parts[o] = part
-		}
-		parts = append(parts, part)
-	}
-	slices.Sort(parts)
-	return digest(parts)
-}
-
-// ownedObjectDigest returns the digest of one owned object.
-func ownedObjectDigest(o *object.Object) string {
-	whole := watchableFields(o)
-	if metadata, isObject := whole["metadata"].(map[string]any); isObject {
-		annotations, _ := metadata["annotations"].(map[string]any)
-		delete(annotations, deploymentRevision)
-	}
-	removeBookkeeping(whole)
-	return o.Ref().String() + " " + digest(whole)
 }

@@ -20,8 +20,10 @@ type entry struct {
 	edition
 	// HasRevision means that a ControllerRevision has the state of Digest.
 	HasRevision bool `json:"kept,omitempty"`
-	// OwnedDigest is the digest of the owned objects, for a Drift handler.
+	// OwnedDigest is the digest of the owned objects that handlers applied, for a Drift handler. Applied names these
+	// objects, in the entry with the UID.
 	OwnedDigest string `json:"owned,omitempty"`
+	Applied     string `json:"applied,omitempty"`
 	// Attempts and Since (Unix seconds) count the failures of a handler with a retry limit.
 	Attempts int   `json:"tries,omitempty"`
 	Since    int64 `json:"since,omitempty"`
@@ -84,7 +86,7 @@ func (r *run) stateWith(applied []*pendingResponse) handledState {
 		}
 	}
 	if len(state) > 0 {
-		state[uidEntry] = entry{Digest: uidDigest(r.Stored.UID())}
+		state[uidEntry] = entry{Digest: uidDigest(r.Stored.UID()), Applied: r.appliedText()}
 	}
 	return state
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -88,6 +89,47 @@ func TestOptionalDelete(t *testing.T) {
 	s.edit(rates, "usd", `{"metadata":{"finalizers":null}}`)
 	eventually(t, "gone", func() bool { return s.get(rates, "usd") == nil })
 	st.expectCalls(t, "d delete eur gone", "d delete usd")
+}
+
+// An object waits for its deletion from before the first call. One that is gone before Setpoint reaches it has none, and
+// an optional handler has none for one that goes while Setpoint is stopped.
+func TestDeletionBeforeFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		var made []string
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onDelete}}, Handler{Name: "o", On: []hook.Reason{onDelete}, Optional: true})
+		p.Workers = 1
+		f := func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			made = append(made, fmt.Sprintf("%s %s %s %v", n.Handler, n.Reason, n.Name, n.Deleted))
+			if n.Name == "slow" && n.Reason == onCreate {
+				if finalizers := text(field(s.get(rates, n.Name), "metadata", "finalizers")); !strings.Contains(finalizers, finalizer) {
+					t.Errorf("called with the finalizers %s", finalizers)
+				}
+				s.create(rates, "quick", `{}`)
+				s.drop(rates, "quick")
+				elapse(time.Minute)
+			}
+			return &hook.HandlerResponse{}, nil
+		}
+		start := func() *bubbleEnv { return startEnv(s, p, s, map[string]handlerFunc{"h": f, "o": f}) }
+		w := start()
+		s.create(rates, "slow", `{}`)
+		pass(time.Hour)
+		w.stop()
+		if got := strings.Join(made, ", "); got != "h Create slow false, o Delete quick true" {
+			t.Errorf("calls: %s", got)
+		}
+		made = nil
+		p.Handlers = p.Handlers[1:]
+		s.edit(rates, "slow", `{"metadata":{"finalizers":null}}`)
+		s.drop(rates, "slow")
+		w = start()
+		pass(time.Hour)
+		w.stop()
+		if len(made) > 0 {
+			t.Errorf("calls for what went while Setpoint was stopped: %q", made)
+		}
+	})
 }
 
 // A deletion waits for a handler that gave up, which is reported.

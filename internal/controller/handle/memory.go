@@ -33,9 +33,11 @@ type memory struct {
 	ownVersions []uint64
 	// conditions means that responses have had conditions.
 	conditions bool
-	// applied are digests of the owned objects after the latest apply.
-	applied   []appliedDigests
-	revisions revisionHistory
+	// applied are digests of the owned objects after the latest apply, and appliedNames the short names of all that
+	// responses have applied, for programs with Drift handlers.
+	applied      []appliedDigests
+	appliedNames map[string]bool
+	revisions    revisionHistory
 }
 
 // handlerMemory is a handler of one object, with what the controller remembers of it.

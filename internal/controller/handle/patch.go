@@ -100,6 +100,7 @@ func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, 
 		return fmt.Errorf("%s %s: %w", what, r.Stored.Ref(), err)
 	}
 	r.setStored(stored)
+	r.partWritten(patch)
 	return nil
 }
 

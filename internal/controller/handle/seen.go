@@ -93,7 +93,10 @@ func (r *run) writtenEntry(h *handlerMemory, applied []*pendingResponse) entry {
 
 // moveEntry adds a change of the handler itself to the states that it has seen.
 func (r *run) moveEntry(h *handlerMemory, e *entry, patch map[string]any) {
-	recorded, inDeletion := strings.CutPrefix(e.Digest, deletionPrefix)
+	recorded, inDeletion := e.Digest, e.Failed && r.Stored.Deleting() && len(e.Digest) > len(h.watched)
+	if inDeletion {
+		recorded = strings.TrimPrefix(recorded, deletionPrefix) // Which a digest may begin with as well.
+	}
 	handled := basis{recorded, h.handled}.with(h.Handler, patch)
 	if recorded != "" && h.isStoredAs(recorded) { // As it was before the writes of this response.
 		e.edition = r.editionOf(h.Handler, basis{object: r.Stored}.with(h.Handler, patch).object)
@@ -108,6 +111,15 @@ func (r *run) moveEntry(h *handlerMemory, e *entry, patch map[string]any) {
 	e.moveProgress(basis{e.progressDigest(), h.progressObject}.with(h.Handler, patch).digest)
 	if e.InProgress != "" {
 		e.InProgress = basis{h.watched, r.Stored}.with(h.Handler, patch).digest
+	}
+}
+
+// partWritten notes that a part of the response in progress is stored, which the handler need not see even if the rest
+// never is.
+func (r *run) partWritten(patch map[string]any) {
+	if r.writing != nil && r.writing.call.handler != nil {
+		h := r.writing.call.handler
+		h.handled = basis{object: h.handled}.with(h.Handler, patch).object
 	}
 }
 

@@ -79,3 +79,53 @@ func patchText(patch string) json.RawMessage {
 	}
 	return json.RawMessage(patch)
 }
+
+// What other controllers make for an object, and what a handler never applied, is not its drift, also after a restart.
+func TestDriftIsOfAppliedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		var made []string
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate, onUpdate, onDrift}})
+		p.Owns = []object.Resource{configMaps}
+		start := func() *bubbleEnv {
+			return startEnv(s, p, s, map[string]handlerFunc{"h": func(_ context.Context, n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+				made = append(made, string(n.Reason))
+				return &hook.HandlerResponse{Apply: []hook.AppliedObject{{Object: configMap("own")}}}, nil
+			}})
+		}
+		expect := func(step string, want ...string) {
+			t.Helper()
+			pass(time.Minute)
+			if strings.Join(made, " ") != strings.Join(want, " ") {
+				t.Errorf("%s: calls %v, want %v", step, made, want)
+			}
+			made = nil
+		}
+		w := start()
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		expect("created", "Create")
+		owner := `{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Rate","name":"eur","uid":"uid-1","controller":true}]},"data":{"n":"1"}}`
+		s.create(configMaps, "anothers", owner)
+		expect("another controller creates")
+		s.edit(configMaps, "anothers", `{"data":{"n":"2"}}`)
+		expect("another controller changes")
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		s.edit(configMaps, "anothers", `{"data":{"n":"3"}}`)
+		expect("edited", "Update")
+		w.stop()
+		s.drop(configMaps, "anothers")
+		s.create(configMaps, "more", owner)
+		w = start()
+		expect("another controller changes while Setpoint is stopped")
+		s.edit(configMaps, "own", `{"data":{"a":"user"}}`)
+		expect("a user changes", "Drift")
+		w.stop()
+		s.drop(configMaps, "own")
+		w = start()
+		expect("a user deletes while Setpoint is stopped", "Drift")
+		w.stop()
+		w = start()
+		expect("started again")
+		w.stop()
+	})
+}

@@ -18,7 +18,9 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 	}
 	if fresh {
 		r.memory.firstSeen = r.tools.Now()
-		r.memory.handlers = r.program.newHandlers(r.program.handledStateOf(r.Stored), r.Stored)
+		recorded := r.program.handledStateOf(r.Stored)
+		r.memory.handlers = r.program.newHandlers(recorded, r.Stored)
+		r.restoreApplied(recorded)
 	}
 	r.noteRelatedChange()
 	return r
@@ -32,7 +34,7 @@ func (r *run) observe() {
 	r.ownedNow = slices.Concat(r.owned...)
 	r.ownedDigest = ""
 	if r.program.handles(hook.ReasonDrift) {
-		r.ownedDigest = r.digests.owned(r.ownedNow)
+		r.ownedDigest = r.digests.owned(r.appliedNow())
 	}
 	digests, now := r.watchedDigestsOf(r.Stored), r.tools.Now()
 	for i, h := range r.memory.handlers {

@@ -49,6 +49,7 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		return r.dropPending()
 	}
 	if o != nil && !r.apply(ctx, o) || !r.mayWrite(o) {
+		r.updateOwnedDigests()
 		return r.refresh(ctx)
 	}
 	var applied []*pendingResponse
@@ -130,7 +131,7 @@ func (r *run) mayWrite(o *pendingResponse) bool {
 
 // store writes what responses change in the object.
 func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
-	r.updateOwnedDigests(applied)
+	r.updateOwnedDigests()
 	if err := r.storeRevisions(ctx, applied); err != nil {
 		return err
 	}
@@ -172,29 +173,5 @@ func (r *run) responsesWritten(ctx context.Context, applied []*pendingResponse) 
 	r.memory.removePending(applied...)
 	for _, h := range r.memory.handlers {
 		r.entryWritten(h, applied)
-	}
-}
-
-// updateOwnedDigests updates the digests of owned objects in the entries after our writes. It
-// skips handlers that have not been called for a drift yet.
-func (r *run) updateOwnedDigests(applied []*pendingResponse) {
-	if !r.program.handles(hook.ReasonDrift) {
-		return
-	}
-	before := r.ownedDigest
-	r.ownedDigest = r.digests.owned(r.ownedNow)
-	for _, h := range r.memory.handlers {
-		e := h.entry()
-		called := slices.ContainsFunc(applied, func(o *pendingResponse) bool {
-			return o.call.handler == h && o.call.reason != hook.ReasonEvent && o.response.Err == nil
-		})
-		if !h.handles(hook.ReasonDrift) || e.Digest == "" || e.OwnedDigest == r.ownedDigest || !called && e.OwnedDigest != before {
-			continue
-		}
-		e.OwnedDigest = r.ownedDigest
-		h.pendingEntry = &e
-		if h.attempt.requeued && h.attempt.reason == hook.ReasonDrift {
-			h.attempt.digest = r.ownedDigest
-		}
 	}
 }
