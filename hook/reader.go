@@ -21,7 +21,11 @@ type reader struct {
 	unknown       []string
 }
 
+// WithoutMark returns a response without a byte order mark at its beginning, which some languages write by themselves.
+func WithoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+
 func newReader(data []byte, d Decoding) *reader {
+	data = WithoutMark(data)
 	return &reader{
 		data:     data,
 		dec:      jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(d.loose())),

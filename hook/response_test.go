@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,6 +199,23 @@ func TestDecodeResponseChildrenAreApart(t *testing.T) {
 	_ = append(resp.Children[0], "######"...)
 	if got := string(resp.Children[1]); got != pod {
 		t.Errorf("neighbour was overwritten: %s", got)
+	}
+}
+
+// A byte order mark before a response is no part of it, in all kinds of responses.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\ufeff"
+	for _, mode := range modes {
+		_, sync := hook.DecodeResponse([]byte(mark+`{"children":[]}`), hook.Wire{Decoding: mode})
+		_, customize := hook.DecodeCustomizeResponse([]byte(mark+`{"relatedResources":[]}`), mode)
+		_, handler := hook.DecodeHandlerResponse([]byte(mark+`{}`), mode)
+		_, review := hook.DecodeReviewResponse([]byte(mark+`{"allowed":true}`), mode)
+		if err := errors.Join(sync, customize, handler, review); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if _, err := hook.DecodeResponse([]byte(mark+mark+`{"children":[]}`), hook.Wire{Decoding: mode}); err == nil {
+			t.Errorf("%s: two marks are accepted", mode)
+		}
 	}
 }
 

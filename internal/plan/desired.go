@@ -150,8 +150,9 @@ func (f *Planner) complete(path string, o *object.Object, resource object.Resour
 	return changed, nil
 }
 
-// parseChild parses a child. If a field is duplicated, the last one counts.
+// parseChild parses a child, in which whole numbers become integers. If a field is duplicated, the last one counts.
 func parseChild(path string, data json.RawMessage) (*object.Object, error) {
+	data = object.WholeNumbers(data)
 	if !object.HasUniqueNames(data) {
 		if fields, err := object.Decode(data); err == nil {
 			return object.Encode(fields)

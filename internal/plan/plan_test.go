@@ -245,3 +245,14 @@ func sent(t *testing.T, o *object.Object) string {
 	}
 	return string(text)
 }
+
+// Whole numbers of a child become integers.
+func TestWholeNumbersOfChildren(t *testing.T) {
+	o, err := parseChild("children[0]", json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"n":2.0,"m":1e3,"h":0.5}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(o.Field("data")); got != `{"n":2,"m":1000,"h":0.5}` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -16,7 +16,7 @@ import (
 var errTwoChanges = errors.New("object, patch and jsonPatch are mutually exclusive")
 
 // For returns the JSON patch of a response, or nil. A JSON patch of the response has the
-// form that the contract demands, and the API server checks its effect.
+// form that the contract demands, and the API server checks its effect. Whole numbers become integers.
 func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error) {
 	switch changes := countChanges(v); {
 	case changes == 0:
@@ -26,11 +26,11 @@ func For(r *hook.ReviewRequest, v *hook.ReviewResponse) (json.RawMessage, error)
 	case r.Object == nil:
 		return nil, fmt.Errorf("%s has no object to change", r.Operation)
 	case v.JSONPatch != nil:
-		return v.JSONPatch, nil
+		return object.WholeNumbers(v.JSONPatch), nil
 	case v.Object != nil:
-		return replacementPatch(r.Object, v.Object)
+		return replacementPatch(r.Object, object.WholeNumbers(v.Object))
 	}
-	return patchFromMerge(r.Object, v.Patch)
+	return patchFromMerge(r.Object, object.WholeNumbers(v.Patch))
 }
 
 // countChanges counts the forms in which a response has changes.

@@ -25,6 +25,23 @@ func difference(raw, before, after []byte) ([]byte, error) {
 	return Diff(raw, object)
 }
 
+// Whole numbers become integers in all forms of changes, and one that is the same is no change.
+func TestWholeNumbersOfReviews(t *testing.T) {
+	request := &hook.ReviewRequest{Object: []byte(`{"spec":{"a":1,"b":2,"c":0.5}}`)}
+	for name, c := range map[string]struct {
+		response hook.ReviewResponse
+		want     string
+	}{
+		"patch":     {hook.ReviewResponse{Patch: []byte(`{"spec":{"a":4e0,"b":2.0,"c":1.5}}`)}, `[{"op":"replace","path":"/spec/a","value":4},{"op":"replace","path":"/spec/c","value":1.5}]`},
+		"jsonPatch": {hook.ReviewResponse{JSONPatch: []byte(`[{"op":"replace","path":"/spec/a","value":1e3}]`)}, `[{"op":"replace","path":"/spec/a","value":1000}]`},
+		"object":    {hook.ReviewResponse{Object: []byte(`{"spec":{"a":3.0,"b":2.0,"c":0.5}}`)}, `[{"op":"replace","path":"/spec/a","value":3}]`},
+	} {
+		if got, err := For(request, &c.response); string(got) != c.want || err != nil {
+			t.Errorf("%s: got %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
 func TestDifference(t *testing.T) {
 	for name, c := range map[string]struct{ raw, before, after, want string }{
 		"nothing":                     {`{"a":1}`, `{"a":1}`, `{"a":1}`, ``},

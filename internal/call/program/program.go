@@ -136,6 +136,7 @@ func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.
 		if line, err = conn.RoundTrip(trace.Line(ctx, req.Body)); err != nil {
 			return err
 		}
+		line = hook.WithoutMark(line)
 		own, err = check(line, req.Limits)
 		return err
 	})

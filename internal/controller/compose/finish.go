@@ -66,6 +66,17 @@ func (r *run) failed(err error) record.Outcome {
 	return record.Failed
 }
 
+// minResync is the shortest delay that a response can request: a shorter one would call the hook at full speed.
+const minResync = 100 * time.Millisecond
+
+// resyncDelay returns the delay that a response requests; zero for none.
+func resyncDelay(response *hook.Response) time.Duration {
+	if response == nil || response.ResyncAfter <= 0 {
+		return 0
+	}
+	return max(response.ResyncAfter, minResync)
+}
+
 func (r *run) succeeded() record.Outcome {
 	r.pruneUpToDate()
 	r.memory.Conflicts = 0
@@ -75,8 +86,8 @@ func (r *run) succeeded() record.Outcome {
 	r.recordResult(controller.Result{}, nil)
 	r.memory.ForgetReported()
 	r.ReportManualReconcile()
-	if r.response != nil && r.response.ResyncAfter > 0 {
-		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, r.response.ResyncAfter)
+	if delay := resyncDelay(r.response); delay > 0 {
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, delay)
 	}
 	r.scheduleResync(r.Item.Key)
 	if r.calls == 0 {

@@ -50,3 +50,15 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 		t.Errorf("%s, still %d", outcome, r.memory.Conflicts)
 	}
 }
+
+// A response cannot have its hook called at full speed.
+func TestShortestResync(t *testing.T) {
+	for requested, want := range map[time.Duration]time.Duration{0: 0, time.Nanosecond: minResync, minResync: minResync, time.Hour: time.Hour} {
+		if got := resyncDelay(&hook.Response{ResyncAfter: requested}); got != want {
+			t.Errorf("%s: again in %s, want %s", requested, got, want)
+		}
+	}
+	if got := resyncDelay(nil); got != 0 {
+		t.Errorf("without a response again in %s", got)
+	}
+}

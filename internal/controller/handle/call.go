@@ -190,7 +190,21 @@ func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values
 	if err == nil && response == nil {
 		response = &hook.HandlerResponse{}
 	}
-	return response, err
+	return withWholeNumbers(response), err
+}
+
+// withWholeNumbers returns a response whose whole numbers are integers.
+func withWholeNumbers(response *hook.HandlerResponse) *hook.HandlerResponse {
+	if response == nil {
+		return nil
+	}
+	whole := *response
+	whole.Patch, whole.Status = object.WholeNumbers(whole.Patch), object.WholeNumbers(whole.Status)
+	whole.Apply = slices.Clone(whole.Apply)
+	for i := range whole.Apply {
+		whole.Apply[i].Object = object.WholeNumbers(whole.Apply[i].Object)
+	}
+	return &whole
 }
 
 func logAttrs(n *hook.HandlerRequest, h *Handler) []any {

@@ -81,6 +81,7 @@ func (l *Live) Write(a *hook.HandlerResponse) (*hook.HandlerRequest, error) {
 	if a == nil {
 		return l.Get()
 	}
+	a = withWholeNumbers(a)
 	now, err := l.get()
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", l.key, err)

@@ -91,6 +91,32 @@ func TestOptionalDelete(t *testing.T) {
 	st.expectCalls(t, "d delete eur gone", "d delete usd")
 }
 
+// Whole numbers that a handler writes like floats become integers in everything that it writes, and are no change where
+// they are the same.
+func TestWholeNumbersOfHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		p := program(Handler{Name: "h", On: []hook.Reason{onCreate}, Every: time.Minute})
+		p.Owns = []object.Resource{configMaps}
+		w := startEnv(s, p, s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+			return &hook.HandlerResponse{
+				Patch: []byte(`{"spec":{"n":2.0,"m":1e3}}`), Status: []byte(`{"n":4e0}`),
+				Apply: []hook.AppliedObject{{Object: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"n":2.0,"h":0.5}}`)}},
+			}, nil
+		}})
+		defer w.stop()
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		pass(time.Hour)
+		writes := s.wrote("")
+		if all := strings.Join(writes, "\n"); len(writes) > 4 || strings.Contains(all, "2.0") || strings.Contains(all, "1e3") || strings.Contains(all, "4e0") {
+			t.Errorf("wrote %s", all)
+		}
+		if o := s.get(rates, "eur"); text(o["spec"]) != `{"m":1000,"n":2}` || text(field(s.get(configMaps, "c"), "data")) != `{"h":0.5,"n":2}` {
+			t.Errorf("stored %s", text(o))
+		}
+	})
+}
+
 // An object waits for its deletion from before the first call. One that is gone before Setpoint reaches it has none, and
 // an optional handler has none for one that goes while Setpoint is stopped.
 func TestDeletionBeforeFirstCall(t *testing.T) {

@@ -2,6 +2,7 @@ package handle
 
 import (
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -111,7 +112,7 @@ func (r *run) requeueCall(c call, response *hook.HandlerResponse, after string) 
 	h, former := c.handler, c.handler.attempt
 	now, delay := r.tools.Now(), response.RetryAfter
 	again := attempt{reason: c.reason, digest: c.digestAfter(after), digestBefore: c.digest, since: now, requeued: true}
-	if delay == hook.Immediately {
+	if delay < time.Millisecond { // Such as hook.Immediately.
 		delay = 0
 		if former.requeued && former.hasInput(c) {
 			again.immediateRequeues = former.immediateRequeues + 1
