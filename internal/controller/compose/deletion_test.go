@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -114,5 +117,34 @@ func TestChildrenOfAKindThatIsNotServed(t *testing.T) {
 	shops.run(queue.Start)
 	if left := s.stored("shops/a", "metadata"); left != "" {
 		t.Errorf("the parent stays: %s; events %q", left, shops.events)
+	}
+}
+
+// What the last response of a decorator says about the parent is not lost in a conflict: the finalizer goes after it.
+func TestTheLastResponseOfAFinalizeHookSurvivesAConflict(t *testing.T) {
+	s := newCluster(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a","uid":"u-a","generation":1,`+
+		`"annotations":{"mine":"1"},"finalizers":["example.org/test"]},"spec":{}}`)
+	calls := 0
+	last := &statusHook{respond: func(int, *hook.Request) *hook.Response {
+		calls++
+		return &hook.Response{Finalized: calls == 1, Annotations: map[string]*string{"mine": nil}}
+	}}
+	never := labels.SelectorFromSet(labels.Set{"decorate": "yes"})
+	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: last, Mark: plan.Mark{Key: "d", Value: "d"}, Selections: []Selection{{Labels: never}}})
+	conflicts := 2
+	s.refuse = func(string, string) int {
+		if conflicts--; conflicts >= 0 {
+			return http.StatusConflict
+		}
+		return 0
+	}
+	for range 4 {
+		shops.run(queue.ParentChanged)
+	}
+	if metadata := s.stored("shops/a", "metadata"); strings.Contains(metadata, "mine") || strings.Contains(metadata, "example.org/test") {
+		t.Errorf("the parent has %s", metadata)
+	}
+	if calls != 1 {
+		t.Errorf("%d calls, want one", calls)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -51,10 +52,32 @@ func (r *run) withoutFinalizer(parent *object.Object) (*object.Object, error) {
 
 // finalized reports whether a response with finalized: true was applied. It stays true: later calls
 // may not find what the hook deleted.
-func (r *run) finalized() bool { return r.Phase == controller.PhaseFinalizing && r.memory.finalized }
+func (r *run) finalized() bool {
+	return r.Phase == controller.PhaseFinalizing && r.memory.finalResponse != nil
+}
 
-// completeFinalization removes the finalizer once all children that are being deleted are gone.
+// noteFinalized keeps what the last response says about the parent until it is stored, which may take several runs.
+func (r *run) noteFinalized() bool {
+	r.memory.finalResponse = nil
+	if r.Phase == controller.PhaseFinalizing && r.response.Finalized {
+		final := *r.response
+		final.Children, final.Events = nil, nil
+		r.memory.finalResponse = &final
+	}
+	return r.memory.finalResponse != nil
+}
+
+// completeFinalization removes the finalizer once all children that are being deleted are gone. What the last
+// response says about the parent is stored before, or in the same write.
 func (r *run) completeFinalization(ctx context.Context) error {
+	if r.response == nil {
+		r.response = r.memory.finalResponse
+		overlaid, err := r.overlayResponse()
+		if err != nil {
+			return hookFailure(r.hookName(), &hook.MalformedError{Path: "status", Err: err})
+		}
+		r.parent = overlaid
+	}
 	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
 		return r.storeStatus(ctx)
 	}
@@ -70,7 +93,7 @@ func (r *run) completeFinalization(ctx context.Context) error {
 	if err := r.removeFinalizer(ctx); err != nil {
 		return err
 	}
-	r.memory.finalized = false
+	r.memory.finalResponse = nil
 	return nil
 }
 

@@ -20,8 +20,8 @@ type memory struct {
 	status struct{ wanted, stored uint64 }
 	// hookConditions are the types of Setpoint's conditions that the latest response sets itself.
 	hookConditions []string
-	// finalized means that a response with finalized: true was applied.
-	finalized bool
+	// finalResponse is a response with finalized: true that was applied, without its children; nil for none.
+	finalResponse *hook.Response
 	// upToDate children need no comparison until they or their desired state change.
 	upToDate upToDateChildren
 	// coOwned are the children with a desired field that another manager owns, by the digest of their UID;

@@ -145,7 +145,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 			return joinErrors([]error{r.nondeterminismErr, err})
 		}
 		r.reportResponseEvents()
-		if r.memory.finalized = r.Phase == controller.PhaseFinalizing && r.response.Finalized; r.memory.finalized {
+		if r.noteFinalized() {
 			continue
 		}
 		if err := r.storeResponse(ctx); err != nil {
