@@ -36,7 +36,8 @@ const (
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// finalizerRemoval removes a finalizer from objects, as the ServiceAccount of the controller that set it.
+// finalizerRemoval removes a finalizer from objects, with Setpoint's own rights: the ServiceAccount of the controller
+// that set it may be gone. It does so as the ServiceAccount where Setpoint itself may not.
 type finalizerRemoval struct {
 	*Manager
 	finalizer string
@@ -215,10 +216,19 @@ func (m *finalizerRemoval) patchFinalizer(ctx context.Context, path string, o *m
 	if err != nil {
 		return err
 	}
+	err = m.sendPatch(ctx, path, patch, "")
 	user := m.account.UserFor(o.Namespace)
-	if err := m.access.CheckExists(ctx, user); err != nil {
+	if user == "" || !apierrors.IsForbidden(err) {
 		return err
 	}
+	if gone := m.access.CheckExists(ctx, user); gone != nil {
+		return fmt.Errorf("%w, and %w", err, gone)
+	}
+	return m.sendPatch(ctx, path, patch, user)
+}
+
+// sendPatch sends a patch of an object as a user, "" for Setpoint itself.
+func (m *finalizerRemoval) sendPatch(ctx context.Context, path string, patch []byte, user string) error {
 	request := m.client.Patch(types.JSONPatchType)
 	if user != "" {
 		request = request.SetHeader(authentication.ImpersonateUserHeader, user)

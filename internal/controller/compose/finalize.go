@@ -97,6 +97,23 @@ func (r *run) completeFinalization(ctx context.Context) error {
 	return nil
 }
 
+// releaseAbandoned removes the finalizer after an error if the namespace is terminating and the ServiceAccount cannot.
+// It returns the error if the parent has to wait.
+func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
+	stored, err := r.ReleaseAbandoned(ctx, controller.Abandoned{
+		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer, Left: len(r.Controller.Children(r.Stored)),
+	})
+	switch {
+	case err != nil:
+		return joinErrors([]error{cause, err})
+	case stored == nil:
+		return cause
+	}
+	r.parents.ObserveWrite(stored)
+	r.Stored, r.parent = stored, stored
+	return nil
+}
+
 // storeFinalizers stores the edited parent, unless the edit failed.
 func (r *run) storeFinalizers(ctx context.Context, what string, edited *object.Object, err error) error {
 	if err != nil {

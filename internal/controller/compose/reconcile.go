@@ -81,6 +81,9 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 // attempt reconciles the parent and stores the failure in its status.
 func (r *run) attempt(ctx context.Context) error {
 	err := r.Recover(func() error { return r.reconcileParent(ctx) })
+	if err != nil {
+		err = r.releaseAbandoned(ctx, err)
+	}
 	if err == nil {
 		return nil
 	}

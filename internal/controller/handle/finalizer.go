@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,27 @@ func (r *run) addsFinalizer() bool {
 	}
 	needed, known := r.needsFinalizer()
 	return needed && known
+}
+
+// releaseAbandoned removes the finalizer after a run if the namespace is terminating and the ServiceAccount cannot.
+// Else it returns the error of the run.
+func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
+	a := controller.Abandoned{
+		Forbidden: controller.IsForbidden(cause), Why: failure.Text(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
+		Left: r.countOwned(r.Stored.UID(), r.Stored.Namespace()),
+	}
+	if failed := r.firstError(); cause == nil && failed != nil && failed.fault != nil {
+		a.Forbidden, a.Why = failed.fault.Kind == failure.Forbidden, failed.message
+	}
+	stored, err := r.ReleaseAbandoned(ctx, a)
+	switch {
+	case err != nil:
+		return cmp.Or(cause, err)
+	case stored != nil:
+		r.setStored(stored)
+		return nil
+	}
+	return cause
 }
 
 // needsFinalizer reports whether a handler needs the finalizer. It is not known while a handler that

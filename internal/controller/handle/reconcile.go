@@ -66,7 +66,7 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 		r := c.newRun(of, remembered, fresh)
 		r.observe()
 		r.takeEvents(events)
-		r.fail(r.Recover(func() error { return r.reconcileObject(ctx) }))
+		r.fail(r.releaseAbandoned(ctx, r.Recover(func() error { return r.reconcileObject(ctx) })))
 		return r.finish(ctx), queue.NoRequeue()
 	})
 }

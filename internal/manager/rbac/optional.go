@@ -12,6 +12,7 @@ import (
 // owner references, credentials for hooks, and code that the controller has read before.
 func (o *Process) Optional(c *compile.Compiled) Permissions {
 	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(c.Account)
+	all = append(all, releasePermissions(c).to("finalizers when the ServiceAccount is gone")...)
 	// Credentials and code are not in the shared cache: the identity itself watches them.
 	secrets := append(readPermissions(c.Credentials).to("credentials for hooks"), readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
 	for i := range secrets {
@@ -20,6 +21,22 @@ func (o *Process) Optional(c *compile.Compiled) Permissions {
 		}
 	}
 	return append(all, secrets...).by(c.Name())
+}
+
+// releasePermissions returns the permissions of Setpoint itself to remove the finalizer of a controller that acts as a
+// ServiceAccount: it may be gone before the objects are, with a namespace above all.
+func releasePermissions(c *compile.Compiled) Permissions {
+	if c.Account.IsZero() || !c.Finalizes() {
+		return nil
+	}
+	var all Permissions
+	for i := range c.Programs {
+		all = append(all, on(c.Programs[i].Parent, "patch").in(c.Programs[i].Namespace)...)
+	}
+	for i := range c.Handlers {
+		all = append(all, on(c.Handlers[i].Resource, "patch").in(c.Handlers[i].NamespacesOf(c.Handlers[i].Resource)...)...)
+	}
+	return append(all, on(object.Namespaces, "get")...)
 }
 
 // readPermissions returns the permissions to watch Secrets and ConfigMaps.
