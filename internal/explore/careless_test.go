@@ -169,7 +169,7 @@ func TestARefusedUpdateThatIsHandledIsValid(t *testing.T) {
 		return &explore.Request{Method: http.MethodPost, Target: configMapsPath, ContentType: "application/json", Body: configMap("not a name", "")}
 	}
 	invalid := fmt.Errorf("apply: %w", errors.Join(errConflict, apierrors.NewBadRequest("not a name")))
-	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}))
+	wantViolations(t, scripted{request: refused, end: errConflict}.explore(t, explore.Bounds{}), explore.Reconciled)
 	wantViolations(t, scripted{request: refused, end: invalid}.explore(t, explore.Bounds{}), explore.Valid)
 }
 

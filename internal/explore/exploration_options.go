@@ -49,6 +49,7 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 			programs.Indexes, programs.Memory = append(programs.Indexes, c.Index), memory
 		}
 	}
+	o.Restart = x.restart(w)
 	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
 	o.Controllers = []Controller{Setpoint(ctx, programs, loop.Options{Memo: o.Memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)}
 	if o.Objects, err = x.objects(w); err != nil {
@@ -56,6 +57,24 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 	}
 	o.Edits, err = x.edits(w, o.Objects)
 	return o, err
+}
+
+// restart returns what starts the hooks of a workspace once more; nil if its functions are in this process.
+func (x *Exploration) restart(w *workspace.Workspace) func(ctx context.Context) (loop.Programs, func(), error) {
+	if !w.CanOpenAgain() {
+		return nil
+	}
+	return func(ctx context.Context) (loop.Programs, func(), error) {
+		again, err := w.Again(ctx)
+		if err != nil {
+			return loop.Programs{}, nil, err
+		}
+		var programs loop.Programs
+		for _, c := range again.Controllers {
+			programs.Compose, programs.Handle = append(programs.Compose, c.Programs...), append(programs.Handle, c.Handlers...)
+		}
+		return programs, again.Close, nil
+	}
 }
 
 // server returns an API server with all kinds that the controllers and the objects have.

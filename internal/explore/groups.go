@@ -167,7 +167,9 @@ func reportApart(ctx context.Context, options Options, groups []group, searches 
 	if why != "" || err != nil {
 		return nil, why, err
 	}
-	options.repeatCalls(ctx)
+	if err := options.repeatCalls(ctx); err != nil {
+		return nil, "", err
+	}
 	report = searches[0].report()
 	for _, s := range searches[1:] {
 		report.add(s.report())

@@ -1,12 +1,15 @@
 package explore_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/explore"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 )
 
 // TestMemoryOfHooksIsFound explores a hook that responds equally to equal requests until it has seen another one.
@@ -24,4 +27,34 @@ func TestMemoryOfHooksIsFound(t *testing.T) {
 		t.Fatalf("violations: %v", report.Violations)
 	}
 	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: the response depends on earlier calls; they differ in status.texts")
+}
+
+// TestARestartShowsWhatHooksRemember explores a hook that keeps the first text of each thing: it responds to equal requests
+// equally, and so does each process that has just started, until it has seen another text.
+func TestARestartShowsWhatHooksRemember(t *testing.T) {
+	remembering := func() compose.Program {
+		first := map[string]string{}
+		return programOf(func(parent thing, r *hook.Request) *hook.Response {
+			if _, known := first[parent.Metadata.Name]; !known {
+				first[parent.Metadata.Name] = parent.Spec.Text
+			}
+			parent.Spec.Text = first[parent.Metadata.Name]
+			return numbered(parent, r)
+		})
+	}
+	options := systemOf(t.Context(), t, remembering())
+	options.Workers = 1 // The hook is no test of concurrent calls.
+	options.Edits = []explore.Edit{editOf("other text", map[string]any{"text": "y"})}
+	options.Bounds = explore.Bounds{Edits: 1}
+	restarts := 0
+	options.Restart = func(context.Context) (loop.Programs, func(), error) {
+		restarts++
+		return loop.Programs{Compose: []compose.Program{remembering()}}, func() { restarts-- }, nil
+	}
+	report := run(t, options)
+	wantViolations(t, report, explore.Deterministic)
+	wantText(t, report.Text(), "the hook things sync responds to one request in two ways: a process that has just started responds otherwise; they differ in children[0].data.text")
+	if restarts != 0 {
+		t.Errorf("%d processes were not stopped", restarts)
+	}
 }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"time"
@@ -30,6 +31,8 @@ type Options struct {
 	External *loop.External
 	// Memo has the responses of hooks, for the report; nil if there are none.
 	Memo *loop.Memo
+	// Restart starts the processes of the hooks once more, until stop is called; nil if nobody can.
+	Restart func(ctx context.Context) (programs loop.Programs, stop func(), err error)
 	// Version is that of Setpoint, and Files are the digests of what is explored, for stories.
 	Version string
 	Files   map[string]string
@@ -101,6 +104,7 @@ type Property string
 const (
 	Deterministic Property = "Deterministic" // the same request gets the same response
 	Settles       Property = "Settles"       // without further edits and faults, everything comes to rest
+	Reconciled    Property = "Reconciled"    // at rest, no reconcile fails
 	SameEnd       Property = "SameEnd"       // where it rests depends on the final specs alone
 	Desired       Property = "Desired"       // at rest, one more reconcile writes nothing
 	NoRecreate    Property = "NoRecreate"    // without an edit nothing is created, deleted and created again
@@ -111,4 +115,4 @@ const (
 )
 
 // Properties are all properties, in the order of reports.
-var Properties = []Property{Deterministic, Valid, Settles, Desired, SameEnd, NoRecreate, Owned, Finalized, Quiet}
+var Properties = []Property{Deterministic, Valid, Settles, Reconciled, Desired, SameEnd, NoRecreate, Owned, Finalized, Quiet}

@@ -84,7 +84,7 @@ func (s *search) addNotes(r *Report) {
 	if s.graphChecked && all.rests == 0 {
 		r.Notes = append(r.Notes, "No state of rest was found, so what speaks of one was not checked.")
 	}
-	if all.failing > 0 {
+	if all.failing > 0 && slices.Contains(s.options.Unchecked, Reconciled) {
 		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", all.failing, all.rests, all.failure))
 	}
 	if all.renewing {
@@ -121,7 +121,7 @@ func (s *search) wasChecked(p Property) bool {
 
 // isAboutRest reports whether a property says something about states of rest alone.
 func isAboutRest(p Property, invariants []Invariant) bool {
-	return slices.Contains([]Property{Desired, SameEnd, Owned, Finalized}, p) ||
+	return slices.Contains([]Property{Reconciled, Desired, SameEnd, Owned, Finalized}, p) ||
 		slices.ContainsFunc(invariants, func(i Invariant) bool { return Property(i.Name) == p && i.Eventually != "" })
 }
 
@@ -148,8 +148,11 @@ func (s *search) addHooks(r *Report) {
 	}
 	for _, d := range s.options.Memo.Differences() {
 		ways := "in two ways"
-		if d.Later {
+		switch {
+		case d.Later:
 			ways += ": the response depends on earlier calls"
+		case d.Restarted:
+			ways += ": a process that has just started responds otherwise"
 		}
 		text := fmt.Sprintf("the hook %s responds to one request %s; they differ in %s", d.Hook, ways, strings.Join(d.Fields, ", "))
 		s.violated(finding{property: Deterministic, text: text}, []uint32{0}, -1)
@@ -158,7 +161,8 @@ func (s *search) addHooks(r *Report) {
 
 // notExplored returns an error if no call of a hook succeeded: then nothing of the logic was explored.
 func (r *Report) notExplored(memo *loop.Memo) error {
-	if memo == nil || len(r.Violations) > 0 {
+	fails := func(v Story) bool { return v.Property == Reconciled }
+	if memo == nil || slices.ContainsFunc(r.Violations, func(v Story) bool { return !fails(v) }) {
 		return nil
 	}
 	calls, errs, first := 0, 0, error(nil)

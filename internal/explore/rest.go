@@ -23,12 +23,15 @@ func (s *search) checkRest(id uint32) {
 	}
 	report(Finalized, deletingAtRest(at.stored))
 	report(Owned, s.leftOver(at.stored))
-	undesired, fails := s.undesired(at)
+	undesired, failure := s.undesired(at)
 	report(Desired, undesired)
+	if !s.violates(Valid) { // Else a write that is refused for good, or a panic, is the failure.
+		report(Reconciled, failure)
+	}
 	for _, f := range s.broken(at.stored, true) {
 		s.violated(f, s.path(id), -1)
 	}
-	if !fails {
+	if failure == "" {
 		s.checkSameEnd(id, at)
 	}
 }
@@ -64,22 +67,22 @@ func (s *search) noteCreator(e *effect) {
 	}
 }
 
-// undesired reconciles everything once more. It returns what would be written, and whether a run fails.
-func (s *search) undesired(at state) (text string, fails bool) {
+// undesired reconciles everything once more. It returns what would be written, and which run fails.
+func (s *search) undesired(at state) (text, fails string) {
 	w := s.workers[0]
 	for i, p := range at.processes.all {
 		for _, item := range w.started(i, p.view) {
 			wrote, failure := s.writesAtRest(w, w.begin(i, item, p.view), at.stored)
 			if wrote != "" {
-				return wrote, false
+				return wrote, ""
 			}
 			if failure != nil {
 				s.notes[s.layer].add(notes{failing: 1, failure: failure.Error()})
-				return "", true
+				return "", fmt.Sprintf("every reconcile of %s for %s fails: %v", item.Object, item.Controller, failure)
 			}
 		}
 	}
-	return "", false
+	return "", ""
 }
 
 func (s *search) writesAtRest(w *worker, r *run, at *stored) (wrote string, failure error) {

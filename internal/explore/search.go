@@ -80,7 +80,9 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 	if err := s.explore(ctx); err != nil {
 		return nil, err
 	}
-	options.repeatCalls(ctx)
+	if err := options.repeatCalls(ctx); err != nil {
+		return nil, err
+	}
 	return s.report(), nil
 }
 

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -74,22 +75,48 @@ func (o *Options) checksHooks() bool {
 	return o.Memo != nil && !slices.Contains(o.Unchecked, Deterministic)
 }
 
-// These bound the calls that are made once more at the end: the time in which they begin, and that in which they end.
+// These bound the calls that are made once more at the end: the time in which they begin, and that in which they end, of
+// the same processes and of those that were restarted, and how often they are.
 const (
-	repeating     = time.Second
-	lastRepeating = 10 * time.Second
+	repeating       = time.Second
+	lastRepeating   = 10 * time.Second
+	restarting      = 2 * time.Second
+	lastRestarting  = 30 * time.Second
+	maxHookRestarts = 8
 )
 
 // repeatCalls finds hooks with a memory. It does so when the time of the search is over, too, but not if it was
 // interrupted.
-func (o *Options) repeatCalls(ctx context.Context) {
+func (o *Options) repeatCalls(ctx context.Context) error {
 	if !o.checksHooks() || errors.Is(ctx.Err(), context.Canceled) {
-		return
+		return nil
 	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lastRepeating)
+	within, cancel := context.WithTimeout(ctx, lastRepeating)
 	defer cancel()
-	o.Memo.Repeat(ctx, repeating)
+	o.Memo.Repeat(within, repeating)
+	return o.restartHooks(ctx)
+}
+
+// restartHooks compares responses with those of hooks whose processes have just started.
+func (o *Options) restartHooks(ctx context.Context) error {
+	if o.Restart == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastRestarting)
+	defer cancel()
+	for i, end := 0, time.Now().Add(restarting); i < maxHookRestarts && time.Now().Before(end) && len(o.Memo.Differences()) == 0; i++ {
+		programs, stop, err := o.Restart(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("start the hooks once more, to compare what they respond: %w", err)
+		}
+		o.Memo.RepeatRestarted(ctx, i, programs)
+		stop()
+	}
+	return nil
 }

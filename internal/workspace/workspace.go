@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/compile"
@@ -142,6 +143,20 @@ func (c *Controller) compile(ctx context.Context, env compile.Environment, check
 		err = check(c.Object)
 	}
 	return err
+}
+
+// CanOpenAgain reports whether the workspace was opened from files.
+func (w *Workspace) CanOpenAgain() bool { return len(w.options.Paths) > 0 }
+
+// Again opens the same files once more: the processes of hooks, and the engines of inline ones, are new and remember
+// nothing.
+func (w *Workspace) Again(ctx context.Context) (*Workspace, error) { return Open(ctx, w.options) }
+
+// Elsewhere returns the addresses of a controller's hooks that no program of the files serves.
+func (w *Workspace) Elsewhere(c *Controller) []string {
+	return slices.DeleteFunc(slices.Clone(c.HookAddresses), func(address string) bool {
+		return w.programs != nil && w.programs.serving(address) != nil
+	})
 }
 
 // hookAddresses returns the hosts and ports of all hooks.

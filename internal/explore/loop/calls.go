@@ -154,7 +154,7 @@ func (c *callRecorder) hook(name string, h hook.Hook) hook.Hook {
 	}
 	return hook.Func(func(ctx context.Context, request *hook.Request) (*hook.Response, error) {
 		response, err := respondOutside(ctx, c, name, digestsOf(request), func(ctx context.Context) (*hook.Response, bool, error) {
-			response, err := h.Call(ctx, request)
+			response, err := current(c.memo, name, h).Call(ctx, request)
 			return response, true, err
 		})
 		return ownResponse(response), err
@@ -178,7 +178,7 @@ func (c *callRecorder) customizer(name string, h hook.Customizer) hook.Customize
 	}
 	return hook.CustomizerFunc(func(ctx context.Context, request *hook.CustomizeRequest) (*hook.CustomizeResponse, error) {
 		response, err := respond(ctx, c, name, customizeDigests(request), func(ctx context.Context) (*hook.CustomizeResponse, bool, error) {
-			response, err := h.Customize(ctx, request)
+			response, err := current(c.memo, name, h).Customize(ctx, request)
 			return response, true, err
 		})
 		if response == nil {
@@ -199,7 +199,7 @@ func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
 			if request.Reader != nil {
 				noted.Reader = reads
 			}
-			response, err := h.Handle(ctx, &noted)
+			response, err := current(c.memo, name, h).Handle(ctx, &noted)
 			return response, !reads.used, err
 		})
 		if response == nil {

@@ -22,6 +22,8 @@ type Memo struct {
 	hooks map[string]*hookMemo
 	// differs has the first difference of each hook.
 	differs []Difference
+	// restarted are hooks of processes that have just started, by name; nil while the first ones are called.
+	restarted map[string]any
 }
 
 // Difference says that a hook responded to one request in two ways.
@@ -30,8 +32,9 @@ type Difference struct {
 	Hook string
 	// Fields are the paths that differ.
 	Fields []string
-	// Later is set if they differ only after calls with other requests.
-	Later bool
+	// Later is set if they differ only after calls with other requests, Restarted if the second one is of a process that
+	// had just started.
+	Later, Restarted bool
 	// First and Second are the responses as JSON.
 	First, Second []byte
 }
@@ -168,7 +171,7 @@ func (m *Memo) learn(ctx context.Context, c call, r *remembered) {
 	if pure && c.interrupted() == nil {
 		_, again, _, err := m.do(ctx, c)
 		if c.interrupted() == nil {
-			m.compare(c.hook, r, again, err, false)
+			m.compare(Difference{Hook: c.hook}, r, again, err)
 			m.keep(c, r)
 		}
 	}
@@ -235,16 +238,16 @@ func (m *Memo) checksVersions(name string) bool {
 	return h.versionChecks <= maxVersionChecks
 }
 
-// compare notes if two responses to one request differ.
-func (m *Memo) compare(name string, r *remembered, again []byte, err error, later bool) {
-	fields := differences(r.text, again, r.err, err)
-	if len(fields) == 0 {
+// compare notes if two responses to one request differ. The difference says of which hook they are, and when.
+func (m *Memo) compare(d Difference, r *remembered, again []byte, err error) {
+	d.Fields, d.First, d.Second = differences(r.text, again, r.err, err), r.text, again
+	if len(d.Fields) == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.ContainsFunc(m.differs, func(d Difference) bool { return d.Hook == name }) {
-		m.differs = append(m.differs, Difference{Hook: name, Fields: fields, Later: later, First: r.text, Second: again})
+	if !slices.ContainsFunc(m.differs, func(other Difference) bool { return other.Hook == d.Hook }) {
+		m.differs = append(m.differs, d)
 	}
 }
 
