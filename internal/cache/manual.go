@@ -17,6 +17,12 @@ type Contents interface {
 	Seen(resource object.Resource) (objects, gone []*object.Object)
 }
 
+// Failures are Contents some of whose watches fail.
+type Failures interface {
+	// Failing returns why watches of a kind fail, and list nothing; nil if they do not.
+	Failing(resource object.Resource) error
+}
+
 // Write is the result of a write that a view has observed.
 type Write struct {
 	Selection Selection
@@ -58,6 +64,12 @@ func (m *Manual) start(w *watch) {
 	w.manual, w.stop = m, func() {
 		m.opened = slices.DeleteFunc(m.opened, func(other *watch) bool { return other == w })
 	}
+	if contents, may := m.contents.(Failures); may {
+		w.health.set(contents.Failing(w.selection.Resource))
+	}
+	if w.health.current() != nil {
+		return
+	}
 	seen, gone := m.contents.Seen(w.selection.Resource)
 	list := make([]*object.Object, 0, len(seen))
 	for _, o := range seen {
@@ -85,7 +97,10 @@ func (m *Manual) addView(w *watch, v *View) {
 	w.deliverMu.Lock()
 	defer w.deliverMu.Unlock()
 	w.views = append(w.views, v)
-	if m.listed {
+	switch {
+	case w.health.current() != nil:
+		v.markReadyOrFailed()
+	case m.listed:
 		v.markReady()
 	}
 }
@@ -94,7 +109,9 @@ func (m *Manual) addView(w *watch, v *View) {
 func (m *Manual) List() {
 	m.listed = true
 	for _, w := range m.opened {
-		w.list()
+		if w.health.current() == nil {
+			w.list()
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,9 +166,19 @@ func noCommand(c *cobra.Command, args []string) error {
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		err = fmt.Errorf("%w; did you mean %q?", err, like[0])
+		begin := func(name string) int { return commonPrefix(name, args[0]) } // Few mistype the first letters.
+		err = fmt.Errorf("%w; did you mean %q?", err, slices.MaxFunc(like, func(a, b string) int { return begin(a) - begin(b) }))
 	}
 	return usageError{err}
+}
+
+// commonPrefix returns how many bytes two texts begin with in common.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 func noArguments(_ *cobra.Command, args []string) error {

@@ -87,7 +87,7 @@ func (r *permissions) read(ctx context.Context, ref object.Ref) (*object.Object,
 	case errors.Is(err, failure.ErrNotFound):
 		return nil, nil //nolint:nilnil // A missing object is a valid result.
 	case apierrors.IsForbidden(err):
-		return nil, errorWithHint{err, "you need permission to get an object to see its history"}
+		return nil, errorWithHint{err, "you need permission to get an object to see or record its history"}
 	case err != nil:
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/flags"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/recording"
 )
 
@@ -116,8 +117,21 @@ func (f *recordFlags) openRecorded(ctx context.Context, p *program, about []stri
 		return r, filter, err
 	}
 	r, ref, err := f.openObject(ctx, p, about)
+	if err == nil {
+		err = r.checkExists(ctx, ref)
+	}
 	filter.Kind, filter.Namespace, filter.Name = ref.Kind, ref.Namespace, ref.Name
 	return r, filter, err
+}
+
+// checkExists reports an object that does not exist: nothing would be recorded of it.
+func (r *session) checkExists(ctx context.Context, ref object.Ref) error {
+	stored, err := r.permissions.read(ctx, ref)
+	if err != nil || stored != nil {
+		return err
+	}
+	hint := "check the name and the namespace (-n); without KIND/NAME, the calls for all objects are recorded, also for those to come"
+	return errorWithHint{fmt.Errorf("%s does not exist, so nothing of it can be recorded", nameOf(ref)), hint}
 }
 
 // summarize prints what was recorded.

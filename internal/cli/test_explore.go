@@ -18,7 +18,9 @@ type explorationResult struct {
 	File   string          `json:"file,omitempty"`
 	Line   int             `json:"line,omitempty"`
 	Passed bool            `json:"passed"`
-	Report *explore.Report `json:"report,omitempty"`
+	// Interrupted is set if Ctrl-C has ended it before anything was violated.
+	Interrupted bool            `json:"interrupted,omitempty"`
+	Report      *explore.Report `json:"report,omitempty"`
 	// Saved are the files with the stories of violations.
 	Saved []string `json:"saved,omitempty"`
 	Error string   `json:"error,omitempty"`
@@ -73,7 +75,11 @@ func (s *story) read() error {
 }
 
 func (s testStyle) writeExploration(b *strings.Builder, e *explorationResult) {
-	s.writeName(b, e.Passed, e.Name, e.File, e.Line)
+	if e.Interrupted {
+		fmt.Fprintf(b, "%s  %s\n", s.paint(yellow, "ended"), clean(e.Name))
+	} else {
+		s.writeName(b, e.Passed, e.Name, e.File, e.Line)
+	}
 	if e.Error != "" {
 		b.WriteString(indentLines(diff.EscapeInvisible(e.Error)))
 	}

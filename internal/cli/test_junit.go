@@ -84,6 +84,8 @@ func (r *testReport) explorationSuite() junitSuite {
 		e := &r.Explorations[i]
 		one := junitCase{Name: e.Name, Class: partExplore, File: e.File, Line: e.Line}
 		switch {
+		case e.Interrupted:
+			continue // It is one of those that were not run.
 		case e.Error != "":
 			one.Error = &junitProblem{e.Error, e.Error}
 		case !e.Passed:

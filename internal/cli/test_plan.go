@@ -218,17 +218,25 @@ func (t *testPlan) explore(ctx context.Context, e *explore.Exploration, f *explo
 		t.progress.Close()
 	}
 	if err == nil {
-		result.Passed = result.Report.Passed()
 		result.Saved, err = explore.SaveStories(f.stories, e.Name+"-", result.Report.Violations)
 		for i := range result.Report.Violations {
 			found := &result.Report.Violations[i]
 			err = errors.Join(err, t.addTimeline(ctx, e.Name+"-"+found.Metadata.Name, options, found))
 		}
 	}
-	if err != nil {
-		result.Error, result.Passed = err.Error(), false
-	}
+	result.conclude(ctx, uninterrupted(ctx, err))
 	return result
+}
+
+// conclude says how an exploration has ended. What it has not seen that Ctrl-C has ended, it cannot have passed.
+func (e *explorationResult) conclude(ctx context.Context, err error) {
+	if err != nil {
+		e.Error = err.Error()
+		return
+	}
+	holds := e.Report == nil || e.Report.Passed()
+	e.Interrupted = ctx.Err() != nil && holds
+	e.Passed = holds && !e.Interrupted
 }
 
 // parallelCases is how many cases run at once.

@@ -44,7 +44,9 @@ func (r *testReport) summarize(all int, took time.Duration, assumed []string) {
 		}
 	}
 	for i := range r.Explorations {
-		r.Summary.add(r.Explorations[i].Passed)
+		if e := &r.Explorations[i]; !e.Interrupted {
+			r.Summary.add(e.Passed)
+		}
 	}
 	for i := range r.Stories {
 		r.Summary.add(r.Stories[i].Passed)

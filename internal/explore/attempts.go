@@ -81,6 +81,9 @@ func (s *search) isFailure(err error) bool { return s.stopped == "" || unknownFi
 // unknownFields returns the part of an error that names fields which the schema does not have; empty if it names none. The
 // API server puts the whole object before it.
 func unknownFields(err error) string {
+	if err == nil {
+		return ""
+	}
 	_, fields, _ := strings.Cut(err.Error(), "strict decoding error: ")
 	return fields
 }

@@ -26,6 +26,9 @@ func (w *worker) describe(from state, t *transition) string {
 	case restart:
 		return fmt.Sprintf("Setpoint%s ends, and starts again %s.", w.processName(a.process), a.text)
 	case edit:
+		if isOutage(a.name) {
+			return a.text + "."
+		}
 		return fmt.Sprintf("A user edits %s: %s%s.", a.name.ref, a.text, changeOf(from.stored, t.to.stored, a.name))
 	case interfere:
 		return fmt.Sprintf("Another client %s %s.", strings.TrimSuffix(a.text, " it"), a.name.ref)
@@ -53,6 +56,8 @@ func (w *worker) describeDelivery(from state, a action) string {
 	event, seen := p.events.all[p.events.next(a.name)], p.view.get(a.name)
 	text := fmt.Sprintf("The cache of Setpoint%s hears of %s", w.processName(a.process), a.name.ref)
 	switch {
+	case isOutage(a.name):
+		return fmt.Sprintf("Setpoint%s starts its controllers again: %s.", w.processName(a.process), outageText(event.version))
 	case event.gone:
 		return text + ": it is deleted."
 	case seen == nil:

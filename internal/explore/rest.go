@@ -21,7 +21,7 @@ func (s *search) checkRest(id uint32) {
 			s.violated(finding{property: property, text: text}, s.path(id), -1)
 		}
 	}
-	report(Finalized, deletingAtRest(at.stored))
+	report(Finalized, s.deletingAtRest(at))
 	report(Owned, s.leftOver(at.stored))
 	undesired, failure := s.undesired(at)
 	report(Desired, undesired)
@@ -36,13 +36,19 @@ func (s *search) checkRest(id uint32) {
 	}
 }
 
-func deletingAtRest(at *stored) string {
-	for _, one := range at.slots {
-		if one.version != nil && one.version.object.Deleting() {
-			return fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", one.name.ref, strings.Join(one.version.object.Finalizers(), ", "))
+// deletingAtRest finds an object that is being deleted for ever, although nothing but finalizers of controllers holds it.
+func (s *search) deletingAtRest(at state) string {
+	text := ""
+	for _, one := range at.stored.slots {
+		if one.version == nil || !one.version.object.Deleting() {
+			continue
 		}
+		if s.heldByOutage(at, one.name) {
+			return "" // What holds it may hold its namespace and its owner, too.
+		}
+		text = cmp.Or(text, fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", one.name.ref, strings.Join(one.version.object.Finalizers(), ", ")))
 	}
-	return ""
+	return text
 }
 
 // leftOver finds what runs have created and left behind: objects without an owner, though all objects are gone whose

@@ -143,6 +143,9 @@ func (e *engine) storeObjects() (Stored, error) {
 	}
 	for _, o := range objects {
 		after, err := e.options.Server.Edit(raw, Edit{Object: o.Ref(), Create: o})
+		if fields := unknownFields(err); fields != "" {
+			return nil, fmt.Errorf("store %s: %s", o.Ref(), fields)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", o.Ref(), err)
 		}

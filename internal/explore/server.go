@@ -58,6 +58,9 @@ func (s *inMemory) Do(stored Stored, request Request) (Stored, Response) {
 	if err != nil {
 		return stored, Response{Err: err}
 	}
+	if refused := refusal(stored, &request); refused != nil {
+		return stored, *refused
+	}
 	before := s.state(stored)
 	after, raw := s.Server.Do(before, r) //nolint:bodyclose // NewResponse closes it.
 	response, err := loop.NewResponse(raw)
@@ -79,7 +82,10 @@ func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
 	if !served {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
-	before := s.state(stored)
+	before, err := s.withoutKind(s.state(stored), edit.Create)
+	if err != nil {
+		return nil, err
+	}
 	request, changes := requestOf(resource, before.Get(resource, edit.Object.Namespace, edit.Object.Name), edit)
 	if !changes {
 		return nil, errUnchanged
@@ -103,7 +109,7 @@ func requestOf(resource object.Resource, o *object.Object, edit Edit) (request a
 	switch {
 	case edit.Create != nil:
 		request = apiserver.CreationOf(resource, edit.Create)
-		request.Strict = edit.Name != "" // Objects of the beginning have no name of an edit.
+		request.Strict = true
 		return request, true
 	case o == nil || o.Deleting() && edit.Delete:
 		return apiserver.Request{}, false

@@ -28,6 +28,10 @@ func (p *Process) Deliver(ctx context.Context, view *View, e Event) (*View, []It
 	if !p.Watches(e.Resource) {
 		return view.After(e), nil
 	}
+	if e.Resource == OutageResource {
+		view = view.After(e)
+		return view, p.Start(view) // The controllers start again, with what is there now.
+	}
 	p.calls.begin(ctx)
 	s := p.begin(view, p.options.Now)
 	defer s.close()

@@ -188,5 +188,11 @@ func (p *Process) findKinds() {
 
 // Watches reports whether the process may watch a kind.
 func (p *Process) Watches(resource object.Resource) bool {
-	return p.kinds == nil && resource.GroupKind() != ExternalKind.GroupKind() || p.kinds[resource.GroupKind()]
+	switch resource.GroupKind() {
+	case OutageResource.GroupKind():
+		return true
+	case ExternalKind.GroupKind():
+		return false
+	}
+	return p.kinds == nil || p.kinds[resource.GroupKind()]
 }

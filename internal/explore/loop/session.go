@@ -24,6 +24,8 @@ type session struct {
 	cache    *cache.Manual
 	workers  []worker
 	observer *observer
+	// outages are those that the process has heard of.
+	outages []Outage
 	// ends end the watches of indexes, and release the memory that functions share.
 	ends []func()
 }
@@ -49,13 +51,13 @@ func (p *Process) begin(view *View, now time.Time) *session {
 
 // open is begin with what the first lists have queued.
 func (p *Process) open(view *View, clock func() time.Time) *session {
-	s := &session{view: view, observer: &observer{}}
+	s := &session{view: view, observer: &observer{}, outages: view.outages()}
 	s.cache = cache.NewManual(s)
 	s.index(p.programs)
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
 	for i := range p.programs.Compose {
 		s.addCompose(compose.New(p.programs.Compose[i], compose.Tools{
-			Store: s.cache.Cache, Resolve: p.options.Resolve, Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
+			Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
 			Log: silent, Now: clock, Queue: options, Sequential: true,
 		}), p.programs.Compose[i].Customize != nil)
 	}

@@ -170,7 +170,7 @@ func (p *Process) relevantDigest(run Run) uint64 {
 	return run.View.digestOf(func(resource object.Resource, o *object.Object) bool {
 		owner, owned := o.Controller()
 		switch {
-		case resource.GroupKind() == kind && controller.KeyOf(o) == key:
+		case resource == OutageResource, resource.GroupKind() == kind && controller.KeyOf(o) == key:
 			return true
 		case owned:
 			return parent != nil && owner.UID == parent.UID()

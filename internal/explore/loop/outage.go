@@ -1,0 +1,150 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// Outage is something around a controller that does not work: a kind that is not served any more, or a right that was
+// revoked. It is stored as an object of a kind of its own, which only the API server in memory has. So it is part of the
+// state of a search, edits begin and end it, and a process hears of it as of any other change.
+type Outage struct {
+	What OutageKind
+	Of   object.Resource
+}
+
+// OutageKind says what does not work.
+type OutageKind string
+
+// The outages.
+const (
+	// Unserved means that the API server does not serve the kind. There are no such objects.
+	Unserved OutageKind = "unserved"
+	// Unlisted means that the process may not read the kind.
+	Unlisted OutageKind = "unlisted"
+	// Unwritten means that the process may not write the kind.
+	Unwritten OutageKind = "unwritten"
+)
+
+// OutageResource is the kind of the objects.
+var OutageResource = object.Resource{Group: "test.setpoint.dev", Version: "v1alpha1", Kind: "Outage", Plural: "outages", Custom: true}
+
+// Ref names the object.
+func (o Outage) Ref() object.Ref {
+	return OutageResource.Ref("", string(o.What)+"."+o.Of.Plural+"."+o.Of.Version+strings.TrimSuffix("."+o.Of.Group, ".")).Identity()
+}
+
+// Object returns the object that begins the outage.
+func (o Outage) Object() (*object.Object, error) {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": OutageResource.APIVersion(), "kind": OutageResource.Kind, "metadata": map[string]any{"name": o.Ref().Name}, "spec": o,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return object.Parse(text)
+}
+
+// OutageOf returns the outage of an object; false if it is of another kind.
+func OutageOf(o *object.Object) (outage Outage, is bool) {
+	if o.GroupKind() != OutageResource.GroupKind() {
+		return Outage{}, false
+	}
+	return outage, json.Unmarshal(o.Field("spec"), &outage) == nil
+}
+
+// String returns such as "configmaps.v1 is not served any more".
+func (o Outage) String() string {
+	return o.Of.String() + map[OutageKind]string{
+		Unserved: " is not served any more", Unlisted: " may not be read any more", Unwritten: " may not be written any more",
+	}[o.What]
+}
+
+// Ends says that it is over.
+func (o Outage) Ends() string {
+	return o.Of.String() + map[OutageKind]string{
+		Unserved: " is served again", Unlisted: " may be read again", Unwritten: " may be written again",
+	}[o.What]
+}
+
+// Refusal returns the status with which the API server refuses a request; 0 if it does not.
+func (o Outage) Refusal(r *Request) int {
+	switch reads := r.Method == http.MethodGet; {
+	case !isFor(r, o.Of):
+	case o.What == Unserved:
+		return http.StatusNotFound
+	case reads == (o.What == Unlisted):
+		return http.StatusForbidden
+	}
+	return 0
+}
+
+// isFor reports whether a request is about objects of a kind.
+func isFor(r *Request, resource object.Resource) bool {
+	target, _, _ := strings.Cut(r.Target, "?")
+	prefix := "/api/" + resource.Version + "/"
+	if resource.Group != "" {
+		prefix = "/apis/" + resource.APIVersion() + "/"
+	}
+	rest, is := strings.CutPrefix(target, prefix)
+	path := strings.Split(rest, "/")
+	if resource.Namespaced && len(path) > 2 && path[0] == object.Namespaces.Plural {
+		path = path[2:]
+	}
+	return is && path[0] == resource.Plural
+}
+
+// error returns why a watch of the kind fails; nil if it does not.
+func (o Outage) error() error {
+	switch o.What {
+	case Unserved:
+		return fmt.Errorf("%s: %w", o.Of, compile.ErrNotServed)
+	case Unlisted:
+		return fmt.Errorf("list %s: it is forbidden", o.Of)
+	default:
+		return nil
+	}
+}
+
+// outages returns those that a process has heard of.
+func (v *View) outages() []Outage {
+	var all []Outage
+	seen, _ := v.Seen(OutageResource)
+	for _, o := range seen {
+		if one, is := OutageOf(o); is {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Failing returns why watches of a kind fail; nil if they do not.
+func (s *session) Failing(resource object.Resource) error {
+	for _, one := range s.outages {
+		if one.Of.GroupKind() == resource.GroupKind() {
+			return one.error()
+		}
+	}
+	return nil
+}
+
+// resolver finds the kinds that customize hooks name.
+func (s *session) resolver(known resolver) resolver {
+	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
+		for _, one := range s.outages {
+			if one.What == Unserved && one.Of.APIVersion() == apiVersion && one.Of.Plural == plural {
+				return object.Resource{}, one.error()
+			}
+		}
+		return known(ctx, apiVersion, plural)
+	}
+}
+
+// resolver finds a kind by its plural.
+type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
