@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -57,7 +58,8 @@ func (w *worker) describeDelivery(from state, a action) string {
 	text := fmt.Sprintf("The cache of Setpoint%s hears of %s", w.processName(a.process), a.name.ref)
 	switch {
 	case isOutage(a.name):
-		return fmt.Sprintf("Setpoint%s starts its controllers again: %s.", w.processName(a.process), outageText(event.version))
+		outage, _ := loop.OutageOf(event.object)
+		return fmt.Sprintf("Setpoint%s notices that %s.", w.processName(a.process), outage)
 	case event.gone:
 		return text + ": it is deleted."
 	case seen == nil:

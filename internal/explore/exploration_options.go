@@ -30,32 +30,45 @@ const generatedEdits = 8
 
 // Options returns what Explore and Replay need, with the bounds of the command line where the exploration has none.
 func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bounds Bounds) (Options, error) {
+	o, err := x.world(ctx, w, loop.NewMemo())
+	if err != nil {
+		return o, err
+	}
+	o.Invariants, o.Unchecked, o.Restart = x.spec.Invariants, x.spec.Unchecked, x.restart(w)
+	if o.Bounds, err = x.bounds(bounds); err != nil {
+		return o, err
+	}
+	if o.Edits, err = x.edits(w, o.Objects); err != nil {
+		return o, err
+	}
+	deletion, err := x.deletion(ctx, w, &o)
+	if deletion != nil {
+		o.Passes = append(o.Passes, *deletion)
+	}
+	return o, err
+}
+
+// world returns the processes, the API server and the objects of an exploration.
+func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *loop.Memo) (Options, error) {
 	server, err := x.server(w)
 	if err != nil {
 		return Options{}, err
 	}
-	o := Options{Invariants: x.spec.Invariants, Unchecked: x.spec.Unchecked, External: x.External, Memo: loop.NewMemo()}
-	if o.Bounds, err = x.bounds(bounds); err != nil {
-		return o, err
-	}
+	o := Options{External: x.External, Memo: memo}
 	o.Server, o.Environment = InMemory(server, environment.New(server, environment.Options{}).Steps)
 	var programs loop.Programs
-	memory := &sync.Mutex{}
+	shared := &sync.Mutex{}
 	for _, c := range x.controllers(w) {
 		o.Names = append(o.Names, c.String())
 		programs.Compose = append(programs.Compose, c.Programs...)
 		programs.Handle = append(programs.Handle, c.Handlers...)
 		if c.Index != nil {
-			programs.Indexes, programs.Memory = append(programs.Indexes, c.Index), memory
+			programs.Indexes, programs.Memory = append(programs.Indexes, c.Index), shared
 		}
 	}
-	o.Restart = x.restart(w)
 	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
-	o.Controllers = []Controller{Setpoint(ctx, programs, loop.Options{Memo: o.Memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)}
-	if o.Objects, err = x.objects(w); err != nil {
-		return o, err
-	}
-	o.Edits, err = x.edits(w, o.Objects)
+	o.Controllers = []Controller{Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)}
+	o.Objects, err = x.objects(w)
 	return o, err
 }
 
@@ -97,7 +110,7 @@ func (x *Exploration) server(w *workspace.Workspace) (*apiserver.Server, error) 
 		add(written...)
 		add(read...)
 	}
-	add(plan.ControllerRevisions)
+	add(plan.ControllerRevisions, loop.OutageResource)
 	if x.External != nil {
 		add(loop.ExternalKind)
 	}

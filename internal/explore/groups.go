@@ -167,9 +167,6 @@ func reportApart(ctx context.Context, options Options, groups []group, searches 
 	if why != "" || err != nil {
 		return nil, why, err
 	}
-	if err := options.repeatCalls(ctx); err != nil {
-		return nil, "", err
-	}
 	report = searches[0].report()
 	for _, s := range searches[1:] {
 		report.add(s.report())
@@ -188,9 +185,12 @@ func reportApart(ctx context.Context, options Options, groups []group, searches 
 	for i := range groups {
 		names[i] = groups[i].String()
 	}
-	report.Notes = append(report.Notes, "Explored apart, because they have nothing in common: "+strings.Join(names, "; ")+".")
+	report.Notes = append(report.Notes, exploredApart+strings.Join(names, "; ")+".")
 	return report, "", nil
 }
+
+// exploredApart is how the note about groups begins.
+const exploredApart = "Explored apart, because they have nothing in common: "
 
 // add adds the report of other objects.
 func (r *Report) add(other *Report) {

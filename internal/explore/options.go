@@ -46,12 +46,21 @@ type Options struct {
 	Workers int
 	// unrenamed leaves versions and UIDs as they are: those of a real server, or as readers expect them.
 	unrenamed bool
+	// Passes are further searches with bounds of their own, whose violations are reported too.
+	Passes []Pass
 	// Progress is called about every second, from one goroutine.
 	Progress func(Progress)
 
 	// apart is set if other objects are explored apart, and shared says what they have in common if they are not.
 	apart  bool
 	shared string
+}
+
+// Pass is a further search.
+type Pass struct {
+	// Name says what it explores, for the report.
+	Name    string
+	Options Options
 }
 
 // Bounds limit a search. Budgets of zero mean none of these steps; the other zeros mean the defaults.
@@ -69,9 +78,12 @@ type Bounds struct {
 	Writes int `json:"writes,omitempty"`
 }
 
+// defaultBoundOfTime is how long a search may take.
+const defaultBoundOfTime = 30 * time.Second
+
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
-	o.Bounds.Time = cmp.Or(o.Bounds.Time, 30*time.Second)
+	o.Bounds.Time = cmp.Or(o.Bounds.Time, defaultBoundOfTime)
 	o.Bounds.States = cmp.Or(o.Bounds.States, 2_000_000)
 	o.Bounds.Memory = cmp.Or(o.Bounds.Memory, 2<<30)
 	o.Bounds.Writes = cmp.Or(o.Bounds.Writes, 20)

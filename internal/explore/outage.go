@@ -113,11 +113,3 @@ func (s *search) isRefused(w *worker, r *run, at *stored, outages []loop.Outage)
 
 func isOutage(n *name) bool { return n.ref.GroupKind() == loop.OutageResource.GroupKind() }
 
-// outageText says that an outage has begun, or has ended.
-func outageText(v *version) string {
-	outage, _ := loop.OutageOf(v.object)
-	if v.gone {
-		return outage.Ends()
-	}
-	return outage.String()
-}

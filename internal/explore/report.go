@@ -51,16 +51,11 @@ func (s *search) report() *Report {
 			r.Notes = append(r.Notes, omitting.Omissions()...)
 		}
 	}
-	s.addHooks(r)
 	for _, f := range s.found {
 		r.Violations = append(r.Violations, s.story(f))
 	}
 	order := s.allProperties()
 	slices.SortStableFunc(r.Violations, func(a, b Story) int { return slices.Index(order, a.Property) - slices.Index(order, b.Property) })
-	// What was explored of a hook that responds in two ways says nothing of it.
-	if r.violates(Deterministic) {
-		order = nil
-	}
 	for _, p := range order {
 		if !slices.Contains(s.options.Unchecked, p) && !r.violates(p) && s.wasChecked(p) {
 			r.Holds = append(r.Holds, p)
@@ -127,36 +122,6 @@ func isAboutRest(p Property, invariants []Invariant) bool {
 
 func (r *Report) violates(p Property) bool {
 	return slices.ContainsFunc(r.Violations, func(v Story) bool { return v.Property == p })
-}
-
-// addHooks adds what is known of the hooks. Their differences have no story: a call is enough to see them.
-func (s *search) addHooks(r *Report) {
-	if s.options.Memo == nil {
-		return
-	}
-	for _, h := range s.options.Memo.Stats() {
-		r.HookCalls += h.Calls
-		if average := h.Took / time.Duration(max(1, h.Calls)); average > slowCall {
-			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s takes %s for a call, so fewer states were explored.", h.Hook, average.Round(time.Millisecond)))
-		}
-		if h.ReadsVersions {
-			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s depends on resource versions, which count otherwise here than in a cluster.", h.Hook))
-		}
-		if h.Errors > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s failed %d of %d calls.", h.Hook, h.Errors, h.Calls))
-		}
-	}
-	for _, d := range s.options.Memo.Differences() {
-		ways := "in two ways"
-		switch {
-		case d.Later:
-			ways += ": the response depends on earlier calls"
-		case d.Restarted:
-			ways += ": a process that has just started responds otherwise"
-		}
-		text := fmt.Sprintf("the hook %s responds to one request %s; they differ in %s", d.Hook, ways, strings.Join(d.Fields, ", "))
-		s.violated(finding{property: Deterministic, text: text}, []uint32{0}, -1)
-	}
 }
 
 // notExplored returns an error if no call of a hook succeeded: then nothing of the logic was explored.

@@ -36,19 +36,23 @@ func (s *search) checkRest(id uint32) {
 	}
 }
 
-// deletingAtRest finds an object that is being deleted for ever, although nothing but finalizers of controllers holds it.
+// deletingAtRest finds an object that is being deleted for ever, although nothing but finalizers holds it. Namespaces come
+// last: what is in them holds them.
 func (s *search) deletingAtRest(at state) string {
-	text := ""
+	var held *name
 	for _, one := range at.stored.slots {
-		if one.version == nil || !one.version.object.Deleting() {
-			continue
-		}
-		if s.heldByOutage(at, one.name) {
+		switch {
+		case one.version == nil || !one.version.object.Deleting():
+		case s.heldByOutage(at, one.name):
 			return "" // What holds it may hold its namespace and its owner, too.
+		case held == nil || held.ref.GroupKind() == object.Namespaces.GroupKind():
+			held = one.name
 		}
-		text = cmp.Or(text, fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", one.name.ref, strings.Join(one.version.object.Finalizers(), ", ")))
 	}
-	return text
+	if held == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", held.ref, strings.Join(at.stored.get(held).version.object.Finalizers(), ", "))
 }
 
 // leftOver finds what runs have created and left behind: objects without an owner, though all objects are gone whose

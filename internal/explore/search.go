@@ -62,11 +62,35 @@ func Explore(ctx context.Context, options Options) (report *Report, err error) {
 
 // explore is Explore without a guard.
 func explore(ctx context.Context, options Options) (*Report, error) {
-	options = options.withDefaults()
+	report, err := exploreWithin(ctx, &options)
+	if err != nil {
+		return nil, err
+	}
+	for _, pass := range options.Passes {
+		if ctx.Err() != nil {
+			break
+		}
+		pass.Options.Progress = options.Progress
+		further, err := exploreWithin(ctx, &pass.Options)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", pass.Name, err)
+		}
+		report.addPass(pass.Name, further)
+	}
+	if err := options.repeatCalls(ctx); err != nil {
+		return nil, err
+	}
+	report.addHooks(&options)
+	return report, nil
+}
+
+// exploreWithin explores in groups if that is possible, and for no longer than the bounds say.
+func exploreWithin(ctx context.Context, given *Options) (*Report, error) {
+	*given = given.withDefaults()
+	options := *given
 	ctx, cancel := context.WithTimeout(ctx, options.Bounds.Time)
 	defer cancel()
-	groups := groupsOf(options)
-	if len(groups) > 1 {
+	if groups := groupsOf(options); len(groups) > 1 {
 		report, why, err := exploreApart(ctx, options, groups)
 		if report != nil || err != nil {
 			return report, err
@@ -78,9 +102,6 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 		return nil, err
 	}
 	if err := s.explore(ctx); err != nil {
-		return nil, err
-	}
-	if err := options.repeatCalls(ctx); err != nil {
 		return nil, err
 	}
 	return s.report(), nil

@@ -71,16 +71,10 @@ func (s *Story) Write(b *strings.Builder) {
 
 // story returns the story of a violation.
 func (s *search) story(f *found) Story {
-	story := Story{
-		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(f.property), " ", "-"))},
-		Setpoint: s.options.Version, Files: s.options.Files, Controllers: s.options.Names, Property: f.property, Violation: f.text, LateWrites: s.options.LateWrites,
-		Steps: s.stepsOf(f.nodes, f.last), Repeats: f.repeats,
-	}
+	story := s.options.story(f.property, f.text)
+	story.Steps, story.Repeats = s.stepsOf(f.nodes, f.last), f.repeats
 	if f.other != noParent {
 		story.Other = s.stepsOf(s.path(f.other), -1)
-	}
-	for _, o := range s.options.Objects {
-		story.Objects = append(story.Objects, json.RawMessage(o.JSON()))
 	}
 	used := map[string]bool{}
 	for _, step := range slices.Concat(story.Steps, story.Other) {

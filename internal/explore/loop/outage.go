@@ -66,13 +66,6 @@ func (o Outage) String() string {
 	}[o.What]
 }
 
-// Ends says that it is over.
-func (o Outage) Ends() string {
-	return o.Of.String() + map[OutageKind]string{
-		Unserved: " is served again", Unlisted: " may be read again", Unwritten: " may be written again",
-	}[o.What]
-}
-
 // Refusal returns the status with which the API server refuses a request; 0 if it does not.
 func (o Outage) Refusal(r *Request) int {
 	switch reads := r.Method == http.MethodGet; {

@@ -1,0 +1,211 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
+	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/workspace"
+)
+
+// deletionEdits is how many edits the search of deletions has: the deletion, and what goes before or after it.
+const deletionEdits = 2
+
+// deletionShare is which part of the time of an exploration it may take in addition.
+const deletionShare = 3
+
+// deletion returns the search of what a deletion might depend on: objects are deleted, by themselves or with their
+// namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
+// nothing is to be found: no controller keeps objects, or an author says that they stay.
+func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *Options) (*Pass, error) {
+	if !x.finalizes(w) || slices.Contains(x.spec.Unchecked, Finalized) {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	moved, err := x.inNamespaceOfItsOwn(main.Objects)
+	if err != nil {
+		return nil, err
+	}
+	o, err := moved.world(ctx, w, main.Memo)
+	if err != nil {
+		return nil, err
+	}
+	dependencies := x.dependencies(ctx, w, o.Objects)
+	for _, one := range dependencies {
+		begins, err := one.Object()
+		if err != nil {
+			return nil, err
+		}
+		o.Edits = append(o.Edits, Edit{Name: one.String(), Object: one.Ref(), Create: begins, Generated: true})
+	}
+	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
+	o.Bounds = Bounds{Edits: deletionEdits, Time: cmp.Or(main.Bounds.Time, defaultBoundOfTime) / deletionShare, States: main.Bounds.States, Memory: main.Bounds.Memory, Writes: main.Bounds.Writes}
+	o.Together, o.Unchecked = true, slices.DeleteFunc(slices.Clone(Properties), func(p Property) bool {
+		return (p == Finalized || p == Valid || p == Settles) && !slices.Contains(x.spec.Unchecked, p)
+	})
+	return &Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
+}
+
+// circumstances says in which circumstances objects are deleted.
+func circumstances(dependencies []loop.Outage) string {
+	var all []string
+	for _, one := range dependencies {
+		all = append(all, one.String())
+	}
+	if len(all) == 0 {
+		return "with the namespace, and after the object has left the selection"
+	}
+	return "while " + strings.Join(all, ", ") + ", with the namespace, and after the object has left the selection"
+}
+
+// finalizes reports whether a controller keeps objects by a finalizer.
+func (x *Exploration) finalizes(w *workspace.Workspace) bool {
+	for _, c := range x.controllers(w) {
+		for i := range c.Programs {
+			if c.Programs[i].Finalizes() {
+				return true
+			}
+		}
+		if len(c.Handlers) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ownNamespace is where objects of the namespace "default" are if it is to be deleted: the API server keeps that one.
+const ownNamespace = "explored"
+
+// inNamespaceOfItsOwn returns the exploration with its objects in a namespace that can be deleted.
+func (x *Exploration) inNamespaceOfItsOwn(objects []*object.Object) (*Exploration, error) {
+	moved := *x
+	moved.spec.Objects = nil
+	for _, o := range objects {
+		if o.Namespace() == "default" {
+			var err error
+			if o, err = o.With(encoded(ownNamespace), "metadata", "namespace"); err != nil {
+				return nil, err
+			}
+		}
+		moved.spec.Objects = append(moved.spec.Objects, o.JSON())
+	}
+	return &moved, nil
+}
+
+// dependencies returns what of the world around them controllers may miss: kinds of children and of related objects, and
+// rights on them. Without the kind of a parent there is no parent.
+func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, objects []*object.Object) []loop.Outage {
+	var managed, written, read []object.Resource
+	for _, c := range x.controllers(w) {
+		m, wr, r := c.Resources()
+		managed, written, read = append(managed, m...), append(written, wr...), append(read, r...)
+		for i := range c.Programs {
+			read = append(read, related(ctx, w, &c.Programs[i], objects)...)
+		}
+	}
+	var all []loop.Outage
+	add := func(of object.Resource, what ...loop.OutageKind) {
+		for _, one := range what {
+			if outage := (loop.Outage{What: one, Of: of}); !slices.Contains(managed, of) && !slices.Contains(all, outage) {
+				all = append(all, outage)
+			}
+		}
+	}
+	for _, of := range written {
+		add(of, loop.Unserved, loop.Unwritten)
+	}
+	for _, of := range read {
+		if !slices.Contains(written, of) { // Children that cannot be read keep a controller from starting.
+			add(of, loop.Unserved, loop.Unlisted)
+		}
+	}
+	return all
+}
+
+// related returns the kinds that the customize hook of a program selects for objects. What fails selects nothing.
+func related(ctx context.Context, w *workspace.Workspace, p *compose.Program, objects []*object.Object) []object.Resource {
+	var all []object.Resource
+	for _, o := range objects {
+		if p.Customize == nil || o.GroupKind() != p.Parent.GroupKind() {
+			continue
+		}
+		response, err := p.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: p.Object, Parent: o.JSON()})
+		if err != nil {
+			continue
+		}
+		for _, rule := range response.Related {
+			if kind, err := w.Kinds.Resolve(ctx, rule.APIVersion, rule.Resource); err == nil && kind.GroupKind() != object.Namespaces.GroupKind() {
+				all = append(all, kind)
+			}
+		}
+	}
+	return all
+}
+
+// departures are the ways in which objects go: they are deleted, their namespace is, or a selector no longer matches.
+func (x *Exploration) departures(w *workspace.Workspace, objects []*object.Object) []Edit {
+	var all []Edit
+	namespaces := map[string]bool{}
+	for _, o := range objects {
+		ref := o.Ref().Identity()
+		all = append(all, Edit{Name: "delete", Object: ref, Delete: true, Generated: true})
+		if labels := x.departing(w, o); labels != nil {
+			all = append(all, Edit{Name: "leave the selection", Object: ref, Patch: map[string]any{"metadata": labels}, Generated: true})
+		}
+		if o.Namespace() != "" && !namespaces[o.Namespace()] {
+			namespaces[o.Namespace()] = true
+			all = append(all, Edit{Name: "delete", Object: object.Namespaces.Ref("", o.Namespace()).Identity(), Delete: true, Generated: true})
+		}
+	}
+	return all
+}
+
+// departing returns metadata with which no program selects an object any more; nil if all select it in any case.
+func (x *Exploration) departing(w *workspace.Workspace, o *object.Object) map[string]any {
+	metadata := map[string]any{}
+	for _, c := range x.controllers(w) {
+		for i := range c.Programs {
+			if c.Programs[i].Parent.GroupKind() != o.GroupKind() {
+				continue
+			}
+			for _, s := range c.Programs[i].Selections {
+				unmatch(metadata, "labels", s.Labels)
+				unmatch(metadata, "annotations", s.Annotations)
+			}
+		}
+	}
+	if len(metadata) == 0 {
+		return nil
+	}
+	return metadata
+}
+
+// unmatch adds what makes a selector fail.
+func unmatch(metadata map[string]any, field string, s labels.Selector) {
+	if s == nil {
+		return
+	}
+	requirements, _ := s.Requirements()
+	for _, r := range requirements {
+		values, _ := metadata[field].(map[string]any)
+		if values == nil {
+			values = map[string]any{}
+			metadata[field] = values
+		}
+		values[r.Key()] = nil
+		switch r.Operator() {
+		case selection.NotIn, selection.NotEquals:
+			values[r.Key()] = r.Values().List()[0]
+		case selection.DoesNotExist:
+			values[r.Key()] = fmt.Sprint(true)
+		}
+	}
+}
