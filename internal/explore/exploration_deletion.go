@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,9 +18,6 @@ import (
 
 // deletionEdits is how many edits the search of deletions has: the deletion, and what goes before or after it.
 const deletionEdits = 2
-
-// deletionShare is which part of the time of an exploration it may take in addition.
-const deletionShare = 3
 
 // deletion returns the search of what a deletion might depend on: objects are deleted, by themselves or with their
 // namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
@@ -47,7 +43,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		o.Edits = append(o.Edits, Edit{Name: one.String(), Object: one.Ref(), Create: begins, Generated: true})
 	}
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
-	o.Bounds = Bounds{Edits: deletionEdits, Time: cmp.Or(main.Bounds.Time, defaultBoundOfTime) / deletionShare, States: main.Bounds.States, Memory: main.Bounds.Memory, Writes: main.Bounds.Writes}
+	o.Bounds = Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory, Writes: main.Bounds.Writes}
 	o.Together, o.Unchecked = true, slices.DeleteFunc(slices.Clone(Properties), func(p Property) bool {
 		return (p == Finalized || p == Valid || p == Settles) && !slices.Contains(x.spec.Unchecked, p)
 	})
@@ -107,10 +103,8 @@ func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, 
 	for _, c := range x.controllers(w) {
 		m, wr, r := c.Resources()
 		managed, written, read = append(managed, m...), append(written, wr...), append(read, r...)
-		for i := range c.Programs {
-			read = append(read, related(ctx, w, &c.Programs[i], objects)...)
-		}
 	}
+	read = append(read, x.related(ctx, w, objects)...)
 	var all []loop.Outage
 	add := func(of object.Resource, what ...loop.OutageKind) {
 		for _, one := range what {
@@ -130,8 +124,25 @@ func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, 
 	return all
 }
 
-// related returns the kinds that the customize hook of a program selects for objects. What fails selects nothing.
-func related(ctx context.Context, w *workspace.Workspace, p *compose.Program, objects []*object.Object) []object.Resource {
+// related returns the kinds of the related objects of some parents: those that the controllers name, and what the customize
+// hooks select. One that fails selects nothing.
+func (x *Exploration) related(ctx context.Context, w *workspace.Workspace, objects []*object.Object) []object.Resource {
+	var all []object.Resource
+	for _, c := range x.controllers(w) {
+		for i := range c.Programs {
+			all = append(all, selected(ctx, w, &c.Programs[i], objects)...)
+		}
+		for i := range c.Handlers {
+			for _, one := range c.Handlers[i].Related {
+				all = append(all, one.Resource)
+			}
+		}
+	}
+	return all
+}
+
+// selected returns the kinds that the customize hook of a program selects.
+func selected(ctx context.Context, w *workspace.Workspace, p *compose.Program, objects []*object.Object) []object.Resource {
 	var all []object.Resource
 	for _, o := range objects {
 		if p.Customize == nil || o.GroupKind() != p.Parent.GroupKind() {

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -70,12 +71,13 @@ func dependentOn(t *testing.T, finalize func(children int) string) explore.Optio
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
+			Parent   struct{ Metadata struct{ Name string } }
 			Children map[string]map[string]json.RawMessage
 		}
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			t.Error(err)
 		}
-		response := `{"children":[{"apiVersion":"example.com/v1","kind":"Part","metadata":{"name":"part"}}]}`
+		response := fmt.Sprintf(`{"children":[{"apiVersion":"example.com/v1","kind":"Part","metadata":{"name":%q}}]}`, request.Parent.Metadata.Name)
 		switch r.URL.Path {
 		case "/customize":
 			response = `{"relatedResources":[{"apiVersion":"example.com/v1","resource":"plans"}]}`

@@ -43,12 +43,7 @@ func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([
 		return all, nil
 	}
 	for _, o := range objects {
-		at := slices.IndexFunc(w.Kinds.Defined(), func(s schema.Served) bool { return s.GroupKind() == o.GroupKind() && s.APIVersion() == o.APIVersion() })
-		var of *spec.Schema
-		if at >= 0 {
-			of = w.Kinds.Defined()[at].Schema
-		}
-		generated, err := Generate(o, of, generatedEdits)
+		generated, err := Generate(o, schemaOf(w, o), generatedEdits)
 		if err != nil {
 			return nil, fmt.Errorf("generate edits of %s: %w", o.Ref(), err)
 		}
@@ -58,6 +53,16 @@ func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([
 		}
 	}
 	return all, nil
+}
+
+// schemaOf returns the schema of an object by its CRD; nil if none is in the files.
+func schemaOf(w *workspace.Workspace, o *object.Object) *spec.Schema {
+	all := w.Kinds.Defined()
+	at := slices.IndexFunc(all, func(s schema.Served) bool { return s.GroupKind() == o.GroupKind() && s.APIVersion() == o.APIVersion() })
+	if at < 0 {
+		return nil
+	}
+	return all[at].Schema
 }
 
 // edit returns the edit of a document.

@@ -1,12 +1,14 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/explore/apiserver"
 	"github.com/setpoint-dev/setpoint/internal/explore/environment"
@@ -41,16 +43,27 @@ func (x *Exploration) Options(ctx context.Context, w *workspace.Workspace, bound
 	if o.Edits, err = x.edits(w, o.Objects); err != nil {
 		return o, err
 	}
-	deletion, err := x.deletion(ctx, w, &o)
-	if deletion != nil {
-		o.Passes = append(o.Passes, *deletion)
+	o.NotVaried = x.notVaried(ctx, w, &o)
+	for _, further := range []func(context.Context, *workspace.Workspace, *Options) (*Pass, error){x.pairs, x.deletion} {
+		pass, err := further(ctx, w, &o)
+		if err != nil {
+			return o, err
+		}
+		if pass != nil {
+			o.Passes = append(o.Passes, *pass)
+		}
 	}
-	return o, err
+	return o, nil
+}
+
+// passTime is how long a further search may take: a third of the time of the exploration, in addition.
+func passTime(main *Options) time.Duration {
+	return (cmp.Or(main.Bounds.Time, defaultBoundOfTime) / 3).Round(time.Millisecond)
 }
 
 // world returns the processes, the API server and the objects of an exploration.
 func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *loop.Memo) (Options, error) {
-	server, err := x.server(w)
+	server, err := x.server(ctx, w)
 	if err != nil {
 		return Options{}, err
 	}
@@ -68,7 +81,7 @@ func (x *Exploration) world(ctx context.Context, w *workspace.Workspace, memo *l
 	}
 	o.Together = x.External != nil || programs.Memory != nil // All objects have these in common.
 	o.Controllers = []Controller{Setpoint(ctx, programs, loop.Options{Memo: memo, External: x.External, Resolve: w.Kinds.Resolve}, server.Resource)}
-	o.Objects, err = x.objects(w)
+	o.Objects, err = x.objects(ctx, w)
 	return o, err
 }
 
@@ -91,7 +104,7 @@ func (x *Exploration) restart(w *workspace.Workspace) func(ctx context.Context) 
 }
 
 // server returns an API server with all kinds that the controllers and the objects have.
-func (x *Exploration) server(w *workspace.Workspace) (*apiserver.Server, error) {
+func (x *Exploration) server(ctx context.Context, w *workspace.Workspace) (*apiserver.Server, error) {
 	options := apiserver.Options{}
 	for _, crd := range w.CRDs {
 		options.CRDs = append(options.CRDs, crd.JSON())
@@ -114,12 +127,13 @@ func (x *Exploration) server(w *workspace.Workspace) (*apiserver.Server, error) 
 	if x.External != nil {
 		add(loop.ExternalKind)
 	}
-	objects, err := x.objects(w)
+	objects, err := x.objects(ctx, w)
 	if err != nil {
 		return nil, err
 	}
+	add(x.related(ctx, w, objects)...)
 	for _, o := range objects {
-		r, err := w.Kinds.ResolveKind(context.Background(), o.APIVersion(), o.Kind())
+		r, err := w.Kinds.ResolveKind(ctx, o.APIVersion(), o.Kind())
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +148,8 @@ func (x *Exploration) server(w *workspace.Workspace) (*apiserver.Server, error) 
 	return apiserver.New(options)
 }
 
-// objects returns those of the document, or the first sample of each kind.
-func (x *Exploration) objects(w *workspace.Workspace) ([]*object.Object, error) {
+// objects returns those of the document, or the first sample of each kind that is managed, and all of related kinds.
+func (x *Exploration) objects(ctx context.Context, w *workspace.Workspace) ([]*object.Object, error) {
 	var all []*object.Object
 	for i, raw := range x.spec.Objects {
 		o, err := object.Parse(raw)
@@ -160,6 +174,13 @@ func (x *Exploration) objects(w *workspace.Workspace) ([]*object.Object, error) 
 	}
 	if len(all) == 0 {
 		return nil, errors.New("objects: is empty, and the files have no samples of what the controllers manage")
+	}
+	for _, kind := range x.related(ctx, w, all) {
+		for _, sample := range w.Objects {
+			if sample.GroupKind() == kind.GroupKind() && !slices.Contains(all, sample) {
+				all = append(all, sample)
+			}
+		}
 	}
 	return all, nil
 }

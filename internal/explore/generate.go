@@ -15,19 +15,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Generate returns edits that a user may make of an object: its numbers up and down, its booleans, texts and enums
-// changed, optional fields removed, all back to what they were, and its deletion. Values stay within the schema, which
-// may be nil. The order depends on the arguments alone; at most so many edits of fields are returned as the limit says,
+// Generate returns edits that a user may make of an object's spec, or of the data that ConfigMaps and Secrets have in its
+// place: its numbers up and down, its booleans, texts and enums changed, optional fields removed, all back to what they
+// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so many edits of fields are returned as the limit says,
 // with different fields first.
 func Generate(o *object.Object, schema *spec.Schema, limit int) ([]Edit, error) {
 	fields, err := object.Decode(o.JSON())
 	if err != nil {
 		return nil, err
 	}
-	intent, _ := fields["spec"].(map[string]any)
-	g := &generator{}
-	if intent != nil {
-		g.object(property(schema, "spec"), intent, []string{"spec"})
+	g, first := &generator{encoded: o.Kind() == secrets}, map[string]any{}
+	for _, name := range intents {
+		if intent, has := fields[name].(map[string]any); has {
+			first[name] = intent
+			g.object(property(schema, name), intent, []string{name})
+		}
 	}
 	var edits []Edit
 	for round := 0; len(edits) < limit && slices.ContainsFunc(g.fields, func(f []Edit) bool { return len(f) > round }); round++ {
@@ -38,7 +40,7 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]Edit, error) 
 		}
 	}
 	if len(edits) > 0 {
-		edits = append(edits, Edit{Name: "back to the first spec", Patch: map[string]any{"spec": intent}})
+		edits = append(edits, Edit{Name: "back to the first " + strings.Join(slices.Sorted(maps.Keys(first)), " and "), Patch: first})
 	}
 	edits = append(edits, Edit{Name: "delete", Delete: true})
 	for i := range edits {
@@ -47,8 +49,17 @@ func Generate(o *object.Object, schema *spec.Schema, limit int) ([]Edit, error) 
 	return edits, nil
 }
 
+// intents are the fields with what users want of an object.
+var intents = []string{"spec", "data"}
+
+// secrets is the kind whose data are in Base64, and otherSecret a value for them.
+const secrets, otherSecret = "Secret", "b3RoZXI="
+
 // generator collects the edits of each field.
-type generator struct{ fields [][]Edit }
+type generator struct {
+	encoded bool
+	fields  [][]Edit
+}
 
 // property returns the schema of a member; nil if it is not known.
 func property(schema *spec.Schema, name string) *spec.Schema {
@@ -73,7 +84,11 @@ func (g *generator) object(schema *spec.Schema, value map[string]any, path []str
 			continue
 		}
 		var edits []Edit
-		for _, other := range otherValues(member, value[name]) {
+		others := otherValues(member, value[name])
+		if g.encoded {
+			others = []any{otherSecret}
+		}
+		for _, other := range others {
 			edits = append(edits, edited(below, value[name], other))
 		}
 		if isOptional(schema, name, value[name]) {

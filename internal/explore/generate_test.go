@@ -76,7 +76,21 @@ func TestGenerateWithoutSchema(t *testing.T) {
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if edits, err = explore.Generate(apiservertest.Parse(t, string(configMap("c", "a"))), nil, 3); err != nil || len(edits) != 1 {
-		t.Errorf("%+v, %v: a ConfigMap can only be deleted", edits, err)
+	for text, want := range map[string]string{
+		string(configMap("c", "a")): `data.text from "a" to "ax", back to the first data, delete`,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"key":"YQ=="}}`: `data.key from "YQ==" to "b3RoZXI=", back to the first data, delete`,
+		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s"}}`:               "delete",
+	} {
+		edits, err := explore.Generate(apiservertest.Parse(t, text), nil, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = nil
+		for _, e := range edits {
+			names = append(names, e.Name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -46,6 +46,8 @@ type Options struct {
 	Workers int
 	// unrenamed leaves versions and UIDs as they are: those of a real server, or as readers expect them.
 	unrenamed bool
+	// NotVaried says what none of the edits changes, for the report.
+	NotVaried []string
 	// Passes are further searches with bounds of their own, whose violations are reported too.
 	Passes []Pass
 	// Progress is called about every second, from one goroutine.

@@ -30,6 +30,8 @@ type Report struct {
 	Holds      []Property `json:"holds,omitempty"`
 	Unchecked  []Property `json:"unchecked,omitempty"`
 	Violations []Story    `json:"violations,omitempty"`
+	// NotVaried is what was the same in all states.
+	NotVaried []string `json:"notVaried,omitempty"`
 	// Unmade are the edits of authors that were never made.
 	Unmade []UnmadeEdit `json:"unmade,omitempty"`
 	Notes  []string     `json:"notes,omitempty"`
@@ -82,6 +84,7 @@ func (s *search) addNotes(r *Report) {
 	if all.failing > 0 && slices.Contains(s.options.Unchecked, Reconciled) {
 		r.Notes = append(r.Notes, fmt.Sprintf("In %d of %d states of rest a reconcile fails: %s", all.failing, all.rests, all.failure))
 	}
+	r.Notes = append(r.Notes, s.ineffective()...)
 	if all.renewing {
 		r.Notes = append(r.Notes, "It comes to rest only as long as no pod ends: new ones replace those that do.")
 	}
@@ -200,6 +203,9 @@ func (r *Report) Text() string {
 			prefix = "Failed: "
 		}
 		fmt.Fprintf(&b, "%s%s.\n", prefix, u)
+	}
+	if len(r.NotVaried) > 0 {
+		fmt.Fprintf(&b, "Not varied: %s.\n", strings.Join(r.NotVaried, "; "))
 	}
 	if len(r.Holds) > 0 {
 		where := "within these bounds"

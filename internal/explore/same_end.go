@@ -21,6 +21,8 @@ type ends struct {
 type end struct {
 	node    uint32
 	objects map[string]map[string]any
+	// seeds are the names of those that users keep.
+	seeds []string
 }
 
 func newEnds() *ends { return &ends{first: map[string]end{}, plain: map[uint32]map[string]any{}} }
@@ -32,6 +34,7 @@ func (s *search) checkSameEnd(id uint32, at state) {
 		return
 	}
 	var specs strings.Builder
+	var seeds []string
 	objects := map[string]map[string]any{}
 	for _, one := range at.stored.slots {
 		if one.version == nil {
@@ -40,12 +43,13 @@ func (s *search) checkSameEnd(id uint32, at state) {
 		plain := s.ends.plainOf(one.version)
 		objects[one.name.ref.String()] = plain
 		if s.seeds[one.name] {
+			seeds = append(seeds, one.name.ref.String())
 			specs.WriteString(one.name.ref.String() + " " + strconv.FormatUint(uint64(s.intentOf(plain)), 10) + "\n")
 		}
 	}
 	first, known := s.ends.first[specs.String()]
 	if !known {
-		s.ends.first[specs.String()] = end{id, objects}
+		s.ends.first[specs.String()] = end{id, objects, seeds}
 		return
 	}
 	if text := differenceOf(first.objects, objects); text != "" {

@@ -80,6 +80,10 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 	if err := options.repeatCalls(ctx); err != nil {
 		return nil, err
 	}
+	report.NotVaried = options.NotVaried
+	if len(options.Invariants)+len(report.Violations) == 0 {
+		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, or how many children are ready during an update.")
+	}
 	report.addHooks(&options)
 	return report, nil
 }

@@ -80,7 +80,7 @@ func (o *Options) checksHooks() bool {
 const (
 	repeating       = time.Second
 	lastRepeating   = 10 * time.Second
-	restarting      = 2 * time.Second
+	restarting      = 5 * time.Second
 	lastRestarting  = 30 * time.Second
 	maxHookRestarts = 8
 )

@@ -152,10 +152,12 @@ func (w *Workspace) CanOpenAgain() bool { return len(w.options.Paths) > 0 }
 // nothing.
 func (w *Workspace) Again(ctx context.Context) (*Workspace, error) { return Open(ctx, w.options) }
 
-// Elsewhere returns the addresses of a controller's hooks that no program of the files serves.
+// Elsewhere returns the addresses of a controller's hooks that no program of the files serves. Those of inline and exec hooks
+// have no port.
 func (w *Workspace) Elsewhere(c *Controller) []string {
 	return slices.DeleteFunc(slices.Clone(c.HookAddresses), func(address string) bool {
-		return w.programs != nil && w.programs.serving(address) != nil
+		_, _, err := net.SplitHostPort(address)
+		return err != nil || w.programs.serving(address) != nil
 	})
 }
 

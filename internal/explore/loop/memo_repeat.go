@@ -33,29 +33,34 @@ func (m *Memo) repeat(ctx context.Context, made madeCall, d Difference) {
 const callsAfterRestart = 40
 
 // RepeatRestarted makes calls once more, of hooks whose processes have just started, and notes what differs: a search goes
-// on calling the same processes, and would not see what they remember. The first call after a restart differs most
-// easily; restart numbers them, and each begins with another one, the first with the newest.
+// on calling the same processes, and would not see what they remember. What was wanted when the first calls after a start
+// were made differs from restart to restart, which a number counts.
 func (m *Memo) RepeatRestarted(ctx context.Context, restart int, hooks Programs) {
 	m.substitute(hooks.hooks())
 	defer m.substitute(nil)
-	all := m.kept()
-	slices.SortStableFunc(all, func(a, b madeCall) int { return b.number - a.number })
-	begin := int(float64(len(all)) * spread(restart))
-	for i := range min(len(all), callsAfterRestart) {
+	for _, made := range m.keptFrom(restart) {
 		if ctx.Err() != nil {
 			return
 		}
-		m.repeat(ctx, all[(begin+i)%len(all)], Difference{Restarted: true})
+		m.repeat(ctx, made, Difference{Restarted: true})
 	}
 }
 
-// spread returns numbers between 0 and 1, the first of which are far from each other: 0, 1/2, 1/4, 3/4, 1/8 …
-func spread(i int) float64 {
-	at, part := 0.0, 0.5
-	for ; i > 0; i, part = i/2, part/2 {
-		at += part * float64(i%2)
+// keptFrom returns calls to repeat: first one with what was wanted later than in the search, and then others, of which the
+// last ones come first.
+func (m *Memo) keptFrom(restart int) []madeCall {
+	all := m.kept()
+	slices.Reverse(all)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var begin []madeCall
+	for _, name := range slices.Sorted(maps.Keys(m.hooks)) {
+		// A process has seen the first one first anyway.
+		if firsts := m.hooks[name].repeatable.firsts; len(firsts) > 1 {
+			begin = append(begin, firsts[1+restart%(len(firsts)-1)])
+		}
 	}
-	return at
+	return slices.Concat(begin, all[:min(len(all), callsAfterRestart)])
 }
 
 func (m *Memo) substitute(hooks map[string]any) {
@@ -92,10 +97,12 @@ func (p *Programs) hooks() map[string]any {
 // maxRepeatable is how many of the oldest calls of a hook are kept, and of the newest.
 const maxRepeatable = 100
 
-// repeatable are calls that were made: the oldest in their order, and the newest, of which next is the oldest.
+// repeatable are calls that were made: the oldest in their order, the newest, of which next is the oldest, and the first
+// with each intent.
 type repeatable struct {
-	oldest, newest []madeCall
-	next, count    int
+	oldest, newest, firsts []madeCall
+	next                   int
+	intents                map[uint64]bool
 }
 
 // madeCall is a call with its response.
@@ -103,8 +110,6 @@ type madeCall struct {
 	call
 
 	r *remembered
-	// number counts the calls of a hook that were kept.
-	number int
 }
 
 // keep keeps a call to repeat it. A program that a call crashed would have to start again first.
@@ -114,9 +119,14 @@ func (m *Memo) keep(c call, r *remembered) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	kept := &m.hookNamed(c.hook).repeatable
-	kept.count++
-	made := madeCall{c, r, kept.count}
+	kept, made := &m.hookNamed(c.hook).repeatable, madeCall{c, r}
+	if intent := c.request.intent(); !kept.intents[intent] && len(kept.firsts) < maxRepeatable {
+		if kept.intents == nil {
+			kept.intents = map[uint64]bool{}
+		}
+		kept.intents[intent] = true
+		kept.firsts = append(kept.firsts, made)
+	}
 	switch {
 	case len(kept.oldest) < maxRepeatable:
 		kept.oldest = append(kept.oldest, made)
