@@ -15,9 +15,9 @@ import (
 type explorationResult struct {
 	Name string `json:"name"`
 	// File and Line are where the Exploration is; empty if it was made from samples.
-	File   string          `json:"file,omitempty"`
-	Line   int             `json:"line,omitempty"`
-	Passed bool            `json:"passed"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Passed bool   `json:"passed"`
 	// Interrupted is set if Ctrl-C has ended it before anything was violated.
 	Interrupted bool            `json:"interrupted,omitempty"`
 	Report      *explore.Report `json:"report,omitempty"`

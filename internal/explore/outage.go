@@ -35,7 +35,7 @@ func refusal(stored Stored, r *Request) *Response {
 		}
 		status := metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
-			Reason: map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden}[code],
+			Reason:  map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden}[code],
 			Message: one.String(),
 		}
 		if code == http.StatusNotFound {
@@ -112,4 +112,3 @@ func (s *search) isRefused(w *worker, r *run, at *stored, outages []loop.Outage)
 }
 
 func isOutage(n *name) bool { return n.ref.GroupKind() == loop.OutageResource.GroupKind() }
-

@@ -3,12 +3,19 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/internal/compile"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/internal/controller/compose"
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/served"
 )
 
 // Outage is something around a controller that does not work: a kind that is not served any more, or a right that was
@@ -95,11 +102,12 @@ func isFor(r *Request, resource object.Resource) bool {
 
 // error returns why a watch of the kind fails; nil if it does not.
 func (o Outage) error() error {
+	of := schema.GroupResource{Group: o.Of.Group, Resource: o.Of.Plural}
 	switch o.What {
 	case Unserved:
-		return fmt.Errorf("%s: %w", o.Of, compile.ErrNotServed)
+		return apierrors.NewNotFound(of, "")
 	case Unlisted:
-		return fmt.Errorf("list %s: it is forbidden", o.Of)
+		return apierrors.NewForbidden(of, "", errors.New("the right to list them was revoked"))
 	default:
 		return nil
 	}
@@ -132,7 +140,7 @@ func (s *session) resolver(known resolver) resolver {
 	return func(ctx context.Context, apiVersion, plural string) (object.Resource, error) {
 		for _, one := range s.outages {
 			if one.What == Unserved && one.Of.APIVersion() == apiVersion && one.Of.Plural == plural {
-				return object.Resource{}, one.error()
+				return object.Resource{}, fmt.Errorf("%s of %s: %w", plural, apiVersion, served.ErrNotServed)
 			}
 		}
 		return known(ctx, apiVersion, plural)
@@ -141,3 +149,43 @@ func (s *session) resolver(known resolver) resolver {
 
 // resolver finds a kind by its plural.
 type resolver = func(ctx context.Context, apiVersion, plural string) (object.Resource, error)
+
+// compose returns a program as it is compiled while kinds are not served.
+func (s *session) compose(p compose.Program) compose.Program {
+	if len(s.outages) > 0 {
+		p.Children = slices.Clone(p.Children)
+		for i := range p.Children {
+			s.markUnserved(&p.Children[i].Resource)
+		}
+	}
+	return p
+}
+
+// handle returns a program as it is compiled while kinds are not served.
+func (s *session) handle(p handle.Program) handle.Program {
+	if len(s.outages) == 0 {
+		return p
+	}
+	p.Owns, p.Reads, p.Writes, p.Related = slices.Clone(p.Owns), slices.Clone(p.Reads), slices.Clone(p.Writes), slices.Clone(p.Related)
+	for i := range p.Owns {
+		s.markUnserved(&p.Owns[i])
+	}
+	for i := range p.Reads {
+		s.markUnserved(&p.Reads[i])
+	}
+	for i := range p.Writes {
+		s.markUnserved(&p.Writes[i].Resource)
+	}
+	for i := range p.Related {
+		s.markUnserved(&p.Related[i].Resource)
+	}
+	return p
+}
+
+func (s *session) markUnserved(resource *object.Resource) {
+	for _, one := range s.outages {
+		if one.What == Unserved && one.Of.GroupKind() == resource.GroupKind() {
+			resource.Unserved = true
+		}
+	}
+}
