@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The limits of an Output.
@@ -12,13 +13,22 @@ const (
 	maxOutputBytes = 16 << 10
 )
 
-// Output is what a hook prints during one call, within limits. Lines of a program may arrive after
+// Code identifies the code that a call ran.
+type Code struct {
+	// Digest is equal for equal code. It is empty if nobody here knows the code, such as behind a webhook.
+	Digest string `json:"digest"`
+	// Since is when this process loaded the code.
+	Since time.Time `json:"since"`
+}
+
+// Output is what a hook prints during one call, within limits, and what code it ran. Lines of a program may arrive after
 // its response. It is safe for concurrent use, and nil discards everything.
 type Output struct {
 	mu      sync.Mutex
 	lines   []string
 	bytes   int
 	dropped int
+	code    Code
 }
 
 type outputKey struct{}
@@ -49,6 +59,26 @@ func (o *Output) Add(line string) {
 	}
 	o.lines = append(o.lines, line)
 	o.bytes += len(line)
+}
+
+// Ran sets the code that the call runs.
+func (o *Output) Ran(code Code) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.code = code
+}
+
+// Code returns the code that the call ran.
+func (o *Output) Code() Code {
+	if o == nil {
+		return Code{}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.code
 }
 
 // Lines returns the lines, and the number of those that exceed the limits.

@@ -159,6 +159,11 @@ func (w *explainer) collect(ctx context.Context) (explanation, error) {
 	}
 	a.dropStandbys()
 	runs = timeline.Sort(runs)
+	for i := range a.States {
+		if state := &a.States[i].ObjectState; state.State == model.StateFailing {
+			timeline.IncidentOf(runs, state).Extend(state)
+		}
+	}
 	a.setDeletion(stored, runs)
 	a.lastDenial = model.LastDenial(runs)
 	full := func(run *model.Run) *runDetails {

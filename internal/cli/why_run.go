@@ -230,7 +230,12 @@ func (t printer) printRequestChanges(call, before *model.Call, since string) {
 	if err != nil {
 		return // The requests are too large to compare.
 	}
+	logic := t.printLogicChange(call, before)
 	if len(parts) == 0 {
+		if logic {
+			t.line(2, "nothing else changed since the call %s", since)
+			return
+		}
 		t.line(2, "the same request as %s", since)
 		return
 	}
@@ -245,6 +250,19 @@ func (t printer) printRequestChanges(call, before *model.Call, since string) {
 			t.changes(4, part.Changes)
 		}
 	}
+}
+
+// printLogicChange prints what changed in the code that is called, and reports whether something did.
+func (t printer) printLogicChange(call, before *model.Call) (changed bool) {
+	if before.Version != call.Version {
+		t.line(2, "the version of the hooks changed: %s → %s", cmp.Or(before.Version, "none"), cmp.Or(call.Version, "none"))
+		changed = true
+	}
+	if since := timeline.CodeChange(before, call); !since.IsZero() {
+		t.line(2, "the code of %s changed, at %s", call.Name, t.clock(since))
+		changed = true
+	}
+	return changed
 }
 
 // printResponse prints what changed in the response since the previous call.

@@ -103,6 +103,24 @@ func TestWhyText(t *testing.T) {
 	}
 }
 
+// A call of other code is not the same as the one before, although it has the same request.
+func TestWhyTellsChangedCode(t *testing.T) {
+	call := func(digest, version string) *model.Call {
+		return &model.Call{Name: "sync", Version: version, Request: request("Running"), Code: &model.Code{Digest: digest, Since: noon}}
+	}
+	for want, c := range map[string][2]*model.Call{
+		"    the same request as before\n": {call("a", ""), call("a", "")},
+		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n":     {call("a", ""), call("b", "")},
+		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"), call("a", "v2")},
+	} {
+		var out bytes.Buffer
+		printer{out: &out, now: noon}.printRequestChanges(c[1], c[0], "before")
+		if out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	}
+}
+
 // Fault U3: a review says which webhook of which controller decided, why, and what it
 // changed, and of an object whose creation was denied that it does not exist.
 func TestWhyReviews(t *testing.T) {

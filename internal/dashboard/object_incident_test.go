@@ -64,6 +64,28 @@ func TestIncident(t *testing.T) {
 	}
 }
 
+// After an edit of the code only, the page says that, and counts from the first failure although the controller has
+// been started again with the code.
+func TestIncidentAfterChangeOfCode(t *testing.T) {
+	_, s, source := newIncidentServer(t)
+	good, bad := source.runs[2], source.runs[1]
+	loaded := bad.Began.Add(-500 * time.Millisecond)
+	for i, run := range source.runs {
+		call := *run.Steps[0].Call
+		call.Request, call.Version, call.Code = good.Steps[0].Call.Request, "", &model.Code{Digest: "b", Since: loaded}
+		if run.ID == good.ID {
+			call.Code = &model.Code{Digest: "a", Since: noon}
+		}
+		source.runs[i].Steps = []model.Step{{Call: &call}}
+	}
+	source.states[0].Attempts, source.states[0].FailingSince = 1, source.runs[0].Began
+	page := get(t, s, objectPath).Body.String()
+	wantTexts(t, page, "the code of sync, at <time datetime=\"2030-01-02T03:04:06Z\"", "Failed 2 times in a row, since <time datetime=\"2030-01-02T03:04:07Z\"")
+	if strings.Contains(page, "Nothing that the hook receives") {
+		t.Error("nothing is said to have changed")
+	}
+}
+
 // What an object page says about the last run does not depend on the runs that it lists.
 func TestFilteredRunsKeepTheFailure(t *testing.T) {
 	k, s, source := newIncidentServer(t)

@@ -41,7 +41,9 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	header := encode(script.CallHeader{Function: f.name, Time: now, Seed: seedOf(body), Timeout: f.timeout})
 	var output script.Output
 	limits := f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes)
-	limits.Print = call.OutputOf(ctx).Add
+	printed := call.OutputOf(ctx)
+	printed.Ran(f.code)
+	limits.Print = printed.Add
 	err := f.pool.Do(ctx, *limits, func(conn *child.Conn) (err error) {
 		output, err = roundTrip(conn, header, body)
 		return err

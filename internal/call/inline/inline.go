@@ -8,6 +8,8 @@ package inline
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +43,7 @@ const killGrace = 500 * time.Millisecond
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
 	p := &program{memory: c.MemoryBytes, sources: s.Sources}
+	p.code = call.Code{Digest: digestOf(s), Since: time.Now()}
 	limiter := c.Limiter
 	if s.Reviews {
 		limiter = c.ReviewLimiter
@@ -68,8 +71,15 @@ type program struct {
 	memory int64
 	// sources are the files by name.
 	sources map[string]string
+	code    call.Code
 	// functions are those of the first child; all have the same.
 	functions []string
+}
+
+// digestOf returns the digest of the code of a script.
+func digestOf(s call.Script) string {
+	sum := sha256.Sum256(encode([]any{s.Language, s.Entry, s.Sources}))
+	return hex.EncodeToString(sum[:])
 }
 
 // load sends the code to a new child.

@@ -249,3 +249,21 @@ func TestLogLines(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A call says which code it ran: the same for equal code, also if that is compiled again.
+func TestCallTellsItsCode(t *testing.T) {
+	digest := func(source string) string {
+		h := open(t, source, time.Minute)
+		ctx, output := call.WithOutput(t.Context())
+		if _, err := h.Call(ctx, request()); err == nil && source == "throw" {
+			t.Error("it does not run")
+		}
+		if code := output.Code(); code.Digest == "" || code.Since.IsZero() {
+			t.Errorf("the code of %q is %+v", source, code)
+		}
+		return output.Code().Digest
+	}
+	if one, again, other := digest("good"), digest("good"), digest("throw"); one != again || one == other {
+		t.Errorf("got %s, %s and %s", one, again, other)
+	}
+}

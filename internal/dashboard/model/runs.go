@@ -79,6 +79,9 @@ func (w *renderer) call(a *record.Call) *Call {
 	if a.Revision != (record.Revision{}) {
 		call.Revision = new(a.Revision)
 	}
+	if code := a.Output.Code(); code.Digest != "" {
+		call.Code = &code
+	}
 	call.Review = w.reviewOf(a)
 	if w.whole {
 		call.Request, call.Response = a.Request.JSON(), a.Response.JSON(a.Request.ControllerType)

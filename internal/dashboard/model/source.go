@@ -455,6 +455,8 @@ type Call struct {
 	Reason string `json:"reason,omitempty"`
 	// Version is the version of the hooks of a controller with rollouts.
 	Version string `json:"version,omitempty"`
+	// Code identifies the code that ran; nil if it is not known.
+	Code *Code `json:"code,omitempty"`
 	// Revision is the revision of the parent in the request; nil if the controller keeps
 	// none.
 	Revision *Revision `json:"revision,omitempty"`

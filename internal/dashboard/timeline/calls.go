@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 )
 
@@ -89,7 +90,7 @@ const newObjectAge = time.Minute
 // IsCreation reports whether a run is the first one for a new object.
 func IsCreation(run *model.Run) bool {
 	hookCall, _ := MainCall(run.Steps)
-	if hookCall == nil || hookCall.Previous != 0 || hookCall.Review != nil {
+	if hookCall == nil || hookCall.Previous != 0 || hookCall.Review != nil || hookCall.Reason == string(hook.ReasonUpdate) {
 		return false
 	}
 	var about struct {

@@ -3,6 +3,7 @@ package timeline
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/record"
@@ -13,6 +14,16 @@ type Incident struct {
 	// FirstFailure is the first failed run, LastGood the successful run before it; nil if they
 	// are no longer in the history.
 	FirstFailure, LastGood *model.Run
+	// Failures counts the failed runs in the history.
+	Failures int
+}
+
+// Extend lets a state count from the first failure. A process that starts the controller again, such as with other code,
+// counts from there.
+func (i Incident) Extend(state *model.ObjectState) {
+	if i.FirstFailure != nil && i.FirstFailure.Began.Before(state.FailingSince) {
+		state.FailingSince, state.Attempts = i.FirstFailure.Began, max(state.Attempts, i.Failures)
+	}
 }
 
 // IncidentOf returns the incident of an object that fails under a controller. The runs are newest
@@ -27,6 +38,7 @@ func IncidentOf(runs []model.Run, state *model.ObjectState) (found Incident) {
 		switch run.Outcome {
 		case string(record.Failed):
 			found.FirstFailure = run
+			found.Failures++
 		case string(record.Synced):
 			found.LastGood = run
 			return found
@@ -58,6 +70,14 @@ func LogicChange(before, after *model.Call, causes []string) (from, to, cause st
 		cause = causes[i]
 	}
 	return from, to, cause
+}
+
+// CodeChange returns since when a call runs other code than an earlier one; zero if it is the same, or one is unknown.
+func CodeChange(before, after *model.Call) (since time.Time) {
+	if before == nil || after == nil || before.Code == nil || after.Code == nil || before.Code.Digest == after.Code.Digest {
+		return since
+	}
+	return after.Code.Since
 }
 
 // LogicVersion returns the logicVersion in the response of a call; "" for none. It is unknown without a

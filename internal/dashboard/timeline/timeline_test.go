@@ -153,10 +153,13 @@ func TestIsCreation(t *testing.T) {
 		request := `{"` + member + `":{"metadata":{"creationTimestamp":"` + created + `"}}}`
 		return &model.Run{Began: began, Steps: []model.Step{{Call: &model.Call{Name: "sync", Previous: previous, Request: json.RawMessage(request)}}}}
 	}
+	update := hookCall("object", "2026-03-01T12:00:00Z", 0)
+	update.Steps[0].Call.Name, update.Steps[0].Call.Reason = "resized", "Update"
 	for name, c := range map[string]struct {
 		run  *model.Run
 		want bool
 	}{
+		"an update":        {update, false},
 		"a parent":         {hookCall("parent", "2026-03-01T11:59:59Z", 0), true},
 		"of a decorator":   {hookCall("object", "2026-03-01T12:00:00Z", 0), true},
 		"a clock ahead":    {hookCall("object", "2026-03-01T12:00:02Z", 0), true},
