@@ -33,6 +33,9 @@ type Health struct {
 	// one of them.
 	RelatedMissing int
 	RelatedMessage string
+	// Invalid counts the objects that are no valid parents. InvalidMessage is the error of one of them.
+	Invalid        int
+	InvalidMessage string
 	// Conflicting counts the objects that do not converge. ConflictMessage is about one
 	// of them.
 	Conflicting     int

@@ -65,8 +65,10 @@ type Result struct {
 	Failing, HookFailing, Unreachable bool
 	// RelatedMissing means that related objects cannot be read.
 	RelatedMissing bool
-	Message        string
-	Fault          *failure.Fault
+	// Invalid means that the object is no valid parent.
+	Invalid bool
+	Message string
+	Fault   *failure.Fault
 	// Since is when the first run in a row failed.
 	Since time.Time
 	// Locations says where writes were rejected; Message may quote what they wrote.
@@ -269,7 +271,7 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 func (m *Memories) addTo(h *Health) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var forbidden, missing queue.Key
+	var forbidden, missing, invalid queue.Key
 	namespaces := map[string]bool{}
 	for key, known := range m.byKey {
 		c := known.common()
@@ -281,6 +283,12 @@ func (m *Memories) addTo(h *Health) {
 				missing, h.RelatedMessage = key, c.Result.Message
 			}
 			h.RelatedMissing++
+		}
+		if c.Result.Invalid {
+			if h.Invalid == 0 || key.String() < invalid.String() {
+				invalid, h.InvalidMessage = key, c.Result.Message
+			}
+			h.Invalid++
 		}
 		if !c.Result.forbidden() {
 			continue

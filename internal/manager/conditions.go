@@ -84,6 +84,8 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case nearlyAll(health.RelatedMissing, health):
 		return conditionState{false, compose.ReasonRelatedMissing, health.RelatedMessage}
+	case nearlyAll(health.Invalid, health):
+		return conditionState{false, compose.ReasonInvalidParent, "no object is a valid parent: " + health.InvalidMessage}
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
 	case health.Forbidden > 0:

@@ -177,6 +177,8 @@ func addHealth(sum *controller.Health, h controller.Health) {
 		sum.LastError = h.LastError
 	}
 	sum.RelatedMissing += h.RelatedMissing
+	sum.Invalid += h.Invalid
+	sum.InvalidMessage = cmp.Or(sum.InvalidMessage, h.InvalidMessage)
 	sum.RelatedMessage = cmp.Or(sum.RelatedMessage, h.RelatedMessage)
 	sum.Forbidden += h.Forbidden
 	sum.ForbiddenMessage = cmp.Or(sum.ForbiddenMessage, h.ForbiddenMessage)
