@@ -256,8 +256,12 @@ func adviceOn(c model.ObjectState) []string {
 	default:
 		return nil
 	}
-	if help := model.AdviceFor(c.Fault).Help; help != "" {
-		all = append(all, help)
+	advice := model.AdviceFor(c.Fault)
+	if advice.Help != "" {
+		all = append(all, advice.Help)
+	}
+	if advice.Waits {
+		return all
 	}
 	all = append(all, "to retry now: `setpoint reconcile "+clean(c.Controller)+" "+argOf(c.Ref)+"`")
 	return all

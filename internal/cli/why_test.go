@@ -121,6 +121,14 @@ func TestWhyTellsChangedCode(t *testing.T) {
 	}
 }
 
+// Where a name is taken a retry cannot help, so none is proposed.
+func TestNoRetryWhereANameIsTaken(t *testing.T) {
+	taken := model.ObjectState{Ref: team(), Controller: "x/teams", State: model.StateFailing, Fault: &model.Fault{Kind: failure.NameTaken}}
+	if all := adviceOn(taken); len(all) != 1 || !strings.Contains(all[0], "a name of its own") {
+		t.Errorf("advised %q", all)
+	}
+}
+
 // Fault U3: a review says which webhook of which controller decided, why, and what it
 // changed, and of an object whose creation was denied that it does not exist.
 func TestWhyReviews(t *testing.T) {

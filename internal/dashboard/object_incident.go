@@ -85,7 +85,10 @@ func (req *request) addIncidents(p *objectPage, runs []model.Run) {
 func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []model.Run) *incident {
 	found := timeline.IncidentOf(runs, state)
 	found.Extend(state)
-	in := &incident{Actions: []action{annotateAction(s, "reconcile", "Retry now", "again", l.missingPermission("patch", s.Ref))}}
+	in := &incident{}
+	if !model.AdviceFor(state.Fault).Waits {
+		in.Actions = []action{annotateAction(s, "reconcile", "Retry now", "again", l.missingPermission("patch", s.Ref))}
+	}
 	for run, into := range map[*model.Run]**entry{found.LastGood: &in.LastGood, found.FirstFailure: &in.FirstFailure} {
 		if run != nil {
 			e := newEntry(s, timeline.Entry{Run: *run})

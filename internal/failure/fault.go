@@ -37,6 +37,7 @@ const (
 	Invalid              FaultKind = "invalid"
 	FieldHeld            FaultKind = "field-held"
 	Conflict             FaultKind = "conflict"
+	NameTaken            FaultKind = "name-taken"
 	Terminating          FaultKind = "namespace-terminating"
 	Rejected             FaultKind = "refused"
 	APIServerUnavailable FaultKind = "api-server"

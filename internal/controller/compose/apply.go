@@ -199,8 +199,16 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
 	r.addNameWaiter(childNameOf(live), r.Item.Key)
-	return failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists and %s", live.Ref(), why))
+	return failure.WithReason(controller.ReasonWriteFailed, nameTakenError(fmt.Sprintf("create %s: it already exists and %s", live.Ref(), why)))
 }
+
+// nameTakenError says what has the name of a child.
+type nameTakenError string
+
+func (e nameTakenError) Error() string { return string(e) }
+
+// Fault classifies the error.
+func (e nameTakenError) Fault() *failure.Fault { return &failure.Fault{Kind: failure.NameTaken} }
 
 // relabel restores the label with the parent's UID, by which a watch selects an object.
 func (r *run) relabel(ctx context.Context, resource object.Resource, o *object.Object, label string) error {

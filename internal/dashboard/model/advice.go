@@ -28,6 +28,8 @@ type Advice struct {
 	LocalHelp string
 	// Hook reports that the hook, or the connection to it, caused the fault.
 	Hook bool
+	// Waits reports that a retry cannot help before something else changes, which Setpoint notices.
+	Waits bool
 }
 
 // FaultOf classifies an error; nil if it is of no known kind.
@@ -97,6 +99,12 @@ func adviceRules() []adviceRule {
 			Title:     "Conflict: object changed concurrently",
 			Help:      "Setpoint retries with the current version. If this repeats, the reconcile history names the other field manager.",
 			LocalHelp: "the object changed concurrently; run the command again",
+		}},
+		{what: failure.NameTaken, Advice: Advice{
+			Title: "The name is taken",
+			Help: "Another object has the name of a child. Give the child a name of its own, such as one that begins with the name of " +
+				"the parent. Setpoint goes on by itself when the other object is gone.",
+			Waits: true,
 		}},
 		{what: failure.Terminating, Advice: Advice{
 			Title: "The namespace is being deleted",

@@ -12,7 +12,7 @@ func TestAdviceForEveryFault(t *testing.T) {
 	for _, what := range []failure.FaultKind{
 		failure.HookUnknownHost, failure.HookUnreachable, failure.HookTLS, failure.HookTimeout, failure.HookDisconnected, failure.HookStatus, failure.HookInvalidResponse,
 		failure.HookCredentials, failure.HookFailed, failure.HandlerFailed, failure.Forbidden, failure.Invalid, failure.Conflict,
-		failure.Terminating, failure.Rejected, failure.APIServerUnavailable, failure.TimedOut, failure.Panicked,
+		failure.NameTaken, failure.Terminating, failure.Rejected, failure.APIServerUnavailable, failure.TimedOut, failure.Panicked,
 	} {
 		a := AdviceFor(&Fault{Kind: what})
 		if a.Title == "" || !strings.HasSuffix(a.Help, ".") || strings.Contains(a.Help, "--") {

@@ -28,6 +28,8 @@ func (m *vm) respond(response value) ([]byte, error) {
 		return nil, refusal(what, "an array")
 	case class == libquickjs.EJS_CLASS_GENERATOR, class == libquickjs.EJS_CLASS_ASYNC_GENERATOR:
 		return nil, refusal(what, "a generator")
+	case response.Ftag == libquickjs.EJS_TAG_UNDEFINED:
+		return nil, refusal(what+": does it lack a return?", "undefined")
 	case response.Ftag != libquickjs.EJS_TAG_OBJECT, m.isFunction(response):
 		return nil, refusal(what, m.shown(response))
 	}

@@ -146,7 +146,7 @@ func TestErrors(t *testing.T) {
 		"a promise lost in a getter":  {"export const sync = () => ({ get a() { Promise.reject(new Error('x')); return 1 } })", "sync.js:1:64: Error: x (in a promise that nothing awaits)"},
 		"a lost promise":              {"export const sync = () => { (async () => { throw new Error('x') })(); return {} }", "sync.js:1:59: Error: x (in a promise that nothing awaits) [sync.js:1:59, sync (sync.js:1:67)]"},
 		"a caught promise":            {"export const sync = async () => { const p = Promise.reject(1); await 0; try { await p } catch { return {a: 1} } }", `{"a":1}`},
-		"returns nothing":             {"export function sync() {}", "the function returned undefined, not an object"},
+		"returns nothing":             {"export function sync() {}", "the function returned undefined, not an object: does it lack a return?"},
 		"returns an array":            {"export const sync = () => []", "the function returned an array, not an object"},
 		"returns a string":            {"export const sync = () => 'x'", "the function returned x, not an object"},
 		"returns a function":          {"export const sync = () => sync", "the function returned [function sync], not an object"},
