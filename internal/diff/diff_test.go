@@ -169,17 +169,18 @@ func TestFieldManagers(t *testing.T) {
 
 func TestValue(t *testing.T) {
 	for value, want := range map[string]string{
-		`"nginx:1.27"`:       "nginx:1.27",
-		`"5"`:                `"5"`,
-		`"true"`:             `"true"`,
-		`""`:                 `""`,
-		`" a"`:               `" a"`,
-		`5`:                  "5",
-		`{"a": [1, 2]}`:      `{"a":[1,2]}`,
-		`"a\u202eb"`:         `a\u202eb`,
-		"\"a\u202eb\u0007\"": "\"a\\u202eb\\u0007\"",
-		``:                   "",
-		`{`:                  `{`,
+		`"nginx:1.27"`:                          "nginx:1.27",
+		`"5"`:                                   `"5"`,
+		`"true"`:                                `"true"`,
+		`""`:                                    `""`,
+		`" a"`:                                  `" a"`,
+		`5`:                                     "5",
+		`{"a": [1, 2]}`:                         `{"a":[1,2]}`,
+		`{"a":"\u003ch1\u003e \u0026 \\u003c"}`: `{"a":"<h1> & \\u003c"}`,
+		`"a\u202eb"`:                            `a\u202eb`,
+		"\"a\u202eb\u0007\"":                    "\"a\\u202eb\\u0007\"",
+		``:                                      "",
+		`{`:                                     `{`,
 	} {
 		if got := Value(json.RawMessage(value)); got != want {
 			t.Errorf("%s: got %s, want %s", value, got, want)

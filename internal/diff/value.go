@@ -25,7 +25,12 @@ func Value(value json.RawMessage) string {
 	if len(value) > 8*maxValue || json.Compact(&line, value) != nil {
 		return Shorten(string(value), maxValue)
 	}
-	return Shorten(line.String(), maxValue)
+	return Shorten(Unescaped(line.Bytes()), maxValue)
+}
+
+// Unescaped returns JSON without what Go's encoder does to it for the sake of browsers. Escaped backslashes stay.
+func Unescaped(value json.RawMessage) string {
+	return strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(value))
 }
 
 // shortValue avoids parsing long values, which are truncated anyway.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -271,9 +272,9 @@ func (f FieldChange) withSign() string {
 func (f FieldChange) String() string {
 	switch {
 	case f.From == nil:
-		return f.Path + ": " + string(f.To)
+		return f.Path + ": " + diff.Unescaped(f.To)
 	case f.To == nil:
-		return f.Path + ": " + string(f.From)
+		return f.Path + ": " + diff.Unescaped(f.From)
 	}
-	return f.Path + ": " + string(f.From) + " -> " + string(f.To)
+	return f.Path + ": " + diff.Unescaped(f.From) + " -> " + diff.Unescaped(f.To)
 }

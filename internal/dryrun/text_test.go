@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 var update = flag.Bool("update", false, "write what is got into the files")
@@ -70,4 +72,12 @@ func written(t *testing.T, r Report, file string) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(out.String(), "\x1b[", "<")
+}
+
+// Go's encoder escapes HTML for browsers; a plan is read by people.
+func TestChangesShowHTML(t *testing.T) {
+	change := FieldChange{FieldChange: object.FieldChange{Path: "data.page", From: json.RawMessage(`"\u003ch1\u003e"`), To: json.RawMessage(`"a \u0026 b"`)}}
+	if got, want := change.String(), `data.page: "<h1>" -> "a & b"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
