@@ -36,17 +36,16 @@ func (m *Manager) instance() *setpoint.Instance {
 	return &setpoint.Instance{Lease: e.Namespace + "/" + e.Name, Namespaces: slices.Sorted(slices.Values(o.Namespaces))}
 }
 
-// owns reports whether this Manager, or another replica, is the one in a status. Without leader
-// election, processes with other namespaces are no replicas.
-func (m *Manager) owns(managedBy *setpoint.Instance) bool {
-	own := m.instance()
+// isInstance reports whether this Manager, which appears as own, or another replica is the one in a status. Without
+// leader election, processes with other namespaces are no replicas.
+func (m *Manager) isInstance(own, managedBy *setpoint.Instance) bool {
 	return managedBy.Lease == own.Lease && (m.options.LeaderElection.Enabled || slices.Equal(managedBy.Namespaces, own.Namespaces))
 }
 
 // otherOwner returns the other running Setpoint that manages a controller object; nil for none.
 func (m *Manager) otherOwner(ctx context.Context, declared *object.Object) (*setpoint.Instance, error) {
-	managedBy := storedStatus(declared).ManagedBy
-	if m.instance() == nil || managedBy == nil || m.owns(managedBy) {
+	own, managedBy := m.instance(), storedStatus(declared).ManagedBy
+	if own == nil || managedBy == nil || m.isInstance(own, managedBy) {
 		return nil, nil //nolint:nilnil // No other Setpoint manages it.
 	}
 	namespace, name, _ := strings.Cut(managedBy.Lease, "/")

@@ -24,7 +24,8 @@ import (
 // reportUnselected says in the status of controller objects which this Setpoint ran that it does not select them any
 // more, and gives them up, so that another Setpoint may take them.
 func (cs *controllerSet) reportUnselected(ctx context.Context) error {
-	if cs.manager.instance() == nil {
+	own := cs.manager.instance()
+	if own == nil {
 		return nil // Nothing says which Setpoint ran a controller.
 	}
 	selector, err := labels.Parse(cs.manager.options.controllerSelector())
@@ -38,10 +39,10 @@ func (cs *controllerSet) reportUnselected(ctx context.Context) error {
 		}
 		for _, o := range stored {
 			managedBy := storedStatus(o).ManagedBy
-			if managedBy == nil || !cs.manager.owns(managedBy) || selector.Matches(o.Labels()) {
+			if managedBy == nil || !cs.manager.isInstance(own, managedBy) || selector.Matches(o.Labels()) {
 				continue
 			}
-			if err := cs.giveUp(ctx, kind, o); err != nil && !apierrors.IsNotFound(err) {
+			if err := cs.giveUp(ctx, kind, o, own.Lease); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("give up %s/%s: %w", kind.Name, o.Name(), err)
 			}
 		}
@@ -50,11 +51,11 @@ func (cs *controllerSet) reportUnselected(ctx context.Context) error {
 }
 
 // giveUp stores that no Setpoint runs a controller, if the object is unchanged.
-func (cs *controllerSet) giveUp(ctx context.Context, kind compile.Kind, o *object.Object) error {
+func (cs *controllerSet) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, lease string) error {
 	conditions := slices.Clone(storedStatus(o).Conditions)
 	ready := conditionState{reason: setpoint.ReasonNotSelected, message: fmt.Sprintf(
 		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. Until another one does, objects stay as they are, and no hook is called",
-		cs.manager.instance().Lease, cs.manager.options.controllerSelector())}
+		lease, cs.manager.options.controllerSelector())}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID()},
