@@ -3,6 +3,7 @@ package handle
 import (
 	"encoding/json"
 
+	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -57,11 +58,13 @@ func (p *Program) HandBack(o *object.Object) (HandBack, error) {
 	return back, err
 }
 
-// hasHandled reports whether all handlers have handled the object as it is.
+// hasHandled reports whether all handlers have handled the object as it is. A change is nothing to handlers that are not
+// for updates: what they have seen is as it was at the creation.
 func (p *Program) hasHandled(recorded handledState, o *object.Object) bool {
 	for i, watched := range p.watchedDigests(o) {
-		e := recorded[p.Handlers[i].Name]
-		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched {
+		h := &p.Handlers[i]
+		e := recorded[h.Name]
+		if e.InProgress != "" || e.Progress != "" || e.Digest != "" && e.Digest != watched && h.handles(hook.ReasonUpdate) {
 			return false
 		}
 	}

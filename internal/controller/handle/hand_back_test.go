@@ -39,6 +39,25 @@ func TestHandBack(t *testing.T) {
 	})
 }
 
+// A creation that is handled stays handled: an edit that no handler is for is no reason for a second one.
+func TestHandBackAfterAnEditThatNoHandlerIsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBubbleServer(t)
+		s.create(rates, "eur", `{"spec":{"n":1}}`)
+		p := program(Handler{Name: "made", On: []hook.Reason{onCreate}})
+		p.ReplacedAnnotation = "kopf.dev/last"
+		w := startEnv(s, p, s, nil)
+		pass(time.Second)
+		s.edit(rates, "eur", `{"spec":{"n":2}}`)
+		pass(time.Second)
+		w.stop()
+		back := handBackOf(t, s, &p)
+		if got := field(decodeObject(back.Object), "metadata", "annotations", "kopf.dev/last"); back.Outdated || got != `{"spec":{"n":2}}`+"\n" {
+			t.Errorf("annotation %q, outdated %t", got, back.Outdated)
+		}
+	})
+}
+
 func handBackOf(t *testing.T, s *server, p *Program) HandBack {
 	t.Helper()
 	o, err := object.Encode(s.get(rates, "eur"))
