@@ -21,6 +21,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // DefaultTimeout is the default of Kubernetes.
@@ -146,6 +147,9 @@ type ReviewRecord struct {
 	Authenticated bool
 	// TraceID is empty without a trace.
 	TraceID string
+	// Secrets are the values of the Secret that is reviewed, which Err and events do not have; nil if the review could not
+	// be decoded.
+	Secrets *redact.Values
 }
 
 // Result is the outcome of a review.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -130,7 +131,7 @@ func (h *Hook) exchange(ctx context.Context, req *Request, result *Result, decod
 		return err
 	}
 	if err := decode(resp.Body); err != nil {
-		return err
+		return redact.In(resp.Body).Error(err) // Nobody else has the response.
 	}
 	if resp.Valid != nil {
 		resp.Valid()

@@ -144,6 +144,7 @@ func partsOf(value string) (parts []string) {
 			eachText(inner, func(text string) { parts = append(parts, text) })
 		}
 	}
+	parts = append(parts, strings.Join(strings.Fields(trim(value)), " ")) // As errors quote several lines.
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, pemLine) {

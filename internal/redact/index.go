@@ -112,7 +112,10 @@ func (x *index) find(text string) (spans []span) {
 // matches returns how many bytes of a text are the needle.
 func (n *needle) matches(text string, at int) int {
 	rest := text[at:]
-	if !strings.HasPrefix(rest, n.head) {
+	if same := commonPrefix(rest, n.head); same < len(n.head) {
+		if strings.HasPrefix(rest[same:], cutMark) {
+			return same
+		}
 		return 0
 	}
 	if n.alone && (at > 0 && isWord(text[at-1]) || len(rest) > len(n.head) && isWord(rest[len(n.head)])) {
@@ -124,11 +127,17 @@ func (n *needle) matches(text string, at int) int {
 	if n.whole == "" {
 		n.whole = n.form([]byte(n.value))
 	}
-	same := len(n.head)
-	for same < len(rest) && same < len(n.whole) && rest[same] == n.whole[same] {
-		same++
+	return commonPrefix(rest, n.whole)
+}
+
+// cutMark is at the end of a quote that was cut, wherever.
+const cutMark = "…"
+
+func commonPrefix(a, b string) (size int) {
+	for size < min(len(a), len(b)) && a[size] == b[size] {
+		size++
 	}
-	return same
+	return size
 }
 
 // isWord reports whether a byte is a letter or a digit.

@@ -46,6 +46,13 @@ func New(key *Key, public ...string) *Values {
 	return &Values{key: key, public: public}
 }
 
+// In returns the values of the Secrets in JSON.
+func In(text json.RawMessage) *Values {
+	v := New(nil)
+	v.See(false, func(visit func(json.RawMessage)) { visit(text) })
+	return v
+}
+
 // See adds what a run has seen: each calls a function with all JSON of it. It is called later, if at all. A source that is
 // about a Secret has parts of one in its patches and changes.
 func (v *Values) See(secret bool, each func(visit func(json.RawMessage))) {

@@ -69,7 +69,7 @@ func TestForms(t *testing.T) {
 			"a query":             url.QueryEscape(value),
 			"a path":              url.PathEscape(value),
 			"a query in JSON":     quotedTimes("https://h/?p="+url.QueryEscape(value), 2),
-			"lines one by one":    strings.ReplaceAll(value, "\n", "; "),
+			"in one line":         strings.Join(strings.Fields(value), " "),
 			"slashes with escape": strings.ReplaceAll(quotedTimes(value, 1), "/", `\/`),
 		} {
 			got := values.Text("before " + text + " after")
@@ -102,6 +102,7 @@ func TestWhatIsFound(t *testing.T) {
 		{"a short value in a word", "info", "information", "information"},
 		{"a value in a longer one", "hunter2-zulu", "hunter2-zulu-2", "••••••-2"},
 		{"a quote that is cut", "postgres://me:hunter2-zulu@db/shop", "cannot parse postgres://me:hunter2-zulu@…", "cannot parse ••••••…"},
+		{"a quote that is cut early", "hunter2-zulu", "wrong: hunter2-…; next call in 5s", "wrong: ••••••…; next call in 5s"},
 		{"a line of a key", pem, "line 2 is hkiG9w0BAQEFAASC2", "line 2 is ••••••"},
 		{"what PEM begins with", pem, "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----"},
 		{"a text of JSON", `{"auths":{"a":{"password":"hunter2-zulu"}}}`, "login hunter2-zulu", "login ••••••"},

@@ -16,7 +16,8 @@ const module = "github.com/setpoint-dev/setpoint"
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
 	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/object", "internal/process", "internal/queue", "internal/script", "internal/trace", "js", "python"},
-	{"internal/call", "internal/call/child", "internal/redact"},
+	{"internal/redact"},
+	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},
 	{"internal/record"},

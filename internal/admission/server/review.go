@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/admission"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -26,7 +28,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	defer reservation.release()
 	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })
 	if err != nil {
-		record.Result, record.Err = admission.Errored, fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
+		err = fmt.Errorf("webhook %s of %s: %w", to.webhook.Name, to.program.Name, err)
+		record.Result, record.Err = admission.Errored, record.Secrets.Error(err)
 		writeError(w, record.Err)
 	} else {
 		writeJSON(w, body)
@@ -42,6 +45,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 		return
 	}
 	for _, event := range responseEvents(record.Request, record.Response) {
+		event.Message = record.Secrets.Text(event.Message)
 		s.options.Observer.EventAt(to.program.User, event)
 	}
 }
@@ -79,6 +83,8 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	}
 	request := decoded.hookRequest()
 	record.Request, record.Operation, record.Resource = request, request.Operation, schema.GroupVersionResource(decoded.Resource)
+	record.Secrets = redact.New(nil, request.Namespace, request.Name)
+	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) { visit(request.AppendJSON(nil)) })
 	if err := checkPlausible(to.webhook, request); err != nil {
 		return nil, err
 	}
@@ -92,7 +98,7 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	if isSecret(record.Resource) {
 		ctx = trace.HideErrors(ctx)
 	}
-	if record.Response, err = s.call(ctx, to, request); err != nil {
+	if record.Response, err = s.call(ctx, to, record); err != nil {
 		return nil, err
 	}
 	response, result, err := reviewResponse(to.webhook, request, record.Response)
@@ -105,14 +111,14 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 
 // call calls the webhook. A panic and a runtime.Goexit are errors, and so is a late
 // response.
-func (s *Server) call(ctx context.Context, to *route, r *hook.ReviewRequest) (v *hook.ReviewResponse, err error) {
-	err = failure.Recover("it", func() (err error) {
-		v, err = to.webhook.Admitter.Admit(ctx, r)
+func (s *Server) call(ctx context.Context, to *route, r *admission.ReviewRecord) (v *hook.ReviewResponse, err error) {
+	err = r.Secrets.Error(failure.Recover("it", func() (err error) {
+		v, err = to.webhook.Admitter.Admit(ctx, r.Request)
 		return err
-	})
+	}))
 	if stack, crashed := failure.PanicStack(err); crashed {
 		s.options.Log.Error("webhook crashed", "program", to.program.Name, "webhook", to.webhook.Name,
-			"error", failure.OneLine(err), "stack", stack)
+			"error", failure.OneLine(err), "stack", r.Secrets.Text(stack))
 	}
 	over := context.Cause(ctx)
 	_, timedOut := errors.AsType[*timeoutError](over)
