@@ -112,6 +112,7 @@ func (b *Base) newRecord(run record.Run) *record.Record {
 func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	r.endTrace(outcome)
 	ran := r.Record.Finish(outcome)
+	ran.Secrets = r.Secrets
 	if r.Record.Detailed() && !ran.IsNoop() {
 		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
 		if delay := requeue.Delay(); delay > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // Outcome is the outcome of a run.
@@ -61,6 +62,8 @@ type Run struct {
 	// NextRun is the next scheduled run; zero if only an event triggers one.
 	NextRun time.Time
 	Steps   []Step
+	// Secrets are values of Secrets that the run has seen, which may be in none of its steps; nil if unknown.
+	Secrets *redact.Values
 }
 
 // IsNoop reports whether the run changed nothing and is not worth storing.

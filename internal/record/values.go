@@ -22,6 +22,9 @@ func (r *Run) Values(key *redact.Key) *redact.Values {
 			addSecrets(values, s.Write.Before, s.Write.After)
 		}
 	}
+	if r.Err != nil {
+		values.Include(r.Secrets) // Of a run that failed early, no step may have what the error quotes.
+	}
 	return values
 }
 

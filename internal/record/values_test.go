@@ -3,6 +3,7 @@ package record_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -140,5 +141,34 @@ func TestTokens(t *testing.T) {
 	}
 	if again := mask(redact.NewKey(), syncCall(`{}`, secretPod, secretPod), team); again.response == masked.response {
 		t.Error("two recordings have the same tokens")
+	}
+}
+
+// Values of one call are in no other call of the run, whether in a key, a name, a kind, a status, an event or an error.
+func TestValuesOfARunAreMaskedEverywhere(t *testing.T) {
+	const value = "horse-battery"
+	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"shop"},"stringData":{"horse-battery-key":"` + value + `"}}`
+	for place, parent := range map[string]string{
+		"a value": `{"spec":{"a":"horse-battery"}}`, "a key": `{"spec":{"horse-battery":1}}`, "a kind": `{"kind":"horse-battery"}`,
+		"a name": `{"kind":"Team","metadata":{"name":"horse-battery","labels":{"horse-battery":"x"}}}`, "escapes": `{"a":"\u0068orse-batter\u0079"}`,
+	} {
+		sync := syncCall(parent, secret, `{"kind":"ConfigMap","metadata":{"name":"horse-battery"},"data":{"horse-battery":"686f7273652d62617474657279"}}`)
+		sync.Request.Sync.Children[0].Objects[0].Name = value
+		sync.Response.Sync.Status = json.RawMessage(`{"note":"horse-battery"}`)
+		sync.Response.Sync.Events = []hook.Event{{Message: value}}
+		customize := &record.Call{
+			Request: record.Request{Customize: &hook.CustomizeRequest{Parent: json.RawMessage(parent)}}, Err: errors.New("not " + value),
+			Response: record.Response{Customize: &hook.CustomizeResponse{Related: []hook.RelatedRule{{Names: []string{value}}}}},
+		}
+		run := record.Run{Resource: team, Steps: []record.Step{{Call: customize}, {Call: sync}}}
+		values := run.Values(redact.NewKey())
+		edit := func(raw json.RawMessage) json.RawMessage { return values.JSON(raw, false) }
+		for _, c := range []*record.Call{customize, sync} {
+			request := c.Request.Map(edit, values.Text)
+			all := string(request.JSON()) + string(edit(c.Response.JSON(0))) + values.Text(fmt.Sprint(c.Err))
+			if !redact.HasTokens(all) || strings.Contains(all, value) || strings.Contains(all, "orse-batter") || strings.Contains(all, "686f72") {
+				t.Errorf("%s: %s", place, all)
+			}
+		}
 	}
 }

@@ -64,6 +64,22 @@ func (v *Values) See(secret bool, each func(visit func(json.RawMessage))) {
 	v.unread = append(v.unread, source{secret, each})
 }
 
+// Include adds the values of another set.
+func (v *Values) Include(other *Values) {
+	if other == nil {
+		return
+	}
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	other.read()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.found = v.found || other.found
+	for used := range other.known {
+		v.add(used, false)
+	}
+}
+
 // Found reports whether there was a Secret.
 func (v *Values) Found() bool {
 	if v == nil {

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -33,6 +34,7 @@ func (r *run) relate(ctx context.Context) error {
 	case r.Phase == controller.PhaseFinalizing:
 		return r.relateFinalizing(ctx)
 	}
+	r.seeCached()
 	if r.memory.customizedParent != r.customizeDigest() {
 		if err := r.customize(ctx); err != nil {
 			return err
@@ -46,6 +48,20 @@ func (r *run) relate(ctx context.Context) error {
 	}
 	r.relatedObjects = r.related.Snapshot(r.Item.Key)
 	return nil
+}
+
+// seeCached adds the values of the Secrets that the latest response was about: customize may fail on a copy of one.
+func (r *run) seeCached() {
+	r.Secrets.See(false, func(visit func(json.RawMessage)) {
+		for _, child := range r.observed() {
+			visit(child.JSON())
+		}
+		for _, group := range r.related.Snapshot(r.Item.Key).Groups {
+			for i := range group.Objects {
+				visit(group.Objects[i].Object)
+			}
+		}
+	})
 }
 
 // Relate calls the customize hook for a parent, without a run: events of its related objects enqueue it

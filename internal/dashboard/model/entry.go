@@ -34,8 +34,8 @@ func newEntry(run *record.Run, key *redact.Key) *entry {
 	e := &entry{key: objectKeyOf(run), next: run.NextRun, synced: run.Outcome == record.Synced}
 	e.allowed = run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated
 	kept := *run
-	kept.UID = strings.Clone(run.UID)
-	m := memory{secret: run.Resource.GroupKind().IsSecret()}
+	kept.UID, kept.Secrets = strings.Clone(run.UID), nil
+	m := memory{secret: run.Resource.GroupKind().IsSecret() || run.Err != nil && run.Secrets.Found()}
 	m.add(&kept)
 	if m.secret {
 		rendered := withoutSecrets(renderRun(run, true), run, key)
