@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,29 +31,40 @@ const (
 type DeletionGuard struct {
 	limit *plan.DeletionLimit
 	now   func() time.Time
-	// childCount counts the children of all parents of the controller.
-	childCount func() int
+	// childCount counts the children of all parents of the controller, or of those that have moved in a rollout.
+	childCount func(moved bool) int
 
 	mu          sync.Mutex
 	controllers []*Controller
-	// pending are the deletions not made yet, by parent. pendingCount is their number and
-	// pendingSum the sum of their UIDs.
-	pending      map[guardedParent]*pendingDeletions
-	pendingCount int
-	pendingSum   uint64
+	// pending are the deletions not made yet, by parent. pendingSum is the sum of their UIDs.
+	pending    map[guardedParent]*pendingDeletions
+	pendingSum uint64
 	// recent are the deletions within the window, by child; confirmed ones are always allowed.
-	recent, confirmed map[uint64]time.Time
-	// children is how many children there were at countedAt, when the first deletion became
-	// pending.
-	children  int
-	countedAt time.Time
+	recent, confirmed map[uint64]deletion
+	// all counts the deletions of all parents, moved those of the parents that have moved in a rollout of
+	// logic: a new version that deletes too much has to be noticed at its first step, among few children.
+	all, moved deletionTally
 	// expiredAt is when entries older than the window were last dropped.
 	expiredAt time.Time
-	holding   bool
 	// heldUntil is until when deletions count as held because they were held before a restart.
 	heldUntil time.Time
 	// confirmedValue is the value a user confirmed.
 	confirmedValue string
+}
+
+// deletion is one that was made or confirmed.
+type deletion struct {
+	at    time.Time
+	moved bool
+}
+
+// deletionTally compares the deletions of some parents with their children.
+type deletionTally struct {
+	pending, recent int
+	// children is how many children there were at countedAt, when the first deletion became pending.
+	children  int
+	countedAt time.Time
+	holding   bool
 }
 
 // guardedParent is a parent of one of the programs.
@@ -64,6 +76,8 @@ type guardedParent struct {
 // pendingDeletions are the deletions of one parent's response.
 type pendingDeletions struct {
 	since time.Time
+	// moved means that the parent has moved in a rollout.
+	moved bool
 	uids  []uint64
 	sum   uint64
 	refs  []object.Ref
@@ -77,7 +91,7 @@ func NewDeletionGuard(limit *plan.DeletionLimit, now func() time.Time) *Deletion
 	}
 	d := &DeletionGuard{
 		limit: limit, now: now,
-		pending: map[guardedParent]*pendingDeletions{}, recent: map[uint64]time.Time{}, confirmed: map[uint64]time.Time{},
+		pending: map[guardedParent]*pendingDeletions{}, recent: map[uint64]deletion{}, confirmed: map[uint64]deletion{},
 	}
 	d.childCount = d.countChildren
 	return d
@@ -108,7 +122,7 @@ type guardDecision struct {
 
 // decide decides about the deletions of a parent's response, which replace those of its former
 // response. confirms is the value in the parent's annotation.
-func (d *DeletionGuard) decide(of guardedParent, deletions []plan.Action, confirms string) guardDecision {
+func (d *DeletionGuard) decide(of guardedParent, moved bool, deletions []plan.Action, confirms string) guardDecision {
 	if d.limit == nil {
 		return guardDecision{}
 	}
@@ -120,7 +134,7 @@ func (d *DeletionGuard) decide(of guardedParent, deletions []plan.Action, confir
 	if before := d.pending[of]; before != nil {
 		since = before.since
 	}
-	want := d.unconfirmed(deletions, since)
+	want := d.unconfirmed(deletions, pendingDeletions{since: since, moved: moved})
 	if want != nil && confirms == confirmationValue(want.sum) {
 		d.confirm(want, now)
 		want = nil
@@ -138,22 +152,25 @@ func (d *DeletionGuard) decide(of guardedParent, deletions []plan.Action, confir
 
 // decidePending decides about pending deletions.
 func (d *DeletionGuard) decidePending(of guardedParent, want *pendingDeletions, now time.Time) guardDecision {
-	if d.holding {
+	if d.holding() {
 		return guardDecision{held: true, value: confirmationValue(want.sum)}
 	}
-	if left := deletionDelay - now.Sub(want.since); left > 0 && d.children > d.limit.MaxDeletions {
+	if left := deletionDelay - now.Sub(want.since); left > 0 && d.all.children > d.limit.MaxDeletions {
 		return guardDecision{wait: left}
 	}
 	for _, uid := range want.uids {
-		d.recent[uid] = now
+		if _, again := d.recent[uid]; !again {
+			d.countRecent(want.moved, 1)
+		}
+		d.recent[uid] = deletion{now, want.moved}
 	}
 	d.setPending(of, nil, now)
 	return guardDecision{}
 }
 
 // unconfirmed returns the deletions that no user has confirmed; nil if there are none.
-func (d *DeletionGuard) unconfirmed(deletions []plan.Action, since time.Time) *pendingDeletions {
-	want := &pendingDeletions{since: since}
+func (d *DeletionGuard) unconfirmed(deletions []plan.Action, none pendingDeletions) *pendingDeletions {
+	want := &none
 	for _, a := range deletions {
 		uid := stableDigest(a.Before.UID())
 		if _, may := d.confirmed[uid]; may {
@@ -171,37 +188,72 @@ func (d *DeletionGuard) unconfirmed(deletions []plan.Action, since time.Time) *p
 
 // setPending replaces the pending deletions of a parent and updates whether the guard holds.
 func (d *DeletionGuard) setPending(of guardedParent, want *pendingDeletions, now time.Time) {
-	if want != nil && (d.pendingCount == 0 || now.Sub(d.countedAt) > deletionWindow && !d.holding) {
-		d.children, d.countedAt = d.childCount()+len(d.recent), now
+	if want != nil {
+		d.countAll(want.moved, now)
 	}
 	if before := d.pending[of]; before != nil {
-		d.pendingCount, d.pendingSum = d.pendingCount-len(before.uids), d.pendingSum-before.sum
+		d.pendingSum -= before.sum
+		d.countPending(before.moved, -len(before.uids))
 		delete(d.pending, of)
 	}
 	if want != nil {
 		d.pending[of] = want
-		d.pendingCount, d.pendingSum = d.pendingCount+len(want.uids), d.pendingSum+want.sum
+		d.pendingSum += want.sum
+		d.countPending(want.moved, len(want.uids))
 	}
 	d.updateHolding(now)
 }
 
+// countAll counts the children before the first deletion.
+func (d *DeletionGuard) countAll(moved bool, now time.Time) {
+	for _, t := range d.tallies(moved) {
+		if t.pending == 0 || now.Sub(t.countedAt) > deletionWindow && !t.holding {
+			t.children, t.countedAt = d.childCount(t == &d.moved)+t.recent, now
+		}
+	}
+}
+
+// tallies returns those in which the deletions of a parent count.
+func (d *DeletionGuard) tallies(moved bool) []*deletionTally {
+	if moved {
+		return []*deletionTally{&d.all, &d.moved}
+	}
+	return []*deletionTally{&d.all}
+}
+
+func (d *DeletionGuard) countPending(moved bool, n int) {
+	for _, t := range d.tallies(moved) {
+		t.pending += n
+	}
+}
+
+func (d *DeletionGuard) countRecent(moved bool, n int) {
+	for _, t := range d.tallies(moved) {
+		t.recent += n
+	}
+}
+
+func (d *DeletionGuard) holding() bool { return d.all.holding || d.moved.holding }
+
 // updateHolding compares the deletions with the limit. It retries the parents if the guard no
 // longer holds their deletions.
 func (d *DeletionGuard) updateHolding(now time.Time) {
-	held := d.holding
-	d.holding = d.limit.Exceeded(plan.DeletionCount{
-		Pending: d.pendingCount, Recent: len(d.recent), Children: d.children, Holding: held || now.Before(d.heldUntil),
-	})
-	if held && !d.holding {
+	held := d.holding()
+	for _, t := range d.tallies(true) {
+		t.holding = d.limit.Exceeded(plan.DeletionCount{
+			Pending: t.pending, Recent: t.recent, Children: t.children, Holding: t.holding || now.Before(d.heldUntil),
+		})
+	}
+	if held && !d.holding() {
 		d.heldUntil = time.Time{}
 		d.retry()
 	}
 }
 
-func (d *DeletionGuard) countChildren() int {
+func (d *DeletionGuard) countChildren(moved bool) int {
 	n := 0
 	for _, program := range d.controllers {
-		n += program.CountAllChildren()
+		n += program.countChildren(moved)
 	}
 	return n
 }
@@ -209,7 +261,7 @@ func (d *DeletionGuard) countChildren() int {
 // confirm allows deletions.
 func (d *DeletionGuard) confirm(want *pendingDeletions, now time.Time) {
 	for _, uid := range want.uids {
-		d.confirmed[uid] = now
+		d.confirmed[uid] = deletion{at: now}
 	}
 }
 
@@ -218,7 +270,10 @@ func (d *DeletionGuard) confirmAll(now time.Time) {
 		d.confirm(want, now)
 	}
 	clear(d.pending)
-	d.pendingCount, d.pendingSum, d.holding, d.heldUntil = 0, 0, false, time.Time{}
+	d.pendingSum, d.heldUntil = 0, time.Time{}
+	for _, t := range d.tallies(true) {
+		t.pending, t.holding = 0, false
+	}
 	d.retry()
 }
 
@@ -238,7 +293,7 @@ func (d *DeletionGuard) Allow(value string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.confirmedValue = strings.Clone(value)
-	if d.pendingCount > 0 && value == confirmationValue(d.pendingSum) {
+	if d.all.pending > 0 && value == confirmationValue(d.pendingSum) {
 		d.confirmAll(d.now())
 	}
 }
@@ -250,7 +305,7 @@ func (d *DeletionGuard) WouldHold(deletions int) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: len(d.recent), Children: d.childCount()})
+	return d.limit.Exceeded(plan.DeletionCount{Pending: deletions, Recent: d.all.recent, Children: d.childCount(false)})
 }
 
 // drop removes the pending deletions of a parent.
@@ -271,11 +326,11 @@ func (d *DeletionGuard) expire(now time.Time) {
 		return
 	}
 	d.expiredAt = now
-	for _, of := range []map[uint64]time.Time{d.recent, d.confirmed} {
-		for uid, at := range of {
-			if now.Sub(at) >= deletionWindow {
-				delete(of, uid)
-			}
+	maps.DeleteFunc(d.confirmed, func(_ uint64, done deletion) bool { return now.Sub(done.at) >= deletionWindow })
+	for uid, done := range d.recent {
+		if now.Sub(done.at) >= deletionWindow {
+			d.countRecent(done.moved, -1)
+			delete(d.recent, uid)
 		}
 	}
 }
@@ -283,7 +338,7 @@ func (d *DeletionGuard) expire(now time.Time) {
 func (d *DeletionGuard) heldByController(program *Controller) controller.HeldDeletions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.holding {
+	if !d.holding() {
 		return controller.HeldDeletions{}
 	}
 	held := controller.HeldDeletions{Value: confirmationValue(d.pendingSum)}
@@ -301,7 +356,7 @@ func (d *DeletionGuard) heldByController(program *Controller) controller.HeldDel
 func (d *DeletionGuard) heldUnknown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.holding && d.now().Before(d.heldUntil.Add(restartGrace-deletionWindow))
+	return !d.holding() && d.now().Before(d.heldUntil.Add(restartGrace-deletionWindow))
 }
 
 // heldChildren returns the children of a parent whose deletions are held, and the value that
@@ -310,7 +365,7 @@ func (d *DeletionGuard) heldChildren(of guardedParent) (children []object.Ref, v
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	want := d.pending[of]
-	if want == nil || !d.holding {
+	if want == nil || !d.holding() {
 		return nil, ""
 	}
 	return want.refs, confirmationValue(want.sum)
@@ -321,7 +376,7 @@ func (d *DeletionGuard) filterHeld(of guardedParent, deletions []plan.Action) []
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	want := d.pending[of]
-	if want == nil || !d.holding {
+	if want == nil || !d.holding() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(deletions), func(a plan.Action) bool {

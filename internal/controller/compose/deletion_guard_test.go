@@ -25,7 +25,7 @@ func newGuardTest(t *testing.T, children int, heldBefore bool) *guardTest {
 	if heldBefore {
 		l.RestoreHeld()
 	}
-	l.childCount = func() int { return children }
+	l.childCount = func(bool) int { return children }
 	return l
 }
 
@@ -36,7 +36,7 @@ func (l *guardTest) parent(parent int) guardedParent {
 // respond runs a parent whose response leaves out this many children.
 func (l *guardTest) respond(parent, children int, confirms string) guardDecision {
 	l.t.Helper()
-	return l.decide(l.parent(parent), l.deletions(parent, children), confirms)
+	return l.decide(l.parent(parent), false, l.deletions(parent, children), confirms)
 }
 
 func (l *guardTest) deletions(parent, children int) []plan.Action {
@@ -101,7 +101,7 @@ func TestMassDeletionIsHeldFromTheStart(t *testing.T) {
 func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 	children := 100
 	l := newGuardTest(t, 0, false)
-	l.childCount = func() int { return children }
+	l.childCount = func(bool) int { return children }
 	for parent := range 25 {
 		l.expect("waits", parent, 1)
 		l.advance(deletionDelay)
@@ -122,7 +122,7 @@ func TestDeletionsBelowTheLimitAreMade(t *testing.T) {
 func TestHeldDeletionsStayHeldWhenChildrenAreCreated(t *testing.T) {
 	children := 9
 	l := newGuardTest(t, 0, false)
-	l.childCount = func() int { return children }
+	l.childCount = func(bool) int { return children }
 	l.expect("waits", 1, 2)
 	l.expect("waits", 2, 2)
 	l.expect("held", 3, 2)
@@ -283,5 +283,43 @@ func TestEditsExplainDeletions(t *testing.T) {
 		if r.noteSpecChange() {
 			t.Errorf("%s: explained after the window", c.name)
 		}
+	}
+}
+
+// A version that deletes two of three children is noticed at the first step of its rollout: 40 deletions are few
+// of 600 children, but many of the 60 of the parents that have moved.
+func TestDeletionsOfMovedParentsAreComparedWithTheirChildren(t *testing.T) {
+	l := newGuardTest(t, 0, false)
+	l.childCount = func(moved bool) int {
+		if moved {
+			return 60
+		}
+		return 600
+	}
+	decide := func(parent int) guardDecision { return l.decide(l.parent(parent), true, l.deletions(parent, 2), "") }
+	for parent := range 20 {
+		decide(parent)
+	}
+	l.advance(deletionDelay)
+	for parent := range 20 {
+		if !decide(parent).held {
+			t.Errorf("the deletions of parent %d are not held", parent)
+		}
+	}
+	// Taken back, the parents desire their children again, and others may delete as before.
+	for parent := range 20 {
+		l.expect("made", parent, 0)
+	}
+	for parent := 20; parent < 60; parent++ {
+		l.expect("waits", parent, 2)
+	}
+	l.advance(deletionDelay)
+	for parent := 20; parent < 60; parent++ {
+		l.expect("made", parent, 2)
+	}
+	l.advance(deletionWindow)
+	l.expect("waits", 1, 1)
+	if l.all.recent != 0 || l.all.pending != 1 || l.moved.recent != 0 || l.moved.pending != 0 {
+		t.Errorf("after the window: all %+v, moved %+v", l.all, l.moved)
 	}
 }

@@ -25,7 +25,7 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	removed := r.unexplainedDeletions(todo)
-	now := r.deletionGuard.decide(r.guardedParent(), removed, plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions))
+	now := r.deletionGuard.decide(r.guardedParent(), r.Controller.isMoved(r.Stored), removed, plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions))
 	if !now.held && now.wait == 0 {
 		return todo
 	}
@@ -145,13 +145,21 @@ func (r *run) deletionsHeldError() error {
 }
 
 // CountAllChildren counts the cached children of all parents.
-func (c *Controller) CountAllChildren() int {
+func (c *Controller) CountAllChildren() int { return c.countChildren(false) }
+
+// countChildren counts the cached children of all parents, or of those that have moved in a rollout.
+func (c *Controller) countChildren(moved bool) int {
 	n := 0
 	for parent := range c.parents.All() {
-		if c.PhaseOf(parent) == controller.PhaseIgnored {
+		if c.PhaseOf(parent) == controller.PhaseIgnored || moved && !c.isMoved(parent) {
 			continue
 		}
 		n += c.countOwned(parent)
 	}
 	return n
+}
+
+// isMoved reports whether a parent has moved to the new version in a rollout of the logic.
+func (c *Controller) isMoved(parent *object.Object) bool {
+	return c.program.Former != nil && c.tools.Versions.hasMoved(parent)
 }
