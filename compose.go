@@ -166,7 +166,7 @@ func (c *Composer[T]) compile(ctx context.Context, env compile.Environment) (*co
 		GenerateSelector: true, SyncOnStatusChange: c.syncOnStatus, Resync: c.resync,
 		LastApplied: appliedFields, OmitValues: true, Manager: c.c.fieldManager(), Workers: cmp.Or(c.c.workers, env.Workers),
 		Fields: c.c.fields, Reads: found.reads,
-		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced},
+		Scope:     related.Scope{Version: hook.V2, Namespaced: found.resource.Namespaced, Namespaces: env.Namespaces},
 		Revisions: compose.Revisions{Namespace: env.Namespace}, DeletionLimit: c.guard,
 	}
 	if !c.omitConditions {

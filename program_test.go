@@ -148,11 +148,11 @@ func TestComposeLimitedToNamespaces(t *testing.T) {
 	}
 	for i, namespace := range []string{"b", "a"} {
 		p := compiled[0].Programs[i]
-		if p.Namespace != namespace || p.Fields != "metadata.name=web" || p.Workers != 2 || !slices.Equal(p.Scope.Namespaces, []string{"b", "a"}) {
+		if p.Namespace != namespace || p.Fields != "metadata.name=web" || p.Workers != 2 || !slices.Equal(p.Namespaces, []string{"b", "a"}) {
 			t.Errorf("got %+v", p)
 		}
 	}
-	if p := compiled[1].Programs[0]; p.Namespace != "" || p.Scope.Namespaces != nil {
+	if p := compiled[1].Programs[0]; p.Namespace != "" || p.Namespaces != nil {
 		t.Errorf("got %+v", p)
 	}
 	text, err := app.RBAC(t.Context(), "me", o)

@@ -14,10 +14,10 @@ import (
 )
 
 // PerNamespace returns a copy of a program for each of some namespaces, which share its workers.
-// The program of a cluster-scoped parent stays one: its children and related objects are limited
-// to the namespaces. No namespaces mean all.
+// The program of a cluster-scoped parent stays one: its children are limited to the namespaces. No
+// namespaces mean all.
 func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
-	if p.Scope.Namespaces = namespaces; len(namespaces) == 0 || !p.Parent.Namespaced {
+	if p.Namespaces = namespaces; len(namespaces) == 0 || !p.Parent.Namespaced {
 		return []compose.Program{p}
 	}
 	p.Workers = (p.Workers + len(namespaces) - 1) / len(namespaces)
@@ -32,7 +32,7 @@ func PerNamespace(p compose.Program, namespaces []string) []compose.Program {
 func perNamespace(programs []compose.Program) []compose.Program {
 	var all []compose.Program
 	for _, p := range programs {
-		all = append(all, PerNamespace(p, p.Scope.Namespaces)...)
+		all = append(all, PerNamespace(p, p.Namespaces)...)
 	}
 	return all
 }
@@ -108,7 +108,7 @@ func (env *Environment) handlerNotes(spec *api.HandlerControllerSpec) []string {
 func (c *Compiled) Namespaces() []string {
 	var all []string
 	for i := range c.Programs {
-		all = append(all, c.Programs[i].Scope.Namespaces...)
+		all = append(all, c.Programs[i].Namespaces...)
 	}
 	for i := range c.Handlers {
 		all = append(all, c.Handlers[i].Namespaces...)
@@ -130,7 +130,7 @@ func (c *Compiled) Exclude(excluded []string) (left []string) {
 	}
 	c.Programs = slices.DeleteFunc(slices.Clone(c.Programs), func(p compose.Program) bool { return slices.Contains(excluded, p.Namespace) })
 	for i := range c.Programs {
-		c.Programs[i].Scope.Namespaces = keep(c.Programs[i].Scope.Namespaces)
+		c.Programs[i].Namespaces = keep(c.Programs[i].Namespaces)
 	}
 	for i := range c.Handlers {
 		c.Handlers[i].Namespaces = keep(c.Handlers[i].Namespaces)

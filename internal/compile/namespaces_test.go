@@ -7,7 +7,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
-	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 func TestExclude(t *testing.T) {
@@ -15,7 +14,7 @@ func TestExclude(t *testing.T) {
 	limited := func(names ...string) *Compiled {
 		programs := PerNamespace(compose.Program{Parent: spaced}, names)
 		return &Compiled{
-			Programs: append(programs, compose.Program{Parent: cluster, Scope: related.Scope{Namespaces: names}}),
+			Programs: append(programs, compose.Program{Parent: cluster, Namespaces: names}),
 			Handlers: []handle.Program{{Namespaces: names}},
 		}
 	}
@@ -42,12 +41,29 @@ func TestExclude(t *testing.T) {
 		var in []string
 		for _, p := range c.of.Programs {
 			in = append(in, p.Namespace)
-			if !slices.Equal(p.Scope.Namespaces, c.left) {
-				t.Errorf("%s: program %q limited to %v", name, p.Namespace, p.Scope.Namespaces)
+			if !slices.Equal(p.Namespaces, c.left) {
+				t.Errorf("%s: program %q limited to %v", name, p.Namespace, p.Namespaces)
 			}
 		}
 		if !slices.Equal(in, append(c.left, "")) || !slices.Equal(c.of.Handlers[0].Namespaces, c.left) || !slices.Equal(c.of.Excluded, c.excluded) {
 			t.Errorf("%s: programs in %v, handlers in %v, excluded %v", name, in, c.of.Handlers[0].Namespaces, c.of.Excluded)
+		}
+	}
+}
+
+// The namespaces of the parents do not limit what a customize hook selects.
+func TestRelatedObjectsAreLimitedByTheProcessOnly(t *testing.T) {
+	manifest := []byte(`{apiVersion: setpoint.dev/v1alpha1, kind: CompositeController, metadata: {name: shops}, spec: {
+		parentResource: {apiVersion: example.org/v1, resource: shops, namespaces: [a]}, hooks: {
+		sync: {webhook: {url: "http://hook"}}, customize: {webhook: {url: "http://hook"}}}}}`)
+	for _, process := range [][]string{nil, {"a", "b"}} {
+		_, _, c, err := compileText(t, manifest, process...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := c.Programs[0]
+		if len(c.Programs) != 1 || p.Namespace != "a" || !slices.Equal(p.Scope.Namespaces, process) {
+			t.Errorf("with --namespaces=%v: parents in %q, related objects in %v", process, p.Namespace, p.Scope.Namespaces)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *run) limit(namespace string) error {
 	r.Programs = slices.DeleteFunc(slices.Clone(r.Programs), func(p compose.Program) bool {
 		drop := p.Parent.Namespaced && p.Namespace != "" && p.Namespace != namespace
 		if drop {
-			limits = p.Scope.Namespaces
+			limits = p.Namespaces
 		}
 		return drop
 	})

@@ -224,7 +224,7 @@ func allKinds(c *compile.Compiled) []object.Resource {
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
 	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) && slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
-			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) && slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
+			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Namespaces, b.Namespaces) && slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handle.Program) bool {
 			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&

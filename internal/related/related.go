@@ -10,19 +10,34 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// Scope limits what the rules of a customize hook may select. Its namespaces are those of the whole
-// program.
+// Scope limits what the rules of a customize hook may select.
 type Scope struct {
 	// Version of the customize hook. In v1 the rules of a namespaced parent select only objects in
 	// its namespace and cluster-scoped objects.
 	Version hook.Version
 	// Namespaced means that the parents are namespaced.
 	Namespaced bool
-	// Namespaces are those in which rules may select; empty for all. A rule that names another one
-	// is invalid.
+	// Namespaces are those of the process, in which rules may select; empty for all. A rule that names another
+	// one is invalid. Those of the parents are no limit: what a rule selects is missing without a word
+	// otherwise, and a hook that makes children of it would delete them.
 	Namespaces []string
+}
+
+// NamespacesOf returns the namespaces in which rules of parents in a namespace may select objects of a kind, ""
+// for all.
+func (s Scope) NamespacesOf(resource object.Resource, parent string) []string {
+	switch {
+	case !resource.Namespaced:
+		return []string{""}
+	case s.ownNamespaceOnly():
+		return []string{parent}
+	case len(s.Namespaces) == 0:
+		return []string{""}
+	}
+	return s.Namespaces
 }
 
 // ownNamespaceOnly reports whether rules select only in the namespace of the parent.

@@ -128,7 +128,7 @@ func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, par
 	case !resource.Namespaced:
 		return "", ruleFault{}
 	case rule.Namespace != "" && !s.includes(rule.Namespace):
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the controller's namespaces, %s", rule.Namespace, strings.Join(s.Namespaces, ", "))}
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s", rule.Namespace, strings.Join(s.Namespaces, ", "))}
 	case !s.ownNamespaceOnly():
 		return rule.Namespace, ruleFault{}
 	case rule.NamespaceSelector != nil:

@@ -39,7 +39,7 @@ func TestInvalidRules(t *testing.T) {
 		"spaces of no spaces":   {v2Cluster, of(widgets, near("a=1")), "namespaceSelector: widgets are cluster-scoped"},
 		"v1: another namespace": {v1Namespaced, of(configMaps, in("other")), `namespace: "other" is not the namespace of the parent, "home"`},
 		"v1: spaces":            {v1Namespaced, of(configMaps, near("a=1")), "namespaceSelector: a customize hook of version v1"},
-		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is not one of the controller's namespaces, home, away`},
+		"beyond the limits":     {limited, of(configMaps, in("other")), `namespace: "other" is not one of the namespaces that Setpoint is limited to, home, away`},
 		"kind":                  {v2Cluster, hook.RelatedRule{APIVersion: "v1", Resource: "nets"}, "resource: find nets: nets of v1: not served"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -47,17 +47,17 @@ func (p *Program) NamespacesOf(resource object.Resource) []string {
 		return []string{""}
 	case p.Parent.Namespaced:
 		return []string{p.Namespace}
-	case len(p.Scope.Namespaces) == 0:
+	case len(p.Namespaces) == 0:
 		return []string{""}
 	}
-	return p.Scope.Namespaces
+	return p.Namespaces
 }
 
 // RevisionNamespace returns the namespace in which the program watches and writes revisions, "" for
 // all. Those of cluster-scoped parents may be in an earlier namespace of Setpoint, unless the
 // program is limited to namespaces.
 func (p *Program) RevisionNamespace() string {
-	if !p.Parent.Namespaced && len(p.Scope.Namespaces) > 0 {
+	if !p.Parent.Namespaced && len(p.Namespaces) > 0 {
 		return p.Revisions.Namespace
 	}
 	return p.Namespace

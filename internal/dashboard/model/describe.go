@@ -87,7 +87,7 @@ func describeHooks(p *compose.Program) []string {
 			selections = append(selections, text)
 		}
 	}
-	in := prefixed("in ", describeNamespaces(p.Scope.Namespaces))
+	in := prefixed("in ", describeNamespaces(p.Namespaces))
 	if !p.Parent.Namespaced {
 		in = prefixed("with children ", in)
 	}

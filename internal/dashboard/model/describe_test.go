@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
-	"github.com/setpoint-dev/setpoint/internal/related"
 	"github.com/setpoint-dev/setpoint/internal/schedule"
 )
 
@@ -54,7 +53,7 @@ func TestDescribe(t *testing.T) {
 			"Calls the hooks sync and finalize at hooks.web:8080.",
 		}},
 		{"a decorator of a Go program", Programs{Hooks: []compose.Program{{
-			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Scope: related.Scope{Namespaces: []string{"town"}}, Sync: anonymous,
+			Parent: deployments, Mark: plan.Mark{Key: "k", Value: "v"}, Selections: []compose.Selection{{Labels: web}}, Namespaces: []string{"town"}, Sync: anonymous,
 			Children: plan.Rules{{Resource: pods}},
 		}}}, []string{
 			"Manages Deployment (apps/v1), with labels app=web, in namespace town.",

@@ -82,7 +82,7 @@ func programPermissions(p *compose.Program) Permissions {
 		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete").in(p.RevisionNamespace()).to("rolling updates")...)
 	}
 	for _, resource := range p.Reads {
-		all = append(all, on(resource, "get", "list", "watch").in(p.NamespacesOf(resource)...).to("related objects")...)
+		all = append(all, on(resource, "get", "list", "watch").in(p.Scope.NamespacesOf(resource, p.Namespace)...).to("related objects")...)
 	}
 	return all
 }

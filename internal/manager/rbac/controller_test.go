@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
-	"github.com/setpoint-dev/setpoint/internal/related"
 )
 
 func TestControllerPermissions(t *testing.T) {
@@ -28,7 +27,7 @@ func TestControllerPermissions(t *testing.T) {
 	const parent = "get shops, list shops, watch shops, update shops/status"
 	const child = "get configmaps, list configmaps, watch configmaps, create configmaps, update configmaps, delete configmaps"
 	towns := object.Resource{Group: "example.org", Version: "v1", Plural: "towns"}
-	limited := related.Scope{Namespaces: []string{"a", "b"}}
+	limited := []string{"a", "b"}
 	const revisions = "get controllerrevisions, list controllerrevisions, watch controllerrevisions, " +
 		"create controllerrevisions, update controllerrevisions, delete controllerrevisions"
 	for name, c := range map[string]struct {
@@ -40,10 +39,10 @@ func TestControllerPermissions(t *testing.T) {
 		"rolling":     {compose.Program{Parent: shops, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}}, parent + ", " + child + ", " + revisions},
 		"no status":   {compose.Program{Parent: maps}, "get configmaps, list configmaps, watch configmaps"},
 		"decorator":   {compose.Program{Parent: shops, Mark: plan.Mark{Key: "a"}}, parent + ", update shops"},
-		"in a namespace": {compose.Program{Parent: shops, Finalize: finalize, Namespace: "a", Scope: limited, Children: plan.Rules{{Resource: maps}}},
+		"in a namespace": {compose.Program{Parent: shops, Finalize: finalize, Namespace: "a", Namespaces: limited, Children: plan.Rules{{Resource: maps}}},
 			strings.ReplaceAll(parent+", "+child+", update shops, patch shops, ", ",", " in a,") + "patch controllers"},
 		"in namespaces of a cluster-scoped parent": {
-			compose.Program{Parent: towns, Scope: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: compose.Revisions{Namespace: "home"}},
+			compose.Program{Parent: towns, Namespaces: limited, Children: plan.Rules{{Resource: maps, Method: plan.RollingInPlace}}, Revisions: compose.Revisions{Namespace: "home"}},
 			"get towns, list towns, watch towns, " + strings.ReplaceAll(child+", ", ",", " in a,") + strings.ReplaceAll(child+", ", ",", " in b,") +
 				strings.ReplaceAll(revisions, ",", " in home,") + " in home",
 		},
