@@ -23,7 +23,11 @@ func (e *TerminalError) Unwrap() error { return e.Err }
 
 // UnreachableError means that the call did not reach the hook: the network or the hook
 // as a whole failed, independently of the request.
-type UnreachableError struct{ Err error }
+type UnreachableError struct {
+	Err error
+	// Connected means that there is a process, which accepted the call and did not finish it: it may crash at each.
+	Connected bool
+}
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 func (e *UnreachableError) Unwrap() error { return e.Err }
@@ -58,6 +62,12 @@ func IsTerminal(err error) bool { return isType[*TerminalError](err) }
 
 // IsUnreachable reports whether err wraps an UnreachableError.
 func IsUnreachable(err error) bool { return isType[*UnreachableError](err) }
+
+// IsUnconnected reports whether err wraps an UnreachableError without a connection: a call costs the hook nothing.
+func IsUnconnected(err error) bool {
+	unreachable, is := errors.AsType[*UnreachableError](err)
+	return is && !unreachable.Connected
+}
 
 // IsMalformed reports whether err wraps a MalformedError.
 func IsMalformed(err error) bool { return isType[*MalformedError](err) }

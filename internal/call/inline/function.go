@@ -126,7 +126,7 @@ func (f *function) explain(err error, limits call.Limits) error {
 		return limits.TooLarge()
 	}
 	if _, is := errors.AsType[*child.StartError](err); is {
-		return &hook.UnreachableError{Err: err}
+		return &hook.UnreachableError{Err: err, Connected: true}
 	}
 	return err
 }

@@ -175,7 +175,7 @@ func explain(err error, limits call.Limits) error {
 		}
 	}
 	if _, is := errors.AsType[*child.StartError](err); is {
-		return &hook.UnreachableError{Err: err}
+		return &hook.UnreachableError{Err: err, Connected: true}
 	}
 	return err
 }

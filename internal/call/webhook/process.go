@@ -53,7 +53,7 @@ func (w *Webhook) openStream(called context.Context, result *call.Result) (io.Re
 		return nil, statusError(resp, w.Limits(), result)
 	case late:
 		_ = resp.Body.Close()
-		return nil, &hook.UnreachableError{Err: w.timeoutError(ctx.Err())}
+		return nil, &hook.UnreachableError{Err: w.timeoutError(ctx.Err()), Connected: true}
 	}
 	result.Code = resp.StatusCode
 	return &streamBody{resp.Body, cancel}, nil

@@ -80,7 +80,7 @@ func statusError(resp *http.Response, limits call.Limits, result *call.Result) e
 	case http.StatusTooManyRequests:
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		// Proxies return these if their backend is unreachable.
-		return &hook.UnreachableError{Err: err}
+		return &hook.UnreachableError{Err: err, Connected: true}
 	default:
 		return err
 	}

@@ -42,9 +42,9 @@ func (w *Webhook) callError(called, limited context.Context, err error) error {
 	case called.Err() != nil:
 		return called.Err()
 	case limited.Err() != nil:
-		return &hook.UnreachableError{Err: w.timeoutError(err)}
+		return &hook.UnreachableError{Err: w.timeoutError(err), Connected: !IsConnectError(err)}
 	}
-	return &hook.UnreachableError{Err: describeError(err)}
+	return &hook.UnreachableError{Err: describeError(err), Connected: !IsConnectError(err)}
 }
 
 // timeoutError returns a TimeoutError. It does not wrap context.DeadlineExceeded, which

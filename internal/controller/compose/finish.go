@@ -46,7 +46,7 @@ func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome
 		return record.Postponed, queue.NoRequeue()
 	case hook.IsTerminal(err):
 		return r.failed(err), queue.NoRequeue()
-	case hook.IsUnreachable(err) && r.recoveryProbe.tryAcquire(r.Item.Key):
+	case r.recoveryProbe.tryAcquire(r.Item.Key, err, r.tools.Now()):
 		return r.failed(err), queue.RetryAfter(probeInterval)
 	case errors.Is(err, errIncomplete):
 		return record.Postponed, queue.RetryAfter(time.Millisecond)

@@ -1,8 +1,10 @@
 package compose
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -94,20 +96,27 @@ func parentOf(t *testing.T, metadata string) *object.Object {
 
 func TestRecoveryProbe(t *testing.T) {
 	var s recoveryProbe
-	one, other := queue.Key{Name: "one"}, queue.Key{Name: "other"}
-	if !s.tryAcquire(one) || s.tryAcquire(other) || !s.tryAcquire(one) {
-		t.Error("only the first caller is the probe")
+	one, other, now := queue.Key{Name: "one"}, queue.Key{Name: "other"}, time.Unix(1e9, 0)
+	refused := &hook.UnreachableError{Err: errors.New("connection refused")}
+	crashed := &hook.UnreachableError{Err: errors.New("connection closed without a response"), Connected: true}
+	expect := func(what string, key queue.Key, err error, want bool) {
+		t.Helper()
+		if s.tryAcquire(key, err, now) != want {
+			t.Errorf("%s: is the probe: %v", what, !want)
+		}
 	}
+	expect("another error", one, errors.New("returned 500"), false)
+	expect("the first caller", one, refused, true)
+	expect("the second", other, refused, false)
+	expect("the first, again", one, crashed, true)
 	s.drop(other)
-	if s.tryAcquire(other) {
-		t.Error("replaced because of another one's end")
-	}
+	expect("another one has ended", other, refused, false)
 	s.drop(one)
-	if !s.tryAcquire(other) || s.tryAcquire(one) {
-		t.Error("a dropped probe is not replaced")
-	}
+	expect("the probe has ended", other, refused, true)
+	expect("it is replaced", one, refused, false)
+	now = now.Add(maxProbing)
+	expect("a process that crashes at each call", other, crashed, false)
+	expect("no process", other, refused, true)
 	s.reset()
-	if !s.tryAcquire(one) {
-		t.Error("no new probe after a reset")
-	}
+	expect("after a response", one, crashed, true)
 }

@@ -73,7 +73,7 @@ func (h *Handler) delay(err error, failures int, random func() float64) time.Dur
 		return requested
 	}
 	first, longest := cmp.Or(h.Backoff, firstDelay), cmp.Or(h.MaxBackoff, longestDelay)
-	if hook.IsUnreachable(err) && longest == longestDelay {
+	if hook.IsUnconnected(err) && longest == longestDelay {
 		longest = unreachableDelay
 	}
 	return backoff(failures, first, max(first, longest), random)

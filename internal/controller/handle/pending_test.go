@@ -324,6 +324,10 @@ func TestBackoff(t *testing.T) {
 	if got := (&Handler{}).delay(&hook.UnreachableError{Err: controller.ErrConflict}, 9, rand.Float64); got < unreachableDelay || got > unreachableDelay*5/4 {
 		t.Errorf("no response: %s", got)
 	}
+	crashed := &hook.UnreachableError{Err: controller.ErrConflict, Connected: true}
+	if got := (&Handler{}).delay(crashed, 10, rand.Float64); got < longestDelay {
+		t.Errorf("a process that crashes at each call: %s", got)
+	}
 	if got := h.delay(&hook.RetryAfterError{After: 7 * time.Second, Err: controller.ErrConflict}, 9, rand.Float64); got != 7*time.Second {
 		t.Errorf("requested 7s: %s", got)
 	}
