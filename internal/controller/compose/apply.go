@@ -136,6 +136,9 @@ func (r *run) observeResult(ctx context.Context, result apply.Result) error {
 	default:
 		return failure.WithReason(controller.ReasonWriteFailed, err)
 	}
+	if err == nil {
+		r.noteRecreation(result)
+	}
 	r.logWrite(result)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
 
@@ -27,6 +28,8 @@ type memory struct {
 	// coOwned are the children with a desired field that another manager owns, by the digest of their UID;
 	// nil for none.
 	coOwned map[uint64]bool
+	// recreating are the children that were deleted to be created again; nil for none.
+	recreating map[object.Ref]bool
 	// customizedParent is the digest of the parent in the last customize request; 0 for none.
 	customizedParent uint64
 	// customizeFailed means that the finalize hook is called although the customize hook fails.

@@ -61,6 +61,8 @@ type run struct {
 	withheld      []plan.Action
 	// updatedChildren is how many children were moved to the latest revision.
 	updatedChildren int
+	// recreated counts how often each child was recreated; nil for none.
+	recreated map[object.Ref]int
 }
 
 // reconcile runs one parent.
@@ -178,7 +180,7 @@ func (r *run) storeResponse(ctx context.Context) error {
 
 // notConvergedError returns the error of a run that has used all passes.
 func (r *run) notConvergedError() error {
-	if r.countChildren() > r.initialChildren || r.updatedChildren > 0 {
+	if r.countChildren() > r.initialChildren || r.updatedChildren > 0 || r.onlyRecreates() {
 		// Hooks may work in steps, and so do rollouts.
 		return errIncomplete
 	}
