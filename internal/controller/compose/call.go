@@ -78,7 +78,7 @@ func (r *run) callHook(ctx context.Context) error {
 	wait()
 	r.compareLater(ctx, request, response, err)
 	if err != nil {
-		return hookFailure(r.hookName(), err)
+		return hookFailure(r.hookName(), r.program.explainMissing(err))
 	}
 	r.response = response
 	r.noteVersion(r.Stored)

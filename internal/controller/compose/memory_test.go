@@ -71,6 +71,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestErrorsThatNameManagedFields(t *testing.T) {
+	looks, other := errors.New("returned 500: KeyError: 'managedFields'"), errors.New("returned 500")
+	for _, c := range []struct {
+		program Program
+		err     error
+		tells   bool
+	}{{Program{}, looks, true}, {Program{FullObjects: true}, looks, false}, {Program{}, other, false}} {
+		err := c.program.explainMissing(c.err)
+		if strings.Contains(err.Error(), "setpoint.dev/full-objects") != c.tells || !errors.Is(err, c.err) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestJoinErrors(t *testing.T) {
 	quota := errors.New("quota")
 	for name, c := range map[string]struct {

@@ -131,7 +131,7 @@ func (r *run) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err, Output: output,
 	})
 	if err != nil {
-		return nil, hookFailure("customize", err)
+		return nil, hookFailure("customize", r.program.explainMissing(err))
 	}
 	return response.Related, nil
 }
