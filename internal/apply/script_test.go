@@ -75,7 +75,7 @@ func (k *testController) observed() []*object.Object {
 
 func (k *testController) plan(response []json.RawMessage) plan.Plan {
 	k.t.Helper()
-	desired, err := k.planner.Desired(response)
+	desired, _, err := k.planner.Desired(response)
 	if err != nil {
 		k.t.Fatal(err)
 	}

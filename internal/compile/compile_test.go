@@ -223,8 +223,8 @@ func describeParent(p compose.Program) string {
 	if p.Customize != nil {
 		text += fmt.Sprintf(", related in %s, namespaced %v", p.Scope.Version, p.Scope.Namespaced)
 	}
-	if p.Scope.Namespaces != nil {
-		text += fmt.Sprintf(", limited to %v", p.Scope.Namespaces)
+	if p.Namespaces != nil {
+		text += fmt.Sprintf(", limited to %v", p.Namespaces)
 	}
 	return text
 }
@@ -248,7 +248,7 @@ func describeProgram(line func(string, any), p compose.Program) {
 	line("finalizer", p.Finalizer)
 	line("manager", p.Manager)
 	line("failure reason", p.FailureReason)
-	line("ignores", map[bool]string{true: "namespaces of cluster-scoped children"}[p.IgnoreNamespaces])
+	line("ignores", map[bool]string{true: "namespaces of cluster-scoped children, undeclared children"}[p.Lenient])
 	line("mark", strings.Trim(p.Mark.Key+"="+p.Mark.Value, "="))
 	line("generate selector", p.GenerateSelector)
 	line("revisions", fmt.Sprint(p.Revisions.FieldPaths, " in ", p.Revisions.Namespace))

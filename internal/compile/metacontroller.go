@@ -78,7 +78,7 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 			// Users have alerts for it.
 			FailureReason: api.EventSyncError,
 			// Metacontroller creates such children.
-			IgnoreNamespaces: true,
+			Lenient: true,
 		},
 	}
 	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", metacontrollerParent{ParentResource: spec.ParentResource}) {

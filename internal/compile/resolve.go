@@ -57,14 +57,15 @@ func (d *declared) parents(ctx context.Context, env Environment, draft compose.P
 		d.notes = append(d.notes, env.excludedNotes(t.field+".namespaces", t.namespaces)...)
 		i := slices.IndexFunc(programs, func(p compose.Program) bool { return p.Parent.GroupKind() == resource.GroupKind() })
 		if i < 0 {
-			draft.Parent, draft.Scope.Namespaced, draft.Scope.Namespaces = resource, resource.Namespaced, namespaces
+			draft.Parent, draft.Namespaces = resource, namespaces
+			draft.Scope.Namespaced, draft.Scope.Namespaces = resource.Namespaced, env.Namespaces
 			i, programs = len(programs), append(programs, draft)
 		}
 		p := &programs[i]
 		if p.Parent != resource {
 			return nil, invalid("%s: %s are listed before as %s; use one version of a kind", t.field, resource, p.Parent)
 		}
-		if !sameNames(p.Scope.Namespaces, namespaces) {
+		if !sameNames(p.Namespaces, namespaces) {
 			return nil, invalid("%s.namespaces: %s are listed before with other namespaces", t.field, resource)
 		}
 		p.Selections = append(p.Selections, selection)
@@ -95,13 +96,18 @@ func (d *declared) rules(ctx context.Context, env Environment, programs []compos
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := rules.For(resource.GroupKind()); twice {
-			return nil, invalid("%s: the kind %s is listed before; a kind has one rule", c.field, resource.Kind)
+		c.rule.Resource = resource
+		before, twice := rules.For(resource.GroupKind())
+		switch {
+		case twice && before.Same(c.rule) && !c.rule.HasExpressions():
+			d.notes = append(d.notes, fmt.Sprintf("%s: lists %s once more, with the same settings", c.field, resource))
+			continue
+		case twice:
+			return nil, invalid("%s: the kind %s is listed before with other settings; a kind has one rule", c.field, resource.Kind)
 		}
 		if !resource.Namespaced && inNamespaces {
 			return nil, invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s", c.field, resource, programs[0].Parent)
 		}
-		c.rule.Resource = resource
 		rules = append(rules, c.rule)
 	}
 	slices.SortFunc(rules, byKind)

@@ -41,7 +41,7 @@ func Decode(text json.RawMessage, childrenField, namespace string) (Response, er
 
 // Plan returns what Setpoint would write of the children of a response, as if a rolling update was at its end.
 func Plan(planner *plan.Planner, observed []*object.Object, children []json.RawMessage) (plan.Plan, error) {
-	desired, err := planner.Desired(children)
+	desired, _, err := planner.Desired(children)
 	if err != nil {
 		return plan.Plan{}, err
 	}

@@ -131,7 +131,7 @@ func checkAction(t *testing.T, f *Planner, action Action, wanted map[id]Child) {
 // writes to a server that does not store all of what it gets.
 func TestUpToDate(t *testing.T) {
 	f := plannerOf(t, nil)
-	desired, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
+	desired, _, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {}}]`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestUpToDate(t *testing.T) {
 
 func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
 	f := plannerOf(t, []byte("generated: true"))
-	desired, err := f.Desired([]json.RawMessage{[]byte(
+	desired, _, err := f.Desired([]json.RawMessage{[]byte(
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"metadata":{"name":"b"},"data":{"k":"1","k":"2"}}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestDesiredTakesTheLastOfTwoFields(t *testing.T) {
 // The path is what a user looks for in the hook.
 func TestDesiredReportsTheFieldPath(t *testing.T) {
 	f := plannerOf(t, nil)
-	_, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 1}}}]`)))
+	_, _, err := f.Desired(responseOf(t, []byte(`[{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 1}}}]`)))
 	var fault *ResponseError
 	if !errors.As(err, &fault) || fault.Path != "children[0].metadata.labels.app" || fault.Problem != "must be a string, is a number" {
 		t.Errorf("got %#v", err)

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/labels"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -20,9 +23,15 @@ const UIDLabel = "controller-uid"
 type Child struct {
 	Rule   Rule
 	Object *object.Object
-	// IgnoredNamespace is the path of a namespace that was ignored because the kind is
-	// cluster-scoped; usually empty.
-	IgnoredNamespace string
+}
+
+// Ignored is a part of a response that a lenient planner ignores.
+type Ignored struct {
+	Path string
+	// Problem says why, and what to do.
+	Problem string
+	// Undeclared is the kind of a child that the controller does not declare; empty for a namespace.
+	Undeclared object.GroupKind
 }
 
 // Planner plans the children of one parent by the rules of its controller.
@@ -45,9 +54,9 @@ type Planner struct {
 	OmitValues bool
 	// Manager is the field manager of server-side apply.
 	Manager string
-	// IgnoreNamespaces ignores the namespace of a cluster-scoped child instead of rejecting the
-	// response.
-	IgnoreNamespaces bool
+	// Lenient ignores the namespace of a cluster-scoped child and children of kinds that the controller does
+	// not declare, instead of rejecting the response.
+	Lenient bool
 	// Mark, if set, marks the attachments of a decorator. A decorator has no selector and adopts
 	// nothing.
 	Mark Mark
@@ -69,24 +78,36 @@ func invalid(path, format string, args ...any) *ResponseError {
 }
 
 // Desired validates all children of a response and completes them: it sets the namespace and the
-// label of a generated selector. The error is a *ResponseError.
-func (f *Planner) Desired(response []json.RawMessage) ([]Child, error) {
-	children := make([]Child, 0, len(response))
+// label of a generated selector. It returns what it ignores as well, each undeclared kind once. The error is a
+// *ResponseError.
+func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored []Ignored, err error) {
+	children = make([]Child, 0, len(response))
 	seen := make(map[object.Ref]int, len(response))
 	for i, data := range response {
 		path := f.childrenField() + "[" + strconv.Itoa(i) + "]"
-		child, err := f.child(path, data)
+		child, part, err := f.child(path, data)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if part != (Ignored{}) && !part.isUndeclaredIn(ignored) {
+			ignored = append(ignored, part)
+		}
+		if child.Object == nil {
+			continue
 		}
 		ref := child.Object.Ref().Identity()
 		if first, twice := seen[ref]; twice {
-			return nil, invalid(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.childrenField(), first)
+			return nil, nil, invalid(path, "%s is already %s[%d]; a name can be given once", child.Object.Ref(), f.childrenField(), first)
 		}
 		seen[ref] = i
 		children = append(children, child)
 	}
-	return children, nil
+	return children, ignored, nil
+}
+
+// isUndeclaredIn reports whether an undeclared kind is among ignored parts.
+func (g Ignored) isUndeclaredIn(ignored []Ignored) bool {
+	return g.Undeclared != (object.GroupKind{}) && slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
 }
 
 // childrenField returns the name of the field with the children in a response.
@@ -105,30 +126,42 @@ func (f *Planner) rulesField() string {
 	return "childResources"
 }
 
-func (f *Planner) child(path string, data json.RawMessage) (Child, error) {
+// child returns no object if the planner ignores the child.
+func (f *Planner) child(path string, data json.RawMessage) (child Child, ignored Ignored, err error) {
 	o, err := parseChild(path, data)
 	if err != nil {
-		return Child{}, err
+		return child, ignored, err
 	}
 	rule, declared := f.Rules.For(o.GroupKind())
-	if !declared {
-		return Child{}, invalid(path+".kind", "%s of %s is not among the controller's %s", o.Kind(), o.APIVersion(), f.rulesField())
-	}
-	if o.APIVersion() != rule.Resource.APIVersion() {
-		return Child{}, invalid(path+".apiVersion", "is %s, but the controller's %s say %s", o.APIVersion(), f.rulesField(), rule.Resource.APIVersion())
+	switch {
+	case !declared && f.Lenient:
+		return child, f.undeclared(path, o), nil
+	case !declared:
+		return child, ignored, invalid(path+".kind", "%s", f.undeclared(path, o).Problem)
+	case o.APIVersion() != rule.Resource.APIVersion():
+		return child, ignored, invalid(path+".apiVersion", "is %s, but the controller's %s say %s", o.APIVersion(), f.rulesField(), rule.Resource.APIVersion())
 	}
 	if err := f.validate(path, o); err != nil {
-		return Child{}, err
+		return child, ignored, err
 	}
-	ignoredNamespace := ""
-	if f.IgnoreNamespaces && !rule.Resource.Namespaced && o.Namespace() != "" {
-		ignoredNamespace = path + ".metadata.namespace"
+	if f.Lenient && !rule.Resource.Namespaced && o.Namespace() != "" {
+		ignored = Ignored{Path: path + ".metadata.namespace", Problem: rule.Resource.Kind + " is cluster-scoped and has no namespace"}
 		if o, err = o.With(nil, "metadata", "namespace"); err != nil {
-			return Child{}, invalid(ignoredNamespace, "%v", err)
+			return child, ignored, invalid(ignored.Path, "%v", err)
 		}
 	}
 	o, err = f.complete(path, o, rule.Resource)
-	return Child{Rule: rule, Object: o, IgnoredNamespace: ignoredNamespace}, err
+	return Child{Rule: rule, Object: o}, ignored, err
+}
+
+// undeclared describes a child of an undeclared kind, with the line that declares it. The plural of its kind is a
+// guess by the rules of English.
+func (f *Planner) undeclared(path string, o *object.Object) Ignored {
+	version, _ := schema.ParseGroupVersion(o.APIVersion())
+	plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(o.Kind()))
+	return Ignored{Path: path + ".kind", Undeclared: o.GroupKind(), Problem: fmt.Sprintf(
+		"%s of %s is not among the controller's %s; to apply it, add to spec.%[3]s: - {apiVersion: %[2]s, resource: %[4]s}",
+		o.Kind(), o.APIVersion(), f.rulesField(), plural.Resource)}
 }
 
 // complete sets what a hook may leave out.

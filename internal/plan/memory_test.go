@@ -21,7 +21,7 @@ func TestMemoryOfLargeResponses(t *testing.T) {
 		f := plannerOf(t, nil)
 		f.Rules[0].Strategy = strategy
 		if took := heaptest.Allocated(func() {
-			desired, err := f.Desired([]json.RawMessage{child})
+			desired, _, err := f.Desired([]json.RawMessage{child})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -101,6 +101,9 @@ func (r Rule) Same(other Rule) bool {
 	return reflect.DeepEqual(r, other)
 }
 
+// HasExpressions reports whether a rule has any.
+func (r Rule) HasExpressions() bool { return len(r.ExpressionChecks) > 0 || r.Pause != nil }
+
 // Rules are the rules for all kinds of children.
 type Rules []Rule
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,9 +38,9 @@ type planSettings struct {
 	Selector *metav1.LabelSelector
 	// Generated means that the selector selects the parent's UID.
 	Generated bool
-	// IgnoreNamespaces is as in Planner.
-	IgnoreNamespaces bool
-	Deleting         bool
+	// Lenient is as in Planner.
+	Lenient  bool
+	Deleting bool
 	// InPlace sets the method of all rules.
 	InPlace bool
 	// ServerSide sets the strategy of all rules.
@@ -60,7 +61,7 @@ func plannerOf(t testing.TB, text []byte) *Planner {
 		parent = strings.Replace(parent, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","uid"`, 1)
 	}
 	f := &Planner{Parent: parse(t, parent), Namespaced: !s.Cluster, Rules: declared(), GenerateSelector: s.Generated,
-		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops", IgnoreNamespaces: s.IgnoreNamespaces}
+		Selector: labels.Everything(), LastApplied: lastApplied, Manager: "setpoint-shops", Lenient: s.Lenient}
 	for i := range f.Rules {
 		if s.InPlace {
 			f.Rules[i].Method = InPlace
@@ -144,16 +145,20 @@ func observedOf(t *testing.T, files map[string][]byte) []*object.Object {
 func TestPlan(t *testing.T) {
 	eachVector(t, "testdata/plan/*.txtar", func(t *testing.T, files map[string][]byte) string {
 		f, observed := plannerOf(t, files["family.yaml"]), observedOf(t, files)
-		desired, err := f.Desired(responseOf(t, files["response.yaml"]))
+		desired, ignored, err := f.Desired(responseOf(t, files["response.yaml"]))
 		if err != nil {
 			return err.Error() + "\n"
+		}
+		var text strings.Builder
+		for _, part := range ignored {
+			fmt.Fprintf(&text, "ignored: %s: %s\n", part.Path, part.Problem)
 		}
 		p, err := f.Changes(observed, desired, nil)
 		if err != nil {
 			return err.Error() + "\n"
 		}
 		checkConverges(t, f, observed, desired, p)
-		return describe(t, p)
+		return text.String() + describe(t, p)
 	})
 }
 

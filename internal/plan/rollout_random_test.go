@@ -89,7 +89,7 @@ func (w *simulation) desired(f *Planner, parent *object.Object) []Child {
 	for i := range int(parent.Field("spec", "size")[0] - '0') {
 		response = append(response, json.RawMessage(web(i, image(parent))))
 	}
-	children, err := f.Desired(response)
+	children, _, err := f.Desired(response)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func newRolloutFixture(t testing.TB, method UpdateMethod, most int, children str
 func (s rolloutFixture) desired(image string) []Child {
 	s.t.Helper()
 	for i := len(s.wanted[image]); i < len(s.child); i++ {
-		child, err := s.f.child("children", []byte(web(i, image)))
+		child, _, err := s.f.child("children", []byte(web(i, image)))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestFrozenRolloutMovesNothing(t *testing.T) {
 // Children of other rules follow the latest revision at once.
 func TestRolloutLeavesOtherRulesAlone(t *testing.T) {
 	s := newRolloutFixture(t, RollingInPlace, 1, ".b-,aa+,aa+")
-	latest, err := s.f.Desired(responseOf(t, []byte(`
+	latest, _, err := s.f.Desired(responseOf(t, []byte(`
 - {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
 - {apiVersion: example.org/v1, kind: Web, metadata: {name: w0}, spec: {image: b}}
 - {apiVersion: example.org/v1, kind: Web, metadata: {name: w1}, spec: {image: b}}

@@ -89,7 +89,7 @@ const maxPasses = 4
 // reconcile writes until there is nothing to do. Children that the server rejects stay as they are.
 func (s *shop) reconcile(response []json.RawMessage) {
 	s.t.Helper()
-	desired, err := s.planner.Desired(response)
+	desired, _, err := s.planner.Desired(response)
 	if err != nil {
 		s.t.Fatal(err)
 	}

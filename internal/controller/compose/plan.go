@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/failure"
+	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 	"github.com/setpoint-dev/setpoint/internal/served"
 )
@@ -16,11 +17,11 @@ import (
 // buildPlan plans the children of the response and applies its status to the parent. It validates
 // the whole response first.
 func (r *run) buildPlan() (plan.Plan, error) {
-	desired, err := r.planner.Desired(r.response.Children)
+	desired, ignored, err := r.planner.Desired(r.response.Children)
 	if err != nil {
 		return plan.Plan{}, hookFailure(r.hookName(), malformedError(err))
 	}
-	r.warnIgnoredNamespaces(desired)
+	r.warnIgnored(ignored)
 	desired = r.withoutUnserved(desired)
 	if desired, err = r.planRollout(desired); err != nil {
 		return plan.Plan{}, err
@@ -40,13 +41,15 @@ func (r *run) buildPlan() (plan.Plan, error) {
 	return todo, nil
 }
 
-// warnIgnoredNamespaces adds a warning event for each namespace that is ignored.
-func (r *run) warnIgnoredNamespaces(desired []plan.Child) {
-	for _, child := range desired {
-		if child.IgnoredNamespace != "" {
-			r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: ReasonNamespaceIgnored,
-				Message: child.IgnoredNamespace + ": ignored: " + child.Rule.Resource.Kind + " is cluster-scoped and has no namespace"})
+// warnIgnored adds a warning event for each part of the response that is ignored.
+func (r *run) warnIgnored(ignored []plan.Ignored) {
+	for _, part := range ignored {
+		reason := ReasonNamespaceIgnored
+		if part.Undeclared != (object.GroupKind{}) {
+			reason = ReasonChildUndeclared
 		}
+		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: reason,
+			Message: part.Path + ": ignored: " + part.Problem})
 	}
 }
 

@@ -64,14 +64,17 @@ type Program struct {
 	Former *Logic
 	// FailureReason is the event reason of failed runs; empty for the reason of the error.
 	FailureReason string
-	// IgnoreNamespaces is as in plan.Planner.
-	IgnoreNamespaces bool
+	// Lenient is as in plan.Planner.
+	Lenient bool
 	// Customize selects the related objects of a request; may be nil.
 	Customize hook.Customizer
 	// Reads are the kinds that Customize may select, if they are known.
 	Reads []object.Resource
-	// Scope limits what Customize may select, and the namespaces of children.
+	// Scope limits what Customize may select.
 	Scope related.Scope
+	// Namespaces are those of the parents, of which each has a program of its own, or of the children of a
+	// cluster-scoped parent; empty for all.
+	Namespaces []string
 	// GenerateSelector selects children by a label with the parent's UID instead of by
 	// spec.selector.
 	GenerateSelector bool
@@ -185,6 +188,9 @@ const (
 	// ReasonNamespaceIgnored: a child of a cluster-scoped kind has a namespace, which
 	// Setpoint ignores.
 	ReasonNamespaceIgnored = "NamespaceIgnored"
+	// ReasonChildUndeclared: a controller of metacontroller.k8s.io does not declare the kind of a child, which Setpoint
+	// leaves out. The message has the line to add to the controller.
+	ReasonChildUndeclared = "ChildUndeclared"
 	// ReasonStatusIgnored: another controller of the same parent takes precedence and stores the status.
 	ReasonStatusIgnored = "StatusIgnored"
 	// ReasonRolloutFailed: Setpoint cannot read or store the revisions of the parent.

@@ -180,7 +180,7 @@ func (r *run) formerChildren() []plan.Former {
 		if response == nil {
 			continue
 		}
-		children, err := r.planner.Desired(response.Children)
+		children, _, err := r.planner.Desired(response.Children)
 		if err != nil {
 			errs = append(errs, r.formerRevisionError(r.rollout.history.Former[i], malformedError(err)))
 			continue

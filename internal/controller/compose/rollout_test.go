@@ -94,7 +94,7 @@ func (r *run) simulateStoredRevisions(t *testing.T) {
 // storedChild returns a child as it is stored.
 func (r *run) storedChild(t *testing.T, child string) *object.Object {
 	t.Helper()
-	desired, err := r.planner.Desired([]json.RawMessage{json.RawMessage(child)})
+	desired, _, err := r.planner.Desired([]json.RawMessage{json.RawMessage(child)})
 	if err != nil {
 		t.Fatal(err)
 	}

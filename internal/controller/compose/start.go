@@ -19,14 +19,14 @@ func (p *Program) planner(parent *object.Object) plan.Planner {
 	return plan.Planner{
 		Parent:           parent,
 		Namespaced:       p.Parent.Namespaced,
-		Namespaces:       p.Scope.Namespaces,
+		Namespaces:       p.Namespaces,
 		Rules:            p.Children,
 		GenerateSelector: p.GenerateSelector,
 		LastApplied:      p.LastApplied,
 		OmitValues:       p.OmitValues,
 		Manager:          p.Manager,
 		Mark:             p.Mark,
-		IgnoreNamespaces: p.IgnoreNamespaces,
+		Lenient:          p.Lenient,
 	}
 }
 
