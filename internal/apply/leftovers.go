@@ -273,8 +273,7 @@ func (l *leftovers) releaseCommand(a plan.Action) string {
 		fields = fields[key]
 	}
 	edits, _ := json.Marshal([]jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}})
-	kind := strings.TrimSuffix(a.Resource.Plural+"."+a.Resource.Group, ".")
-	command := "kubectl patch " + kind + " " + a.Ref.Name
+	command := "kubectl patch " + a.Resource.GroupResource() + " " + a.Ref.Name
 	if a.Ref.Namespace != "" {
 		command += " -n " + a.Ref.Namespace
 	}

@@ -162,7 +162,7 @@ func programOf(r *run, kind, namespace string) (int, error) {
 	var kinds []string
 	only := 0
 	for i, resource := range r.kinds() {
-		name := strings.TrimSuffix(resource.Plural+"."+resource.Group, ".")
+		name := resource.GroupResource()
 		if !r.includesNamespace(i, namespace) {
 			continue
 		}

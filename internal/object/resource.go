@@ -1,5 +1,7 @@
 package object
 
+import "strings"
+
 // Resource is a resource as the API server serves it.
 type Resource struct {
 	Group, Version string
@@ -26,6 +28,9 @@ func (r Resource) APIVersion() string {
 
 // GroupKind returns the kind without its version.
 func (r Resource) GroupKind() GroupKind { return GroupKind{Group: r.Group, Kind: r.Kind} }
+
+// GroupResource returns such as "deployments.apps", as kubectl takes it.
+func (r Resource) GroupResource() string { return strings.TrimSuffix(r.Plural+"."+r.Group, ".") }
 
 // String returns such as "deployments.apps/v1" or "pods.v1", for messages.
 func (r Resource) String() string {

@@ -169,7 +169,21 @@ func (r *run) handleExisting(ctx context.Context, action plan.Action) error {
 	case owned && r.program.GenerateSelector:
 		return r.relabel(ctx, action.Resource, live, plan.UIDLabel)
 	}
-	return r.waitForName(live, fmt.Sprintf("has no owner, and its labels do not match %q; delete or label it", r.planner.Selector))
+	return r.waitForName(live, fmt.Sprintf("has no owner, and its labels do not match %q; delete or label it%s",
+		r.planner.Selector, r.adoptCommand(action.Resource, live)))
+}
+
+// adoptCommand returns the command after which a parent with a generated selector adopts an object, such as a child
+// of a former object of its name that was deleted with --cascade=orphan.
+func (r *run) adoptCommand(resource object.Resource, o *object.Object) string {
+	if !r.program.GenerateSelector {
+		return ""
+	}
+	in := ""
+	if o.Namespace() != "" {
+		in = " -n " + o.Namespace()
+	}
+	return fmt.Sprintf(": kubectl label %s %s%s --overwrite %s=%s", resource.GroupResource(), o.Name(), in, plan.UIDLabel, r.Stored.UID())
 }
 
 // readExisting reads the object that has the name of one to create.
