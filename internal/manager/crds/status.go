@@ -22,7 +22,7 @@ func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
 		}
 		if status := v.Schema.OpenAPIV3Schema.Properties["status"]; status != nil {
 			return compile.Status{
-				Conditions: status.Properties["conditions"].isConditionList(),
+				Conditions: status.Properties["conditions"].holdsConditions(),
 				Records:    status.Properties[handle.HandledStatusField] != nil,
 			}, nil
 		}
@@ -30,15 +30,19 @@ func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
 	return compile.Status{}, nil
 }
 
-// isConditionList reports whether a field is a list of Kubernetes conditions. Another
-// schema could prune or reject ours.
-func (s *fieldSchema) isConditionList() bool {
+// holdsConditions reports whether a field holds Kubernetes conditions. Another schema could reject ours, or prune
+// what they say; that of an observedGeneration says little.
+func (s *fieldSchema) holdsConditions() bool {
 	if s == nil || s.Items == nil {
 		return false
 	}
 	written := []string{"lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"}
 	for _, name := range written {
-		if field := s.Items.Properties[name]; field == nil || name != "status" && len(field.Enum) > 0 {
+		field := s.Items.Properties[name]
+		switch {
+		case field == nil && name != "observedGeneration" && !s.Items.PreserveUnknown:
+			return false
+		case field != nil && name != "status" && len(field.Enum) > 0:
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -22,7 +23,9 @@ func TestStatusSchema(t *testing.T) {
 		"records":             {`{type: object, properties: {setpointHandledBy: {type: object, additionalProperties: {type: string}}}}`, compile.Status{Records: true}},
 		"words":               {`{type: object, properties: {conditions: {type: array, items: {type: string}}}}`, compile.Status{}},
 		"a field of its own":  {`{type: object, properties: {` + strings.Replace(conditionsSchema, "[type, status]", "[type, status, zone]", 1) + `}}`, compile.Status{}},
-		"without generations": {`{type: object, properties: {` + strings.Replace(conditionsSchema, ", observedGeneration: {type: integer}", "", 1) + `}}`, compile.Status{}},
+		"without generations": {`{type: object, properties: {` + strings.Replace(conditionsSchema, ", observedGeneration: {type: integer}", "", 1) + `}}`, compile.Status{Conditions: true}},
+		"without messages":    {`{type: object, properties: {` + strings.Replace(conditionsSchema, "message: {type: string},", "", 1) + `}}`, compile.Status{}},
+		"any conditions":      {`{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}`, compile.Status{Conditions: true}},
 		"types of its own":    {`{type: object, properties: {` + strings.Replace(conditionsSchema, "type: {type: string}, status", "type: {type: string, enum: [Ready]}, status", 1) + `}}`, compile.Status{}},
 	} {
 		all, err := Parse([][]byte{[]byte(`
@@ -43,6 +46,23 @@ spec:
 			if got, err := StatusSchema(all[0].Object, version); got != want || err != nil {
 				t.Errorf("%s: %s has %+v, want %+v (%v)", name, version, got, want, err)
 			}
+		}
+	}
+}
+
+// The CRDs that setpoint init writes hold Setpoint's conditions.
+func TestNewOperatorsHaveConditions(t *testing.T) {
+	for _, path := range []string{"go/example.com_shops.yaml", "python/crd.yaml", "typescript/crd.yaml"} {
+		text, err := os.ReadFile("../../scaffold/testdata/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := Parse([][]byte{text}, false)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if status, err := StatusSchema(all[0].Object, "v1"); !status.Conditions || err != nil {
+			t.Errorf("%s: has no conditions (%v)", path, err)
 		}
 	}
 }

@@ -53,6 +53,12 @@ type ShopStatus struct {
 	// observedGeneration is the generation that the status is of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are set by Setpoint, such as Synced.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 //go:embed example.com_shops.yaml
