@@ -107,7 +107,8 @@ func (f *Planner) Desired(response []json.RawMessage) (children []Child, ignored
 
 // isUndeclaredIn reports whether an undeclared kind is among ignored parts.
 func (g Ignored) isUndeclaredIn(ignored []Ignored) bool {
-	return g.Undeclared != (object.GroupKind{}) && slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
+	return g.Undeclared != (object.GroupKind{}) &&
+		slices.ContainsFunc(ignored, func(other Ignored) bool { return other.Undeclared == g.Undeclared })
 }
 
 // childrenField returns the name of the field with the children in a response.

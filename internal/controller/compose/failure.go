@@ -36,8 +36,8 @@ func (p *Program) explainMissing(err error) error {
 	if p.FullObjects || !strings.Contains(text, "managedFields") {
 		return err
 	}
-	return fmt.Errorf("%w; requests have no metadata.managedFields unless the controller has spec.fullObjects: true, or in metacontroller.k8s.io the annotation %s: \"true\"",
-		err, setpoint.AnnotationFullObjects)
+	return fmt.Errorf("%w; requests have no metadata.managedFields unless the controller has spec.fullObjects: true, "+
+		"or in metacontroller.k8s.io the annotation %s: \"true\"", err, setpoint.AnnotationFullObjects)
 }
 
 // isHookFailure reports whether a hook caused the failure, not a write.

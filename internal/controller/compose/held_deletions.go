@@ -25,7 +25,8 @@ func (r *run) guardDeletions(todo plan.Plan) plan.Plan {
 		return todo
 	}
 	removed := r.unexplainedDeletions(todo)
-	now := r.deletionGuard.decide(r.guardedParent(), r.Controller.isMoved(r.Stored), removed, plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions))
+	confirms := plan.Annotation(r.Stored, setpoint.AnnotationAllowDeletions)
+	now := r.deletionGuard.decide(r.guardedParent(), r.isMoved(r.Stored), removed, confirms)
 	if !now.held && now.wait == 0 {
 		return todo
 	}
