@@ -34,6 +34,9 @@ const (
 const (
 	// ReasonWriteFailed: the API server refused a write; the message is the server's. Setpoint retries.
 	ReasonWriteFailed = "WriteFailed"
+	// ReasonStatusPruned: the API server did not store a field of the status, because the schema of the kind does not have
+	// it. Setpoint writes it again every ten minutes and when a user requests a reconcile.
+	ReasonStatusPruned = "StatusPruned"
 	// ReasonInternalError: a Go function panicked, or Setpoint has a defect; the log has the stack.
 	ReasonInternalError = "InternalError"
 	// ReasonPaused: the annotation setpoint.dev/paused stops the controller for this object.

@@ -89,6 +89,9 @@ func (r *run) succeeded() record.Outcome {
 	if delay := resyncDelay(r.response); delay > 0 {
 		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, delay)
 	}
+	if again := r.retryPruned(); !again.IsZero() {
+		r.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.RequeueAfter}, max(again.Sub(r.tools.Now()), minResync))
+	}
 	r.scheduleResync(r.Item.Key)
 	if r.calls == 0 {
 		return record.Skipped

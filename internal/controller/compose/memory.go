@@ -17,8 +17,11 @@ type memory struct {
 	// syncedInput is the digest of the input whose response was applied in full; 0 for none.
 	syncedInput uint64
 	// status has the digests of the status that was sent and of the status that the server stored.
-	// They differ if the schema prunes fields.
-	status struct{ wanted, stored uint64 }
+	// They differ if the schema prunes fields; prunedAt is when it did so last, zero if it did not.
+	status struct {
+		wanted, stored uint64
+		prunedAt       time.Time
+	}
 	// hookConditions are the types of Setpoint's conditions that the latest response sets itself.
 	hookConditions []string
 	// finalResponse is a response with finalized: true that was applied, without its children; nil for none.

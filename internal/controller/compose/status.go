@@ -2,8 +2,11 @@ package compose
 
 import (
 	"context"
+	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/queue"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -29,7 +32,7 @@ func (r *run) storeStatus(ctx context.Context) error {
 	}
 	r.parents.ObserveWrite(stored)
 	r.memory.hasWritten = true
-	r.memory.status.wanted, r.memory.status.stored = statusDigest(r.parent), statusDigest(stored)
+	r.noteStatus(r.parent, stored)
 	r.Stored, r.parent, r.planner.Parent = stored, stored, stored
 	return nil
 }
@@ -43,7 +46,7 @@ func (r *run) dropRejected(err error) error {
 
 // decorate writes the labels and annotations that a decorator sets.
 func (r *run) decorate(ctx context.Context) error {
-	wanted := statusDigest(r.parent)
+	wanted := r.parent
 	r.noteOwnWrite(r.Item.Key, r.parent)
 	if err := r.storeParent(ctx, "decorate", r.parent); err != nil {
 		return err
@@ -51,9 +54,32 @@ func (r *run) decorate(ctx context.Context) error {
 	r.noteOwnWrite(r.Item.Key, r.Stored)
 	r.memory.hasWritten = true
 	if !r.program.Parent.Status {
-		r.memory.status.wanted, r.memory.status.stored = wanted, statusDigest(r.Stored)
+		r.noteStatus(wanted, r.Stored)
 	}
 	return nil
+}
+
+// noteStatus notes what the server made of a status, and reports a field that it did not store.
+func (r *run) noteStatus(wanted, stored *object.Object) {
+	known := &r.memory.status
+	known.wanted, known.stored, known.prunedAt = statusDigest(wanted), statusDigest(stored), time.Time{}
+	if known.wanted == known.stored {
+		return
+	}
+	want, _ := object.Decode(wanted.Field("status"))
+	have, _ := object.Decode(stored.Field("status"))
+	if missing, field := object.Missing(want, have); missing != nil {
+		known.prunedAt = r.tools.Now()
+		r.ReportPruned(field)
+	}
+}
+
+// retryPruned returns when to write a status again of which the server did not store a field; zero if it stored all.
+func (r *run) retryPruned() time.Time {
+	if r.memory.status.prunedAt.IsZero() {
+		return time.Time{}
+	}
+	return r.memory.status.prunedAt.Add(controller.PrunedRetry)
 }
 
 // decorationChanged reports whether more than the status subresource has to be written.
@@ -71,7 +97,10 @@ func (r *run) decorationChanged() bool {
 // isStatusStored reports whether this status was sent before and what the server made of it is
 // still stored.
 func (r *run) isStatusStored() bool {
-	known := r.memory.status
+	known, again := r.memory.status, r.retryPruned()
+	if !again.IsZero() && (r.Item.Causes.Has(queue.ReconcileRequested) || !again.After(r.tools.Now())) {
+		return false
+	}
 	return known.wanted != 0 && known.wanted == statusDigest(r.parent) && known.stored == statusDigest(r.Stored)
 }
 

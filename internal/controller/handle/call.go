@@ -18,6 +18,9 @@ import (
 // the next call, so that a success is recorded and the next handler sees the result.
 func (r *run) callHandlers(ctx context.Context) error {
 	err := r.writePending(ctx)
+	if err == nil && r.Phase == controller.PhaseManaged {
+		err = r.retryPruned(ctx)
+	}
 	for _, h := range r.memory.handlers {
 		// After a write, the next handler waits for the index, in the next run.
 		if err == nil && r.Phase == controller.PhaseManaged && r.gate.isOpen(r.Item.Key) {

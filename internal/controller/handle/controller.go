@@ -37,8 +37,6 @@ type Controller struct {
 	feeds   sync.WaitGroup
 	// pruned is set when the API server did not store the state in the status.
 	pruned atomic.Bool
-	// droppedStatus is set when the API server did not store fields of the status.
-	droppedStatus atomic.Bool
 }
 
 // New returns a controller and starts its watches. Close stops them.

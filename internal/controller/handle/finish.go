@@ -112,6 +112,9 @@ func (r *run) nextWrite(now time.Time) time.Time {
 	for _, o := range r.memory.pending {
 		next = earliest(next, o.attempt.next)
 	}
+	if r.memory.prunedStatus != nil {
+		next = earliest(next, r.memory.prunedNext)
+	}
 	return next
 }
 

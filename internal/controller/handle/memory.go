@@ -33,6 +33,10 @@ type memory struct {
 	ownVersions []uint64
 	// conditions means that responses have had conditions.
 	conditions bool
+	// prunedStatus are the fields of the status that the API server did not store, to be written again at prunedNext; nil
+	// for none.
+	prunedStatus map[string]any
+	prunedNext   time.Time
 	// applied are digests of the owned objects after the latest apply, and appliedNames the short names of all that
 	// responses have applied, for programs with Drift handlers.
 	applied      []appliedDigests

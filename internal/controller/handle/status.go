@@ -76,20 +76,3 @@ func (r *run) statusPatch(applied []*pendingResponse) map[string]any {
 		"conditions": plan.Conditions(list, conditions, r.Stored.Generation(), r.tools.Now()),
 	})
 }
-
-// warnOfDroppedStatus warns, once for the kind, of fields of the status that the API server has not
-// stored although a handler has set them.
-func (r *run) warnOfDroppedStatus(applied []*pendingResponse) {
-	for _, o := range applied {
-		if o.response.Status == nil {
-			continue
-		}
-		for name, value := range decodeObject(o.response.Status) {
-			if value == nil || name == HandledStatusField || r.Stored.Field(statusPart, name) != nil || r.droppedStatus.Swap(true) {
-				continue
-			}
-			r.Log.Warn("status not stored: the API server drops fields that the schema of the kind does not have; warned once for the kind",
-				"kind", r.program.Resource.Kind, "field", statusPart+"."+name, "handler", o.call.handler.title(), "object", r.Stored.Ref().String())
-		}
-	}
-}

@@ -138,7 +138,7 @@ func (r *run) store(ctx context.Context, applied []*pendingResponse) error {
 	if err := r.storeResponses(ctx, applied); err != nil {
 		return err
 	}
-	r.warnOfDroppedStatus(applied)
+	r.notePruned(applied)
 	return nil
 }
 
