@@ -348,10 +348,15 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 		return fmt.Errorf("%s not found, and it has no reconcile history", nameOf(w.ref))
 	}
 	hints := []string{w.managerHint(ctx, controllers, a.stored)}
+	var refused []string
 	for i := range controllers {
-		if refusal := controllers[i].Refusal(); refusal != "" {
-			hints = append(hints, fmt.Sprintf("hint: the controller %s is not accepted and manages no objects: %s", clean(controllers[i].Name), clean(refusal)))
+		if controllers[i].Refusal() != "" {
+			refused = append(refused, clean(controllers[i].Name))
 		}
+	}
+	if len(refused) > 0 {
+		// Whether they would manage the object is not known, so their names have to do.
+		hints = append(hints, "hint: controllers that are not accepted: "+strings.Join(refused, ", ")+"; `setpoint get` says why")
 	}
 	return errorWithHint{fmt.Errorf("%s: %w, and has no reconcile history", nameOf(w.ref), errNotManaged), strings.Join(hints, "\n")}
 }

@@ -19,8 +19,9 @@ type Footprint struct {
 	Finalizes bool
 	// Parents are the resources of the parents.
 	Parents []ResourceName
-	// Namespaces are those of the parents; none mean all.
+	// Namespaces are those of the parents; none mean all. Limits are those of each of the Parents.
 	Namespaces []string
+	Limits     [][]string
 	// Identity is as which ServiceAccount it writes; see Environment.AccountOf.
 	Identity api.Identity
 }
@@ -97,6 +98,7 @@ func (k Kind) Footprint(o *object.Object) Footprint {
 		if r.Resource != "" {
 			f.Parents = append(f.Parents, ResourceName{r.APIVersion, r.Resource})
 			f.Namespaces = append(f.Namespaces, r.Namespaces...)
+			f.Limits = append(f.Limits, r.Namespaces)
 		}
 	}
 	return f

@@ -43,6 +43,8 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonResumed: the controller continues after a pause.
 	ReasonResumed = "Resumed"
+	// ReasonFinalizing: the object has been in deletion for more than ten seconds; the message says what it waits for.
+	ReasonFinalizing = "Finalizing"
 	// ReasonRequested: a user requested the reconcile by setpoint.dev/reconcile-at.
 	ReasonRequested = "ReconcileRequested"
 )

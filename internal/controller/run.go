@@ -153,6 +153,22 @@ func (r *Run) SendEvent(event hook.Event) {
 	r.Record.EventSent(event)
 }
 
+// finalizingAfter is how long an object may be in deletion before an event says what it waits for.
+const finalizingAfter = 10 * time.Second
+
+// ReportWaiting sends an event about what the deletion of the object waits for, unless it has just begun: then it
+// queues the object for the time when it has not.
+func (r *Run) ReportWaiting(what string) {
+	if r.Record == nil || !r.Stored.Deleting() {
+		return
+	}
+	if left := finalizingAfter - r.base.Since(r.Stored.Time("deletionTimestamp")); left > 0 {
+		r.base.Queue.AddAfter(r.Item.Key, queue.Cause{Kind: queue.StatusChanged}, left+time.Second)
+		return
+	}
+	r.SendOnce(hook.Event{Type: Normal, Reason: ReasonFinalizing, Message: "the deletion " + what})
+}
+
 // SendOnce sends an event, unless the latest one of its reason said the same.
 func (r *Run) SendOnce(event hook.Event) {
 	if r.memory == nil || r.Record == nil || r.memory.said[event.Reason] == event.Message {

@@ -42,6 +42,9 @@ type controllerSet struct {
 	queue    *queue.Queue
 	// releaseQueue holds the controller objects whose finalizers are to be removed.
 	releaseQueue *queue.Queue
+	// releasedOutside are the generations of controllers whose parents outside of their namespaces are released. Only
+	// the worker of releaseQueue uses it.
+	releasedOutside map[queue.Key]string
 	// enqueueing is set when changes are enqueued; started, when the controllers listed
 	// at the start have been reconciled once.
 	enqueueing, started atomic.Bool
@@ -133,10 +136,13 @@ const minRetryDelay = 100 * time.Millisecond
 func newControllerSet(m *Manager) *controllerSet {
 	backoff := queue.Options{BaseDelay: minRetryDelay, MaxDelay: 10 * time.Second}
 	cs := &controllerSet{
-		manager:      m,
-		kinds:        map[string]*controllerKind{},
-		crdWatches:   map[string]*cache.View{},
-		readers:      map[queue.Key]*configmap.Reader{},
+		manager:    m,
+		kinds:      map[string]*controllerKind{},
+		crdWatches: map[string]*cache.View{},
+		readers:    map[queue.Key]*configmap.Reader{},
+
+		releasedOutside: map[queue.Key]string{},
+
 		queue:        queue.New(backoff),
 		releaseQueue: queue.New(backoff),
 		entries:      map[queue.Key]*controllerEntry{},

@@ -46,6 +46,9 @@ type finalizerRemoval struct {
 	// others before.
 	namespaces []string
 
+	// outside means that objects in these namespaces keep the finalizer.
+	outside []string
+
 	// dryRun only counts. removed is the number of objects that had the finalizer; deleting,
 	// of those among them that are being deleted.
 	dryRun            bool
@@ -156,7 +159,7 @@ func (m *finalizerRemoval) removeIn(ctx context.Context, resource object.Resourc
 		var group errgroup.Group
 		group.SetLimit(releaseConcurrency)
 		for i := range page.Items {
-			if o := &page.Items[i]; slices.Contains(o.Finalizers, m.finalizer) {
+			if o := &page.Items[i]; slices.Contains(o.Finalizers, m.finalizer) && !slices.Contains(m.outside, o.Namespace) {
 				group.Go(func() error { return m.removeAndCount(ctx, resource, o) })
 			}
 		}

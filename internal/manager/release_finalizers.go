@@ -12,6 +12,7 @@ import (
 	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/compile"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
 )
@@ -67,11 +68,44 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 			return fmt.Errorf("remove the finalizer %s from %s: %w", foot.Finalizer, resource, err)
 		}
 	}
+	if err := cs.releaseOutside(ctx, key, o, &foot); err != nil {
+		return err
+	}
 	err := cs.patchReleased(ctx, key, o, gone)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
+}
+
+// releaseOutside removes the finalizer from parents outside of the namespaces in the spec, which may have had others
+// before. It does so once for each generation that runs.
+func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *object.Object, foot *compile.Footprint) error {
+	cs.mu.Lock()
+	e := cs.entries[key]
+	runs := e != nil && e.object != nil && e.object.UID() == o.UID() && e.object.Generation() == o.Generation()
+	cs.mu.Unlock()
+	generation := fmt.Sprint(o.UID(), o.Generation())
+	if !runs || !foot.Finalizes || o.Deleting() || cs.releasedOutside[key] == generation {
+		return nil
+	}
+	env, released := cs.manager.compileEnvironment(), int64(0)
+	for i, resource := range foot.Parents {
+		if len(foot.Limits[i]) == 0 {
+			continue
+		}
+		removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity), outside: foot.Limits[i]}
+		if err := removal.removeFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
+		}
+		released += removal.removed.Load()
+	}
+	cs.releasedOutside[key] = generation
+	if released > 0 {
+		cs.manager.events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
+			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook", foot.Finalizer, countObjects(int(released)))})
+	}
+	return nil
 }
 
 // finalizes reports whether a running controller sets its finalizer on a kind.

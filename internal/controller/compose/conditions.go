@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -55,6 +56,11 @@ func (r *run) setConditions(now plan.StatusReport) error {
 
 // syncReport returns the conditions of a parent whose latest response needs no more writes.
 func (r *run) syncReport() plan.StatusReport {
+	if r.Phase == controller.PhaseFinalizing {
+		what := cmp.Or(r.waitingChildren(), "waits for the answer of the finalize hook that it is done")
+		r.ReportWaiting(what)
+		return plan.StatusReport{State: plan.Reconciling, Reason: controller.ReasonFinalizing, Message: what}
+	}
 	if fits := r.memory.flapping.Children(r.tools.Now()); len(fits) > 0 {
 		return plan.StatusReport{State: plan.Stalled, Reason: ReasonFlapping, Message: flappingMessage(fits[0])}
 	}

@@ -3,7 +3,9 @@ package compose
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
@@ -78,7 +80,10 @@ func (r *run) completeFinalization(ctx context.Context) error {
 		}
 		r.parent = overlaid
 	}
-	if slices.ContainsFunc(r.observed(), (*object.Object).Deleting) {
+	if waiting := r.waitingChildren(); waiting != "" {
+		if err := r.reportWaiting(waiting); err != nil {
+			return err
+		}
 		return r.storeStatus(ctx)
 	}
 	if !r.Stored.Deleting() || len(r.Stored.Finalizers()) > 1 {
@@ -95,6 +100,33 @@ func (r *run) completeFinalization(ctx context.Context) error {
 	}
 	r.memory.finalResponse = nil
 	return nil
+}
+
+// waitingChildren names the first child that is being deleted, and its finalizers; "" if there is none.
+func (r *run) waitingChildren() string {
+	var going []*object.Object
+	for _, child := range r.observed() {
+		if child.Deleting() {
+			going = append(going, child)
+		}
+	}
+	if len(going) == 0 {
+		return ""
+	}
+	text := going[0].Ref().String()
+	if names := going[0].Finalizers(); len(names) > 0 {
+		text += " with the finalizers " + strings.Join(names, ", ")
+	}
+	if len(going) > 1 {
+		text += fmt.Sprintf(" and %d more", len(going)-1)
+	}
+	return "waits for the deletion of " + text
+}
+
+// reportWaiting says on a parent that is being finalized what it waits for.
+func (r *run) reportWaiting(what string) error {
+	r.ReportWaiting(what)
+	return r.setConditions(plan.StatusReport{State: plan.Reconciling, Reason: controller.ReasonFinalizing, Message: what})
 }
 
 // releaseAbandoned removes the finalizer after an error if the namespace is terminating and the ServiceAccount cannot.
