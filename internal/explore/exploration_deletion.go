@@ -45,7 +45,7 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
 	o.Bounds = Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory, Writes: main.Bounds.Writes}
 	o.Together, o.Unchecked = true, slices.DeleteFunc(slices.Clone(Properties), func(p Property) bool {
-		return (p == Finalized || p == Valid || p == Settles) && !slices.Contains(x.spec.Unchecked, p)
+		return slices.Contains([]Property{Deterministic, Finalized, Valid, Settles}, p) && !slices.Contains(x.spec.Unchecked, p)
 	})
 	return &Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
 }

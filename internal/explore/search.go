@@ -67,11 +67,14 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 		return nil, err
 	}
 	for _, pass := range options.Passes {
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() != nil || options.hasDifferences() {
+			break // What is explored of a hook that responds in two ways says nothing of it.
 		}
 		pass.Options.Progress = options.Progress
 		further, err := exploreWithin(ctx, &pass.Options)
+		if options.hasDifferences() {
+			break
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", pass.Name, err)
 		}

@@ -50,7 +50,7 @@ const enoughFound = "violations were found, and what follows would have longer s
 // enough reports whether violations end the search. The layer goes on, for one run to show all that is violated; but
 // not for ever.
 func (s *search) enough() string {
-	if s.options.checksHooks() && len(s.options.Memo.Differences()) > 0 {
+	if s.options.hasDifferences() {
 		return "a hook is not deterministic"
 	}
 	if len(s.nodes) >= s.nextCheck {
@@ -74,6 +74,9 @@ func (s *search) enough() string {
 func (o *Options) checksHooks() bool {
 	return o.Memo != nil && !slices.Contains(o.Unchecked, Deterministic)
 }
+
+// hasDifferences reports whether a hook was seen to respond in two ways.
+func (o *Options) hasDifferences() bool { return o.checksHooks() && len(o.Memo.Differences()) > 0 }
 
 // These bound the calls that are made once more at the end: the time in which they begin, and that in which they end, of
 // the same processes and of those that were restarted, and how often they are.
