@@ -33,7 +33,14 @@ type editedObject struct {
 func (x *Exploration) edits(w *workspace.Workspace, objects []*object.Object) ([]Edit, error) {
 	var all []Edit
 	for i := range x.spec.Edits {
-		one, err := x.spec.Edits[i].edit(w, objects)
+		candidates := objects
+		if x.spec.Edits[i].Of == nil { // Related objects of the files are not what an edit of the only object means.
+			unmanaged := func(o *object.Object) bool { return !x.manages(w, o) }
+			if managed := slices.DeleteFunc(slices.Clone(objects), unmanaged); len(managed) > 0 {
+				candidates = managed
+			}
+		}
+		one, err := x.spec.Edits[i].edit(w, candidates)
 		if err != nil {
 			return nil, fmt.Errorf("edits[%d]%w", i, err)
 		}

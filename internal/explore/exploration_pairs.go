@@ -35,8 +35,11 @@ func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *O
 	if err != nil {
 		return nil, err
 	}
-	if o.Edits, err = two.edits(w, o.Objects); err != nil {
-		return nil, err
+	o.Edits = main.Edits // Those of an author speak of the first one.
+	if len(x.spec.Edits) == 0 {
+		if o.Edits, err = two.edits(w, o.Objects); err != nil {
+			return nil, err
+		}
 	}
 	o.Unchecked, o.Bounds = main.Unchecked, main.Bounds
 	o.Bounds.Edits, o.Bounds.Crashes, o.Bounds.Faults, o.Bounds.Time = min(main.Bounds.Edits, 1), 0, 0, passTime(main)

@@ -12,6 +12,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/explore"
 )
 
+// TestAnEditOfTheOnlySample has no object of its own, although a second one is explored.
+func TestAnEditOfTheOnlySample(t *testing.T) {
+	w := open(t, files+sample+header+"edits: [{name: two, patch: {spec: {size: 2}}}]\n")
+	all, err := explore.Read(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := all[0].Options(t.Context(), w, explore.Bounds{Edits: 1})
+	if err != nil || len(options.Passes) != 1 || options.Passes[0].Options.Edits[0].Object != things.Ref("default", "a").Identity() {
+		t.Errorf("%+v, %v", options.Passes, err)
+	}
+}
+
 // exploreSamples explores the controller of things by its samples. The hook gives each thing one ConfigMap.
 func exploreSamples(t *testing.T, nameOf func(parent string) string) *explore.Report {
 	t.Helper()
