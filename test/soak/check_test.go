@@ -31,6 +31,7 @@ func (s *soakRun) check(ctx context.Context) (wrong []string, unowned []*unstruc
 		parents: map[string]*unstructured.Unstructured{}, owned: map[string][]*unstructured.Unstructured{}}
 	f.sort()
 	f.checkRollouts()
+	f.checkCamps(ctx)
 	for uid, p := range f.parents {
 		f.checkParent(p, f.owned[uid])
 	}
@@ -142,7 +143,7 @@ func (f *state) checkStatus(who string, o *unstructured.Unstructured, p *parent)
 
 // checkMetadata wants finalizers and labels on those who have them for a reason.
 func (f *state) checkMetadata(who string, o *unstructured.Unstructured, p *parent) {
-	marked := p.Kind == title(shed) || p.Kind == title(bell) || p.Kind == title(lamp) && p.lit()
+	marked := p.Kind == title(shed) || p.Kind == title(bell) || p.Kind == title(tent) || p.Kind == title(lamp) && p.lit()
 	if marked != (len(o.GetFinalizers()) == 1) {
 		f.problem("%s has finalizers %v", who, o.GetFinalizers())
 	}

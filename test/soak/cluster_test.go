@@ -112,7 +112,7 @@ func (c *cluster) install(t *testing.T, hook string) {
 	c.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 	text := template.Must(template.New("kinds.yaml").Funcs(template.FuncMap{"title": title}).ParseFS(manifests, "testdata/kinds.yaml"))
 	var rendered bytes.Buffer
-	if err := text.Execute(&rendered, kinds()); err != nil {
+	if err := text.Execute(&rendered, append(kinds(), tent)); err != nil {
 		t.Fatal(err)
 	}
 	_, all, _ := strings.Cut(rendered.String(), "---\n")
@@ -123,6 +123,7 @@ func (c *cluster) install(t *testing.T, hook string) {
 			return err
 		})
 	}
+	c.apply(t, read(t, "camp.yaml"))
 	c.apply(t, strings.ReplaceAll(read(t, "controllers.yaml"), "HOOK", hook))
 }
 

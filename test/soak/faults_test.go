@@ -18,8 +18,10 @@ func (s *soakRun) injectFaults(d time.Duration) {
 	busy.Go(func() { s.newUser("third").work(ctx) })
 	busy.Go(func() { s.newTamperer().work(ctx) })
 	busy.Go(func() { s.newReleaser().work(ctx) })
+	busy.Go(func() { s.newCamper().work(ctx) })
 	busy.Go(func() { (&faultInjector{soakRun: s, rand: newRand(s.seed, "storm"), busy: &busy}).run(ctx) })
 	busy.Wait()
+	s.restoreCamps()
 	s.restartGarbageCollector()
 }
 
@@ -57,6 +59,8 @@ func (s *faultInjector) faults() []fault {
 			s.busy.Go(func() { frozen.freeze(ctx, s.between(11*time.Second, 16*time.Second)) })
 			return nil
 		}},
+		{"a child kind of tents removed", func(ctx context.Context) error { return s.withoutKind(ctx, "pegs") }},
+		{"a related kind of tents removed", func(ctx context.Context) error { return s.withoutKind(ctx, "forecasts") }},
 		{"hook down", func(ctx context.Context) error { return s.hook.downFor(ctx, s.between(time.Second, 5*time.Second)) }},
 	}
 }

@@ -211,6 +211,8 @@ func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
 		response = request.review()
 	case request.Object != nil:
 		response = request.decorate()
+	case r.URL.Path == "/customize":
+		response = map[string]any{"relatedResources": []any{map[string]any{"apiVersion": "camp.soak.test/v1", "resource": "forecasts"}}}
 	case request.Finalizing:
 		response = request.finalize()
 	default:

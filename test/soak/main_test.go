@@ -122,6 +122,7 @@ func (s *soakRun) setUp() {
 	s.cluster.install(s.t, s.hook.url())
 	s.cluster.plantCanaries(s.t)
 	s.cluster.awaitReviews(s.t)
+	s.restoreCamps()
 	s.newReleaser().awaitFirst()
 	user := s.newUser("first")
 	for range firstParents {

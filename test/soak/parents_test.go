@@ -58,6 +58,9 @@ func (p *parent) desiredChildren() []desiredChild {
 	for i := range p.Spec.Children {
 		all = append(all, desiredChild{"ConfigMap", fmt.Sprintf("%s-%d", name, i), p.Spec.Value})
 	}
+	if p.Kind == "Tent" {
+		all = append(all, desiredChild{"Peg", name + "-peg", p.Spec.Value})
+	}
 	if p.Kind == "Plot" {
 		all = append(all, desiredChild{"Secret", name + "-key", base64.StdEncoding.EncodeToString([]byte(p.Spec.Value))})
 	}
@@ -70,7 +73,11 @@ func (w desiredChild) object(p *parent) map[string]any {
 	if p.Kind == "Pot" {
 		metadata["labels"] = map[string]any{pot: p.Metadata.Name}
 	}
+	apiVersion := "v1"
+	if w.kind == "Peg" {
+		apiVersion = "camp.soak.test/v1"
+	}
 	return map[string]any{
-		"apiVersion": "v1", "kind": w.kind, "metadata": metadata, "data": map[string]any{"value": w.value},
+		"apiVersion": apiVersion, "kind": w.kind, "metadata": metadata, "data": map[string]any{"value": w.value},
 	}
 }
