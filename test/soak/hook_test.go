@@ -212,7 +212,9 @@ func (h *hook) respond(w http.ResponseWriter, r *http.Request) {
 	case request.Object != nil:
 		response = request.decorate()
 	case r.URL.Path == "/customize":
-		response = map[string]any{"relatedResources": []any{map[string]any{"apiVersion": "camp.soak.test/v1", "resource": "forecasts"}}}
+		response = map[string]any{"relatedResources": []any{map[string]any{
+			"apiVersion": "camp.soak.test/v1", "resource": "forecasts", "namespace": request.Parent.Metadata.Namespace,
+		}}}
 	case request.Finalizing:
 		response = request.finalize()
 	default:

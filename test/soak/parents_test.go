@@ -24,8 +24,8 @@ const canary = plot + "-canary"
 type parent struct {
 	Kind     string
 	Metadata struct {
-		Name, UID           string
-		Annotations, Labels map[string]string
+		Name, Namespace, UID string
+		Annotations, Labels  map[string]string
 	}
 	Spec struct {
 		Children int
