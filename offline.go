@@ -34,7 +34,7 @@ func (k *kinds) resource(wanted kind) object.Resource {
 
 func offlineEnvironment(known *kinds, o Options) compile.Environment {
 	return compile.Environment{
-		Namespace: o.Namespace,
+		Namespace: o.Namespace, Namespaces: o.Namespaces,
 		ResolveKind: func(_ context.Context, apiVersion, name string) (object.Resource, error) {
 			return known.resource(kind{apiVersion, name}), nil
 		},
