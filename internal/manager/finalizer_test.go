@@ -27,6 +27,8 @@ type finalizerServer struct {
 	// beforePatch changes an object before its first patch, by name.
 	beforePatch map[string]func(s *finalizerServer)
 	patches     int
+	// onlyAs forbids patches as another user, if it is set.
+	onlyAs string
 }
 
 const testFinalizer = "setpoint.dev/ours"
@@ -46,10 +48,14 @@ func (s *finalizerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"versions": []any{map[string]any{"groupVersion": "example.org/v2"}}})
 	case r.URL.Path == "/apis/example.org/v2":
 		_ = json.NewEncoder(w).Encode(map[string]any{"resources": []any{map[string]any{"name": "shops"}}})
+	case r.URL.Path == "/api/v1/namespaces/web/serviceaccounts/worker":
+		_ = json.NewEncoder(w).Encode(map[string]any{})
 	case !strings.HasPrefix(r.URL.Path, s.served), name != "" && !exists:
 		s.writeStatus(w, http.StatusNotFound, "NotFound")
 	case name == "":
 		s.list(w, r.URL.Query().Get("continue"))
+	case r.Method == http.MethodPatch && s.onlyAs != "" && r.Header.Get("Impersonate-User") != s.onlyAs:
+		s.writeStatus(w, http.StatusForbidden, "Forbidden")
 	case r.Method == http.MethodPatch:
 		s.patch(w, r, name)
 	default:
@@ -168,14 +174,28 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	}
 }
 
-// The bindings of a ServiceAccount outlive it. Its finalizer stays then: the hook has not been called.
-func TestDeletedServiceAccountRemovesNoFinalizer(t *testing.T) {
-	s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}}
-	m := managerAt(t, s)
-	m.access = identity.NewReviewer(m.client)
-	removal := finalizerRemoval{Manager: m, finalizer: testFinalizer, account: identity.Account{Namespace: "web", Name: "gone"}}
-	err := removal.removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
-	if !errors.Is(err, identity.ErrForbidden) || s.patches != 0 || len(s.objects["a"]) != 1 {
-		t.Errorf("%d patches, finalizers %v, error %v", s.patches, s.objects["a"], err)
+// A release needs no ServiceAccount: no hook is called any more. Where Setpoint's own rights do not suffice, it acts as
+// the ServiceAccount, whose bindings outlive it: that of an account that is gone is no right.
+func TestReleaseWithoutServiceAccount(t *testing.T) {
+	for name, test := range map[string]struct {
+		account    string
+		onlyAs     string
+		finalizers int
+		err        error
+	}{
+		"Setpoint may, the account is gone":     {"gone", "", 0, nil},
+		"Setpoint may not, the account may":     {"worker", "system:serviceaccount:web:worker", 0, nil},
+		"Setpoint may not, the account is gone": {"gone", "system:serviceaccount:web:gone", 1, identity.ErrForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &finalizerServer{served: "/apis/example.org/v2/shops", objects: map[string][]string{"a": {testFinalizer}}, onlyAs: test.onlyAs}
+			m := managerAt(t, s)
+			m.access = identity.NewReviewer(m.client)
+			removal := finalizerRemoval{Manager: m, finalizer: testFinalizer, account: identity.Account{Namespace: "web", Name: test.account}}
+			err := removal.removeFrom(t.Context(), compile.ResourceName{APIVersion: "example.org/v2", Plural: "shops"})
+			if !errors.Is(err, test.err) || len(s.objects["a"]) != test.finalizers {
+				t.Errorf("finalizers %v, error %v", s.objects["a"], err)
+			}
+		})
 	}
 }
