@@ -92,10 +92,30 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 		needed, known := r.needsFinalizer()
 		return known && !needed
 	}
-	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool {
-		waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
-		return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
-	})
+	return !slices.ContainsFunc(r.memory.handlers, func(h *handlerMemory) bool { return r.holdsDeletion(h, applied) })
+}
+
+// holdsDeletion reports whether the object waits in its deletion for a Delete handler, or for what it responded.
+func (r *run) holdsDeletion(h *handlerMemory, applied []*pendingResponse) bool {
+	waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
+	return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
+}
+
+// reportDeletion says what the deletion of the object waits for. Failures have events of their own.
+func (r *run) reportDeletion() {
+	if !r.Stored.Deleting() || !r.program.hasFinalizer(r.Stored) || r.failure != nil || r.firstError() != nil {
+		return
+	}
+	for _, h := range r.memory.handlers {
+		switch {
+		case h.daemon != nil && !h.daemon.stuck:
+			r.ReportWaiting("waits until the daemon " + h.title() + " has returned")
+			return
+		case r.holdsDeletion(h, nil):
+			r.ReportWaiting("waits for the answer of the handler " + h.title() + " that it is done")
+			return
+		}
+	}
 }
 
 // remainingFinalizers returns the finalizers of the object after a write, and whether they differ.

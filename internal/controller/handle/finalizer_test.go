@@ -1,6 +1,8 @@
 package handle
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,4 +78,46 @@ func TestReplacedAnnotation(t *testing.T) {
 			t.Errorf("calls for the other object: %+v, want one with the reason Update", made)
 		}
 	})
+}
+
+// A deletion that takes longer says once what it waits for: the handler that asks for another call, or the daemon.
+func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
+	slow := func(ctx context.Context, _ *hook.HandlerRequest, _ *Live) error {
+		<-ctx.Done()
+		elapse(25 * time.Second)
+		return nil
+	}
+	for want, h := range map[string]Handler{
+		"eur Finalizing the deletion waits for the answer of the handler h that it is done": {Name: "h", On: []hook.Reason{onDelete}},
+		"eur Finalizing the deletion waits until the daemon d has returned":                 {Name: "d", Daemon: slow},
+	} {
+		t.Run(h.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newBubbleServer(t)
+				s.create(rates, "eur", `{}`)
+				calls := 0
+				w := startEnv(s, program(h), s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+					if calls++; calls > 5 {
+						return &hook.HandlerResponse{}, nil
+					}
+					return &hook.HandlerResponse{RetryAfter: 5 * time.Second}, nil
+				}})
+				defer w.stop()
+				pass(time.Second)
+				s.drop(rates, "eur")
+				pass(9 * time.Second)
+				if early := w.eventLines(); len(early) > 0 {
+					t.Errorf("too early: %q", early)
+				}
+				pass(20 * time.Second)
+				if got := w.eventLines(); !slices.Equal(got, []string{want}) {
+					t.Errorf("events %q, want %q", got, want)
+				}
+				pass(time.Minute)
+				if s.get(rates, "eur") != nil || len(w.eventLines()) != 1 {
+					t.Errorf("not deleted, or events %q", w.eventLines())
+				}
+			})
+		})
+	}
 }

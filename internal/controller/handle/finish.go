@@ -25,6 +25,7 @@ func (r *run) finish(ctx context.Context) record.Outcome {
 	}
 	if r.Phase == controller.PhaseManaged {
 		r.ReportManualReconcile()
+		r.reportDeletion()
 	}
 	r.recordResult()
 	switch {

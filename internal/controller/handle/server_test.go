@@ -294,7 +294,7 @@ func (s *server) post(collection string, sent map[string]any) (int, any) {
 
 func (s *server) delete(path string, have map[string]any) (int, any) {
 	if finalizers, _ := meta(have)["finalizers"].([]any); len(finalizers) > 0 {
-		return http.StatusOK, s.put(path, object.MergePatch(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+		return http.StatusOK, s.put(path, object.MergePatch(have, map[string]any{"metadata": map[string]any{"deletionTimestamp": time.Now().UTC().Format(time.RFC3339)}}))
 	}
 	s.version++
 	gone := object.MergePatch(have, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}})
