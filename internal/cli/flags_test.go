@@ -25,7 +25,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := between(t, string(text), "<!-- former -->\n", "<!-- end of former -->", legacyTable())
-	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "rollout status", "rollout undo", "rollout history", "uninstall", "log-level", "support-bundle", "record", "test"} {
+	for _, name := range []string{"run", "dev", "plan", "get", "why", "tree", "rbac", "reconcile", "allow-deletions", "release", "rollout status", "rollout undo", "rollout history", "uninstall", "log-level", "support-bundle", "record", "test"} {
 		want = between(t, want, "<!-- "+name+" -->\n", "<!-- end of "+name+" -->", help(t, name))
 	}
 	if want == string(text) {
