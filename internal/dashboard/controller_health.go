@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // controllerState is the state of a controller.
@@ -110,6 +111,19 @@ func newControllerRow(c *model.Controller, t *processInfo) controllerRow {
 		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4, Message: t.Process.Caveat()}
 	}
 	return row
+}
+
+// troubledControllers returns the controllers of a kind that are not well: what they do for an object may fail as well.
+func troubledControllers(all []processInfo, kind object.Kind) (found []controllerRow) {
+	for i := range all {
+		for k := range all[i].Controllers {
+			c := &all[i].Controllers[k]
+			if row := newControllerRow(c, &all[i]); c.Manages(kind) && (row.Health.Tone == "bad" || row.Health.State == controllerFailing) {
+				found = append(found, row)
+			}
+		}
+	}
+	return found
 }
 
 // shortName returns the name that the user gave a controller.

@@ -190,6 +190,9 @@ func (req *request) renderRejected(d *draft, err error) error {
 
 func (req *request) renderDraft(d *draft, status int) error {
 	d.buildForm()
+	if !d.Existing() {
+		d.Troubled = troubledControllers(req.visibleProcesses(req.fetchProcesses()), d.Kind)
+	}
 	d.Problems = slices.CompactFunc(d.Problems, func(a, b form.Problem) bool { return a.Field == b.Field && a.Message == b.Message })
 	return req.render(page{
 		Name: "resource_draft", Title: d.Title(), Section: "resources", Static: true, Status: status, Data: d,

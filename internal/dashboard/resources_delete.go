@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,8 @@ type deletePage struct {
 	// Dependents are deleted with it. States are the states of its controllers.
 	Dependents []dependent
 	States     []model.ObjectState
+	// Troubled are its controllers that are not well, unless a state says so of the object itself.
+	Troubled []controllerRow
 	// Contents are the objects in a namespace or of a custom resource, which are always deleted
 	// too. SearchedKinds are the kinds that were searched for dependents.
 	Contents      []userclient.KindCount
@@ -46,6 +49,14 @@ type deletePage struct {
 type dependent struct {
 	object.Ref
 	Depth int
+}
+
+// Indent precedes the kind of a dependent of a dependent.
+func (d dependent) Indent() string {
+	if d.Depth == 0 {
+		return ""
+	}
+	return strings.Repeat("\u2003", d.Depth-1) + "↳ "
 }
 
 // revisionKind is where controllers store revisions.
@@ -141,8 +152,12 @@ func (data *deletePage) ContentsURL(kind object.Kind) string {
 // references.
 func (req *request) findDependents(data *deletePage) {
 	data.States, _ = req.objectStates(data.Ref) // The API server also finds the children of unavailable processes.
+	processes := req.fetchProcesses()
+	if !slices.ContainsFunc(data.States, func(s model.ObjectState) bool { return s.Error != "" }) {
+		data.Troubled = troubledControllers(req.visibleProcesses(processes), data.Kind)
+	}
 	var kinds []object.Kind
-	for _, c := range managingControllers(req.fetchProcesses(), data.Kind) {
+	for _, c := range managingControllers(processes, data.Kind) {
 		for _, kind := range c.Children {
 			if !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)

@@ -123,7 +123,7 @@ func TestDeleteCRDCountsObjects(t *testing.T) {
 		"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Web","plural":"webs"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`
 	a.responses["/apis/example.org/v1/webs"] = `{"metadata":{"remainingItemCount":6,"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
 	body := get(t, a.newServer(t), "/resources/customresourcedefinitions.apiextensions.k8s.io/-/webs.example.org/delete").Body.String()
-	wantTexts(t, body, "All objects of its kind are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `<td class="number">7</td>`)
+	wantTexts(t, body, "All objects of its kind are deleted with it.", `<a href="/resources/webs.example.org">Web</a>`, `class="number">7</td>`)
 }
 
 func TestDeleteListsSearchedKinds(t *testing.T) {
@@ -135,4 +135,44 @@ func TestDeleteListsSearchedKinds(t *testing.T) {
 	c.Kinds, c.Children = []object.Kind{webKind()}, []object.Kind{podRef("").Kind}
 	wantTexts(t, get(t, a.newServer(t, &fakeSource{name: "setpoint", controllers: []model.Controller{c}}), "/resources/webs.example.org/shop/a/delete").Body.String(),
 		"None found.", "Searched kinds: pods.")
+}
+
+func TestDeleteAndCreateWarnOfFailingHooks(t *testing.T) {
+	a := newFakeAPI(t, discoveryResponses())
+	a.responses["/apis/example.org/v1/namespaces/shop/webs/a"] = `{"metadata":{"name":"a","namespace":"shop","uid":"u","finalizers":["setpoint.dev/teams"]}}`
+	a.responses["/api/v1/namespaces/shop/pods"], a.responses["/openapi/v3"] = `{"items":[]}`, `{"paths":{}}`
+	c := teamsController()
+	c.Kinds, c.Failing, c.Last = []object.Kind{webKind()}, 1, &model.Failure{Message: "hook finalize: 500", Object: "shop/b"}
+	source := &fakeSource{name: "setpoint", controllers: []model.Controller{c}}
+	const toDelete, toCreate = "/resources/webs.example.org/shop/a/delete", "/resources/webs.example.org/new"
+	body := get(t, a.newServer(t, source), toDelete).Body.String()
+	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "While its finalize hook fails, a deleted object stays.", "hook finalize: 500")
+	body = get(t, a.newServer(t, source), toCreate).Body.String()
+	wantTexts(t, body, "teams</a> manages this kind:", "1 failing", "A new Web may fail as well.", "hook finalize: 500")
+
+	ref := object.Ref{Kind: webKind(), Namespace: "shop", Name: "a", UID: "u"}
+	source.states = []model.ObjectState{{Ref: ref, Controller: c.Name, Process: "setpoint", State: model.StateFailing, Error: "hook finalize: 503"}}
+	body = get(t, a.newServer(t, source), toDelete).Body.String()
+	wantTexts(t, body, "fails for this object now. While its finalize hook fails, the object stays:", "hook finalize: 503")
+	if strings.Contains(body, "manages this kind") {
+		t.Error("it says twice that the controller fails")
+	}
+
+	c.Failing = 0
+	source.controllers, source.states = []model.Controller{c}, nil
+	for _, page := range []string{toDelete, toCreate} {
+		if body := get(t, a.newServer(t, source), page).Body.String(); strings.Contains(body, "manages this kind") || strings.Contains(body, "fails for") {
+			t.Errorf("%s warns of a controller that is well", page)
+		}
+	}
+}
+
+func TestDeleteIndentsByDepth(t *testing.T) {
+	var data deletePage
+	data.addDependents([]userclient.Dependent{{Ref: podRef("a"), Dependents: []userclient.Dependent{{Ref: podRef("b"), Dependents: []userclient.Dependent{{Ref: podRef("c")}}}}}}, 0)
+	for i, want := range []string{"", "↳ ", "\u2003↳ "} {
+		if got := data.Dependents[i].Indent(); got != want {
+			t.Errorf("depth %d: %q", i, got)
+		}
+	}
 }

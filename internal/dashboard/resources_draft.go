@@ -46,6 +46,8 @@ type draft struct {
 	Changes []model.Change
 	// Cancel is the URL to return to.
 	Cancel string
+	// Troubled are the controllers of the kind of a new object that are not well.
+	Troubled []controllerRow
 	// Preview is what saving it would do; nil for none.
 	Preview *preview
 

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"html/template"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"tone":              tone,
 		"responseTone":      responseTone,
 		"title":             capitalize,
+		"words":             breakableWords,
 		"join":              strings.Join,
 		"controllerURL":     controllerURL,
 		"resourceURL":       resourceURL,
@@ -46,6 +48,16 @@ func (s *Server) templateFuncs() template.FuncMap {
 		"icon":              icon,
 		"iconPath":          iconPath,
 	}
+}
+
+// wordStart matches the beginning of a word within a name in CamelCase.
+var wordStart = regexp.MustCompile(`[a-z0-9][A-Z]`)
+
+// breakableWords returns a name in CamelCase that lines break between its words.
+func breakableWords(name string) template.HTML {
+	escaped := template.HTMLEscapeString(name)
+	//nolint:gosec // It is escaped.
+	return template.HTML(wordStart.ReplaceAllStringFunc(escaped, func(at string) string { return at[:1] + "<wbr>" + at[1:] }))
 }
 
 // liveAttributes returns the attributes of an element that refreshes itself: it reloads its

@@ -53,11 +53,15 @@ func (p *page) expectNoOverflow() {
 	})
 }
 
-// fitsScript finds tables that are wider than their frames, and small click targets.
+// fitsScript finds tables that are wider than their frames, strips with a vertical scrollbar, legends that overlap what
+// follows, and small click targets.
 const fitsScript = `(() => {
 	const found = [];
 	for (const e of document.querySelectorAll(".table-frame")) {
 		if (e.scrollWidth > e.clientWidth + 1) found.push("a table of " + e.scrollWidth + " pixels in a frame of " + e.clientWidth + ": " + e.textContent.trim().replace(/\s+/g, " ").slice(0, 80));
+	}
+	for (const e of document.querySelectorAll(".tabs, .bar")) {
+		if (e.scrollHeight > e.clientHeight + 1) found.push("." + e.className + " of " + e.scrollHeight + " pixels in " + e.clientHeight);
 	}
 	for (const e of document.querySelectorAll("a[href], button, input, select, textarea, summary")) {
 		const boxes = [e, ...(e.labels ?? [])].map(each => each.getBoundingClientRect());

@@ -87,7 +87,7 @@ func (in *Input) setText(f *Field, s *spec.Schema) {
 	case "byte":
 		in.Placeholder = cmp.Or(in.Placeholder, "in base64")
 	}
-	if strings.ContainsAny(f.Text, "\r\n") && in.Type == "text" || s.Format == "byte" {
+	if in.Type == "text" && isLong(f, s) || s.Format == "byte" {
 		in.Widget, in.Type = "area", ""
 	}
 	if s.MinLength != nil && *s.MinLength > 0 {
@@ -97,6 +97,15 @@ func (in *Input) setText(f *Field, s *spec.Schema) {
 		in.MaxLength = strconv.FormatInt(*s.MaxLength, 10)
 	}
 	in.Pattern = browserPattern(s.Pattern)
+}
+
+// longText is the length from which a text has an input of several lines.
+const longText = 80
+
+// isLong reports whether a string has several lines, or is or may be long: the schema limits it to more than two lines.
+func isLong(f *Field, s *spec.Schema) bool {
+	mayBeLong := s.MaxLength != nil && *s.MaxLength > 2*longText && s.Format == "" && s.Pattern == ""
+	return mayBeLong || strings.ContainsAny(f.Text, "\r\n") || len(cmp.Or(f.Text, f.Default)) > longText
 }
 
 // formatBound formats a minimum or maximum. HTML has no exclusive bounds.
