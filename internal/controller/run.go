@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime/debug"
@@ -52,8 +53,21 @@ func (b *Base) NewRun(item queue.Item, o *object.Object) (run *Run, memory Remem
 }
 
 func (b *Base) startRun(item queue.Item, o *object.Object) *Run {
-	values := redact.New(nil, item.Key.Namespace, item.Key.Name)
+	values := b.ValuesOf(o)
 	return &Run{Item: item, Stored: o, Secrets: values, Log: values.Logger(b.Log), base: b}
+}
+
+// ValuesOf returns the values of the Secrets in an object, or in states of it.
+func (b *Base) ValuesOf(o *object.Object, formerly ...*object.Object) *redact.Values {
+	values := redact.New(nil, o.Namespace(), o.Name())
+	values.See(false, func(visit func(json.RawMessage)) {
+		for _, state := range append(formerly, o) {
+			if state != nil {
+				visit(state.JSON())
+			}
+		}
+	})
+	return values
 }
 
 // See adds the values of the Secrets in a request, and in its response.
@@ -111,8 +125,7 @@ func (b *Base) newRecord(run record.Run) *record.Record {
 // else that is queued.
 func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 	r.endTrace(outcome)
-	ran := r.Record.Finish(outcome)
-	ran.Secrets = r.Secrets
+	ran := r.finished(outcome)
 	if r.Record.Detailed() && !ran.IsNoop() {
 		ran.NextRun = r.base.Queue.Pending(r.Item.Key).Next
 		if delay := requeue.Delay(); delay > 0 {
@@ -120,6 +133,13 @@ func (r *Run) finishRecord(outcome record.Outcome, requeue queue.Outcome) {
 		}
 	}
 	r.base.options.Observer.Ran(ran)
+}
+
+// finished returns the record of the run, with the values that its texts may have.
+func (r *Run) finished(outcome record.Outcome) record.Run {
+	ran := r.Record.Finish(outcome)
+	ran.Secrets = r.Secrets
+	return ran
 }
 
 // FinishDetached ends work outside of the object's worker, such as a write of a daemon.
@@ -137,7 +157,7 @@ func (r *Run) FinishDetached(ctx context.Context, err error) {
 		outcome = record.Skipped
 	}
 	r.endTrace(outcome)
-	r.base.options.Observer.Ran(r.Record.Finish(outcome))
+	r.base.options.Observer.Ran(r.finished(outcome))
 }
 
 // StillExists reports whether the object is still in the cache, and the same one.

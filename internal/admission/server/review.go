@@ -45,7 +45,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 		return
 	}
 	for _, event := range responseEvents(record.Request, record.Response) {
-		event.Message = record.Secrets.Text(event.Message)
+		event.Reason, event.Message = record.Secrets.Text(event.Reason), record.Secrets.Text(event.Message)
 		s.options.Observer.EventAt(to.program.User, event)
 	}
 }

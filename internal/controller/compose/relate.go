@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -28,13 +29,13 @@ var errRelatedPending = errors.New("related objects are being listed")
 // relate finds the related objects. It calls the customize hook again if the visible parent has
 // changed.
 func (r *run) relate(ctx context.Context) error {
-	switch {
-	case r.related == nil:
+	if r.related == nil {
 		return nil
-	case r.Phase == controller.PhaseFinalizing:
-		return r.relateFinalizing(ctx)
 	}
 	r.seeCached()
+	if r.Phase == controller.PhaseFinalizing {
+		return r.relateFinalizing(ctx)
+	}
 	if r.memory.customizedParent != r.customizeDigest() {
 		if err := r.customize(ctx); err != nil {
 			return err
@@ -52,8 +53,9 @@ func (r *run) relate(ctx context.Context) error {
 
 // seeCached adds the values of the Secrets that the latest response was about: customize may fail on a copy of one.
 func (r *run) seeCached() {
+	children := r.children
 	r.Secrets.See(false, func(visit func(json.RawMessage)) {
-		for _, child := range r.observed() {
+		for _, child := range slices.Concat(children...) {
 			visit(child.JSON())
 		}
 		for _, group := range r.related.Snapshot(r.Item.Key).Groups {

@@ -3,6 +3,7 @@ package handle
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/call/backend"
@@ -87,8 +88,13 @@ func (c backendController) SendEvent(n *hook.Notification) {
 	if err != nil {
 		return
 	}
+	about, event := c.Get(queue.Key{Namespace: n.Namespace, Name: n.Name}), n.Event
+	if about != nil {
+		values := c.ValuesOf(about, slices.Concat(c.ownedBy(about)...)...)
+		event.Reason, event.Message = values.Text(event.Reason), values.Text(event.Message)
+	}
 	if o, err := object.Parse(text); err == nil {
-		c.tools.Observer.Event(o, n.Event)
+		c.tools.Observer.Event(o, event)
 	}
 }
 

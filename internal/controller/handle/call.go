@@ -147,6 +147,7 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 		ctx, output = hookcall.WithOutput(ctx)
 	}
 	asked := recordedRequest(n)
+	n.Reader = reader{c, n.Namespace, of.Secrets}
 	of.See(&asked, &record.Response{})
 	response, err := c.handleAndRecover(ctx, of.Secrets, n, h)
 	if response != nil {

@@ -3,6 +3,7 @@ package handle
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -205,14 +206,16 @@ func (r *run) startDaemon(ctx context.Context, m *handlerMemory) {
 func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, existing *Live) (err error) {
 	h := existing.handler
 	run := func() error { return h.Daemon(ctx, n, existing) }
+	values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
+	record.See(values, c.program.Resource, &asked, &record.Response{})
+	values.See(false, func(visit func(json.RawMessage)) { visit(existing.lastSeen().JSON()) })
 	if h.Do == nil {
-		values, asked := redact.New(nil, n.Namespace, n.Name), recordedRequest(n)
-		record.See(values, c.program.Resource, &asked, &record.Response{})
+		n.Reader = reader{c, n.Namespace, values}
 		return c.CallUserCode("the daemon", failure.Handler, logAttrs(n, h), values, run)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			c.Log.Error("daemon panicked", "handler", h.Name, "object", existing.key.String(), "panic", p, "stack", string(debug.Stack()))
+			values.Logger(c.Log).Error("daemon panicked", "handler", h.Name, "object", existing.key.String(), "panic", p, "stack", string(debug.Stack()))
 			err = failure.WithReason(controller.ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()

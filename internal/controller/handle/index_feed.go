@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/failure"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/queue"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // A call of an index has at most this many objects and about this many bytes.
@@ -124,7 +125,13 @@ func (f *indexFeed) send(ctx context.Context, request *hook.IndexRequest, sent [
 			return err
 		}
 	}
-	return c.program.Backend.Index(ctx, request)
+	values := redact.New(nil)
+	values.See(false, func(visit func(json.RawMessage)) {
+		for _, o := range request.Objects {
+			visit(o)
+		}
+	})
+	return values.Error(c.program.Backend.Index(ctx, request))
 }
 
 // sleep waits before a retry; a new connection ends the wait.

@@ -2,10 +2,12 @@ package handle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // reader lists objects for handlers, limited to what the program declares.
@@ -13,6 +15,8 @@ type reader struct {
 	controller *Controller
 	// namespace is that of the handled object.
 	namespace string
+	// values are those of the Secrets that the caller knows, and that were read.
+	values *redact.Values
 }
 
 // List calls the API server: rare reads are not worth a watch.
@@ -36,6 +40,12 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 		for _, o := range found {
 			group.Objects = append(group.Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
 		}
+		r.values.See(false, func(visit func(json.RawMessage)) {
+			for _, o := range found {
+				visit(o.JSON())
+			}
+		})
+		r.values.Found() // It reads them: a daemon lists as long as it runs.
 		return group, nil
 	}
 	return group, undeclared("list", false, apiVersion, kind)

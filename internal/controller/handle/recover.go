@@ -14,7 +14,7 @@ func (c *Controller) recoverConditions() {
 	c.program.Matches = c.program.matchFunc()
 	if matches := c.program.Matches; matches != nil {
 		c.program.Matches = func(o *object.Object) bool {
-			return evaluate(c.Log, o, func() bool { return matches(o) })
+			return c.evaluate(c.Log, o, nil, func() bool { return matches(o) })
 		}
 	}
 	c.program.Handlers = slices.Clone(c.program.Handlers)
@@ -25,20 +25,20 @@ func (c *Controller) recoverConditions() {
 			continue
 		}
 		h.When = func(old, now *object.Object) bool {
-			return evaluate(log, now, func() bool { return when(old, now) })
+			return c.evaluate(log, now, old, func() bool { return when(old, now) })
 		}
 	}
 }
 
-// evaluate evaluates a condition on an object. After a panic or runtime.Goexit it logs and
+// evaluate evaluates a condition on an object and its former state, which may be nil. After a panic or runtime.Goexit it logs and
 // returns false.
-func evaluate(log *slog.Logger, o *object.Object, says func() bool) (is bool) {
+func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says func() bool) (is bool) {
 	err := failure.Recover("a condition", func() error {
 		is = says()
 		return nil
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
-		log.Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
 	}
 	return is
 }

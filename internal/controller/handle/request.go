@@ -46,10 +46,10 @@ func (r *run) withPendingResponses(o *object.Object) *object.Object {
 	return o
 }
 
-// newRequest returns a request with only the object.
+// newRequest returns a request with only the object. Who makes the call adds the Reader.
 func (c *Controller) newRequest(h *Handler, o *object.Object) *hook.HandlerRequest {
 	return &hook.HandlerRequest{
-		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(), Reader: reader{c, o.Namespace()},
+		Controller: c.program.Object, Handler: h.Name, Object: o.JSON(), Namespace: o.Namespace(), Name: o.Name(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,8 +59,11 @@ type server struct {
 	selectorListCode int
 	// compacted is the version that a watch must have seen.
 	compacted int
-	// reject may return a status code for a write.
-	reject func(method, path string, body map[string]any) int
+	// reject may return a status code for a write, and refusal is the message then; "refused" if empty.
+	reject  func(method, path string, body map[string]any) int
+	refusal string
+	// log is that of the controller; none if nil.
+	log *slog.Logger
 	// terminating means that the namespace is terminating: nothing can be created in it.
 	terminating bool
 	// admit may change an object before it is stored.
@@ -112,7 +116,7 @@ func (s *server) clock() time.Time { return time.Now().Add(time.Duration(s.clock
 func (s *server) tools(o Observer) Tools { return s.toolsFor(s.client(), o) }
 
 func (s *server) toolsFor(client rest.Interface, o Observer) Tools {
-	log := slog.New(slog.DiscardHandler)
+	log := cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	st := cache.New(client, cache.Options{Log: log, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	s.t.Cleanup(st.Close)
 	if s.backends == nil {
@@ -148,7 +152,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func isCollection(path string) bool {
 	last := path[strings.LastIndex(path, "/")+1:]
-	return last == "rates" || last == "configmaps" || last == "pods" || last == "controllerrevisions"
+	return last == "rates" || last == "configmaps" || last == "pods" || last == "secrets" || last == "controllerrevisions"
 }
 
 func statusResponse(code int, reason metav1.StatusReason, message string) (int, any) {
@@ -166,7 +170,7 @@ func (s *server) respond(r *http.Request, sent map[string]any) (int, any) {
 		s.traceparents = append(s.traceparents, r.Header.Get("Traceparent"))
 		if s.reject != nil {
 			if code := s.reject(r.Method, path, sent); code != 0 {
-				return statusResponse(code, reasons[code], "refused")
+				return statusResponse(code, reasons[code], cmp.Or(s.refusal, "refused"))
 			}
 		}
 	}

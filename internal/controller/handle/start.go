@@ -1,12 +1,14 @@
 package handle
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
 // newRun is the first step: it loads the memory of the object. For a fresh one, the record on
@@ -29,6 +31,7 @@ func (c *Controller) newRun(of *controller.Run, remembered controller.Remembered
 // observe reads the object and what it owns, at the start of a run and after its writes.
 func (r *run) observe() {
 	r.storedState = r.program.handledStateOf(r.Stored)
+	defer r.seeCached()
 	r.restoreState()
 	r.owned = r.ownedBy(r.Stored)
 	r.ownedNow = slices.Concat(r.owned...)
@@ -41,6 +44,23 @@ func (r *run) observe() {
 		h.observe(digests[i], r.Stored, now)
 		r.noteUnwritten(h)
 		r.observeTimer(h, now)
+	}
+}
+
+// seeCached adds the values of the Secrets that a write may quote before the first call: those of the objects, and of
+// responses of earlier runs.
+func (r *run) seeCached() {
+	stored, owned := r.Stored, r.owned
+	r.Secrets.See(false, func(visit func(json.RawMessage)) {
+		visit(stored.JSON())
+		for _, o := range slices.Concat(owned...) {
+			visit(o.JSON())
+		}
+	})
+	for _, o := range r.memory.pending {
+		if !o.fresh {
+			r.See(&record.Request{}, &record.Response{Handler: o.response})
+		}
 	}
 }
 
