@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
 	"github.com/setpoint-dev/setpoint/internal/dev/project"
 	"github.com/setpoint-dev/setpoint/internal/dev/watch"
 )
@@ -160,8 +161,17 @@ func (s *session) resync(ctx context.Context, w *workspace, changed string) {
 		return
 	}
 	w.changed = changed + " changed"
-	s.record(w, time.Since(began), changes, err)
-	if err != nil {
+	s.reportSync(w, time.Since(began), changes, err)
+}
+
+// reportSync shows what a Sync after a change has done: also that an error is gone without anything to apply.
+func (s *session) reportSync(w *workspace, took time.Duration, changes manifest.Changes, err error) {
+	s.record(w, took, changes, err)
+	switch {
+	case err != nil:
 		s.Reporter.Problem(err)
+	case w.failed && len(changes.Applied)+len(changes.Deleted) == 0:
+		s.Reporter.Event(took, "%s: the manifests are again as they were applied", w.changed)
 	}
+	w.failed = err != nil
 }

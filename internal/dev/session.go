@@ -74,6 +74,8 @@ type workspace struct {
 	missing []object.Ref
 	// changed says what was applied last, such as "tenant.yaml changed".
 	changed string
+	// failed reports that the latest changes could not be applied.
+	failed bool
 }
 
 // run executes the steps of a session, then waits for its end.

@@ -106,9 +106,15 @@ func (a *Record) Wrote(began time.Time, w Write) {
 	}
 	if w.After != nil {
 		w.Version = w.After.Version()
-		w.Unchanged = w.Before != nil && w.Before.Version() == w.Version
+		w.Unchanged = w.Before != nil && w.Before.Version() == w.Version && !deletes(w.Before, w.After)
 	}
 	a.add(began, Step{Write: new(w)})
+}
+
+// deletes reports whether a write removed the last finalizer of an object in deletion: the server then deletes the
+// object, and responds with the version that it had.
+func deletes(before, after *object.Object) bool {
+	return before.Deleting() && len(before.Finalizers()) > 0 && len(after.Finalizers()) == 0
 }
 
 // EventSent records an emitted event.

@@ -103,3 +103,26 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 }
+
+// The server keeps the version of an object that an update deletes, since it removes the last finalizer.
+func TestRemovalOfTheLastFinalizerIsAChange(t *testing.T) {
+	parse := func(finalizers string) *object.Object {
+		o, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"a","resourceVersion":"7","deletionTimestamp":"2030-01-02T03:04:05Z","finalizers":` + finalizers + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		before, after string
+		unchanged     bool
+	}{
+		"the last one": {`["x/y"]`, `[]`, false}, "none": {`["x/y"]`, `["x/y"]`, true}, "none left before": {`[]`, `[]`, true},
+	} {
+		a := New(Run{}, time.Now)
+		a.Wrote(a.Now(), Write{Part: "metadata", Before: parse(test.before), After: parse(test.after)})
+		if run := a.Finish(Synced); run.Steps[0].Write.Unchanged != test.unchanged {
+			t.Errorf("%s: unchanged is %t", name, !test.unchanged)
+		}
+	}
+}

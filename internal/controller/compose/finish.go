@@ -26,7 +26,9 @@ func (r *run) finish(ctx context.Context, err error) (record.Outcome, queue.Outc
 
 func (r *run) end(ctx context.Context, err error) (record.Outcome, queue.Outcome) {
 	r.Memories.EndRun(r.Run, r.conflict(err), r.tools.Now())
-	r.Record.Failed(err)
+	if ctx.Err() == nil {
+		r.Record.Failed(err)
+	}
 	delay, delayed := hook.RetryDelay(err)
 	var wait *deletionsPendingError
 	switch {

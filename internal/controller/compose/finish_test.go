@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -48,6 +49,24 @@ func TestConflictRetriesAreBounded(t *testing.T) {
 	}
 	if outcome, _ := r.finish(t.Context(), nil); outcome != record.Skipped || r.memory.Conflicts != 0 {
 		t.Errorf("%s, still %d", outcome, r.memory.Conflicts)
+	}
+}
+
+// A run that the end of its context interrupts has not failed: it records no "context canceled".
+func TestInterruptedRunHasNoError(t *testing.T) {
+	var reported eventCounter
+	c := &Controller{Base: newTestBase(&reported), tools: Tools{Now: time.Now}}
+	parent, err := object.Parse([]byte(`{"kind":"Shop","metadata":{"name":"p","uid":"u"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.newRun(withMemory(c.NewRun(queue.Item{Key: queue.Key{Name: "p"}}, parent)))
+	r.Record = record.New(record.Run{}, time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	outcome, _ := r.finish(ctx, context.Canceled)
+	if run := r.Record.Finish(outcome); outcome != record.Postponed || run.Err != nil {
+		t.Errorf("%s: %v", outcome, run.Err)
 	}
 }
 

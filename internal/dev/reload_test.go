@@ -1,0 +1,39 @@
+package dev
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/dev/manifest"
+	"github.com/setpoint-dev/setpoint/internal/dev/progress"
+	"github.com/setpoint-dev/setpoint/internal/object"
+)
+
+// An error that is taken back is not the last line, even if the files are then as they were applied.
+func TestErrorThatIsTakenBack(t *testing.T) {
+	const again = "shop.yaml changed: the manifests are again as they were applied"
+	applied := manifest.Changes{Applied: []object.Ref{{Name: "a"}}}
+	for name, test := range map[string]struct {
+		failure error
+		then    manifest.Changes
+		says    bool
+	}{
+		"taken back": {errors.New("a colon is missing"), manifest.Changes{}, true},
+		"corrected":  {errors.New("a colon is missing"), applied, false},
+		"no error":   {nil, manifest.Changes{}, false},
+	} {
+		var out bytes.Buffer
+		s := &session{Options: Options{Reporter: progress.New(progress.Options{Out: &out})}}
+		w := &workspace{changed: "shop.yaml changed"}
+		s.reportSync(w, time.Second, manifest.Changes{}, test.failure)
+		s.reportSync(w, time.Second, test.then, nil)
+		s.reportSync(w, time.Second, manifest.Changes{}, nil)
+		s.Reporter.Close()
+		if n := strings.Count(out.String(), again); (n == 1) != test.says || n > 1 {
+			t.Errorf("%s: it prints\n%s", name, out.String())
+		}
+	}
+}
