@@ -57,6 +57,16 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	return stored, err
 }
 
+// leftovers removes the leftovers that nobody else holds from an object.
+type leftovers struct {
+	entries []managedFieldsEntry
+	isOwn   func(manager string) bool
+	// any means that a field was removed.
+	any bool
+	// held is the first that another manager holds; nil if there is none.
+	held *heldField
+}
+
 // removed returns the object that the write would store without the leftovers at paths.
 func (l *leftovers) removed(live *managedMetadata, body []byte, a plan.Action, paths [][]string) (*object.Object, error) {
 	after := a.After
@@ -111,16 +121,6 @@ func invalidPaths(err error) (paths [][]string) {
 // splitPath splits a path such as spec.ports[0].name into names; that of an index is a number.
 func splitPath(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
-}
-
-// leftovers removes the leftovers that nobody else holds from an object.
-type leftovers struct {
-	entries []managedFieldsEntry
-	isOwn   func(manager string) bool
-	// any means that a field was removed.
-	any bool
-	// held is the first that another manager holds; nil if there is none.
-	held *heldField
 }
 
 // step leads from a value to one below it: to a member, or to an item of a list.
@@ -272,7 +272,7 @@ func (l *leftovers) releaseCommand(a plan.Action) string {
 		}
 		fields = fields[key]
 	}
-	edits, _ := json.Marshal([]jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}})
+	edits, _ := json.Marshal([]jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}}) //nolint:errchkjson // These are texts.
 	command := "kubectl patch " + a.Resource.GroupResource() + " " + a.Ref.Name
 	if a.Ref.Namespace != "" {
 		command += " -n " + a.Ref.Namespace

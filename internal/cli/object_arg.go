@@ -47,7 +47,7 @@ func objectArgs(_ *cobra.Command, args []string) error {
 func parseObject(args []string) (kind, name string, err error) {
 	parts := strings.Split(args[0], "/")
 	if len(args) == 2 && len(parts) == 1 {
-		parts = append(parts, strings.Split(args[1], "/")...)
+		parts = append(parts, strings.Split(args[1], "/")...) //nolint:gosec // There are two.
 	} else if len(args) > 1 {
 		parts = nil
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -164,7 +163,7 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 			return fmt.Errorf("remove the finalizer %s from %s: %w", name, nameOf(ref), err)
 		}
 		r.say(stored, ref, name, "removed")
-		if stored, err = object.Parse(json.RawMessage(patched)); err != nil {
+		if stored, err = object.Parse(patched); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// ReasonReleased: Setpoint removed its finalizer from an object in a terminating namespace, with its own rights,
+// ReasonReleased means that Setpoint removed its finalizer from an object in a terminating namespace, with its own rights,
 // because the ServiceAccount of the controller is gone or has lost its rights.
 const ReasonReleased = "Released"
 

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -216,7 +215,7 @@ func unmatch(metadata map[string]any, field string, s labels.Selector) {
 		case selection.NotIn, selection.NotEquals:
 			values[r.Key()] = r.Values().List()[0]
 		case selection.DoesNotExist:
-			values[r.Key()] = fmt.Sprint(true)
+			values[r.Key()] = "true"
 		}
 	}
 }

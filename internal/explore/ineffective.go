@@ -44,8 +44,8 @@ func (e *ends) ignore(ref string, names []string) bool {
 		if one.objects[ref] == nil {
 			continue // It is deleted there.
 		}
-		specs, now := "", outcome{}
-		specs, now.value, now.rest = one.split(ref, names)
+		specs, value, rest := one.split(ref, names)
+		now := outcome{value, rest}
 		first, known := firsts[specs]
 		switch {
 		case !known:

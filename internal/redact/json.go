@@ -121,9 +121,9 @@ func (w walker) replace(value reflect.Value) {
 			value.Set(copied)
 		}
 	case reflect.Struct:
-		for i := range value.NumField() {
-			if value.Field(i).CanSet() && value.Type() != reflect.TypeFor[time.Time]() {
-				w.replace(value.Field(i))
+		for _, field := range value.Fields() {
+			if field.CanSet() && value.Type() != reflect.TypeFor[time.Time]() {
+				w.replace(field)
 			}
 		}
 	case reflect.Slice:

@@ -129,7 +129,7 @@ func TestErrorsAndLogs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var none *Values
-	if none.Error(cause) != cause || none.Text("a") != "a" || none.Found() { //nolint:errorlint // It is the same.
+	if none.Error(cause) != cause || none.Text("a") != "a" || none.Found() {
 		t.Error("no values replace something")
 	}
 	var out bytes.Buffer

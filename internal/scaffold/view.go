@@ -29,14 +29,6 @@ func readChildren() (all []child, err error) {
 	return all, err
 }
 
-// LocalPath is Local as go.mod has it.
-func (v *view) LocalPath() string {
-	if strings.ContainsAny(v.Local, " \t\"'`()[]{},") {
-		return strconv.Quote(v.Local)
-	}
-	return v.Local
-}
-
 // Key is the name of the objects of the kind in requests.
 func (c child) Key() string { return c.Kind + "." + c.APIVersion }
 
@@ -51,6 +43,14 @@ type view struct {
 	Options
 
 	children []child
+}
+
+// LocalPath is Local as go.mod has it.
+func (v *view) LocalPath() string {
+	if strings.ContainsAny(v.Local, " \t\"'`()[]{},") {
+		return strconv.Quote(v.Local)
+	}
+	return v.Local
 }
 
 // Children are the kinds of children.

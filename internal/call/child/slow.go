@@ -87,5 +87,5 @@ func uidOf(c *Call) string {
 	if err != nil {
 		return ""
 	}
-	return string(o.UID())
+	return o.UID()
 }

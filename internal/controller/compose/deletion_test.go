@@ -133,7 +133,8 @@ func TestTheLastResponseOfAFinalizeHookSurvivesAConflict(t *testing.T) {
 	shops := shopsOf(t, s, Program{Sync: idle(), Finalize: last, Mark: plan.Mark{Key: "d", Value: "d"}, Selections: []Selection{{Labels: never}}})
 	conflicts := 2
 	s.refuse = func(string, string) int {
-		if conflicts--; conflicts >= 0 {
+		conflicts--
+		if conflicts >= 0 {
 			return http.StatusConflict
 		}
 		return 0

@@ -164,7 +164,7 @@ func (r *run) syncLoop(ctx context.Context) error {
 // stored state. The status is stored once the children are done, because it mostly describes them.
 func (r *run) storeResponse(ctx context.Context) error {
 	if r.memory.syncedInput != 0 && (len(r.withheld) > 0 || r.unservedErr != nil) {
-		return nil // The status is stored at the end, with what is held or missing.
+		return nil //nolint:nilerr // The status is stored at the end, with what is held or missing.
 	}
 	if r.memory.syncedInput != 0 {
 		if err := r.setConditions(r.syncReport()); err != nil {

@@ -97,7 +97,8 @@ func TestDeletionSaysWhatItWaitsFor(t *testing.T) {
 				s.create(rates, "eur", `{}`)
 				calls := 0
 				w := startEnv(s, program(h), s, map[string]handlerFunc{"h": func(context.Context, *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-					if calls++; calls > 5 {
+					calls++
+					if calls > 5 {
 						return &hook.HandlerResponse{}, nil
 					}
 					return &hook.HandlerResponse{RetryAfter: 5 * time.Second}, nil

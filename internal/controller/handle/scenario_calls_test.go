@@ -128,7 +128,8 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 	case m.atRest && n.Reason != hook.ReasonTimer:
 		m.t.Errorf("%s: %s at rest; changes %v", key, n.Reason, n.Changes)
 	case n.Reason == hook.ReasonDrift:
-		if m.drifts[key]--; m.drifts[key] < 0 && same {
+		m.drifts[key]--
+		if m.drifts[key] < 0 && same {
 			m.t.Errorf("%s: Drift, and nobody changed what it owns", key)
 		}
 	case n.Reason == onCreate && same:

@@ -39,8 +39,8 @@ func (h *Handler) intervalStart(c call, now time.Time) time.Time {
 }
 
 // ticked notes that a scheduled call has ended.
-func (h *handlerMemory) ticked(c call, now time.Time) {
-	h.lastTick, h.lastScheduled = h.intervalStart(c, now), c.scheduledAt
+func (m *handlerMemory) ticked(c call, now time.Time) {
+	m.lastTick, m.lastScheduled = m.intervalStart(c, now), c.scheduledAt
 }
 
 // nextTick returns the next time of a timer; zero if the timer cannot fire.

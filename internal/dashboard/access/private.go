@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/hmac"
 	"net/http"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 )
@@ -60,6 +61,8 @@ func (g *Authenticator) exchange(w http.ResponseWriter, r *http.Request) bool {
 	query.Del(TokenParameter)
 	to := *r.URL
 	to.RawQuery = query.Encode()
-	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
+	to.Path = "/" + strings.TrimLeft(to.Path, `/\`) // Two slashes would lead to another host.
+	to.RawPath = ""
+	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther) //nolint:gosec // It is a path of this host.
 	return true
 }

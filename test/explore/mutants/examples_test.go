@@ -20,7 +20,7 @@ func TestDeletionsOfTheExamplesEnd(t *testing.T) {
 		t.Run(strings.Join(files, " "), func(t *testing.T) {
 			arguments := []string{"test", "--only", "explore", "-o", "json", "--stories", t.TempDir(), "--edits", "0", "--crashes", "0", "--faults", "0", "--time", "30m"}
 			for _, file := range files {
-				arguments = append(arguments, filepath.Join("../../../examples", file))
+				arguments = append(arguments, filepath.Join("..", "..", "..", "examples", file))
 			}
 			out, err := exec.CommandContext(t.Context(), setpoint, arguments...).Output()
 			if failed, is := errors.AsType[*exec.ExitError](err); is {
