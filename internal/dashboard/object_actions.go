@@ -20,8 +20,6 @@ type action struct {
 	Fields map[string]string
 	// DisabledReason is why the user cannot do it; "" if they can.
 	DisabledReason string
-	// Opens reports that a form opens another page.
-	Opens bool
 	// Target is the element that shows the response; "" to load another page.
 	Target string
 	Danger bool

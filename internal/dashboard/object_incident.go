@@ -19,7 +19,7 @@ type incident struct {
 	comparison
 	// CompareURL compares both runs; "" if one is missing.
 	CompareURL string
-	// Actions retry now, and restore the spec of the last good run if it differs.
+	// Actions retry now.
 	Actions []action
 }
 
@@ -93,14 +93,6 @@ func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []mod
 		if run != nil {
 			e := newEntry(s, timeline.Entry{Run: *run})
 			*into = &e
-		}
-	}
-	if in.LastGood != nil {
-		if full, err := l.load(in.LastGood.Process, in.LastGood.ID); err == nil {
-			for _, each := range l.restoreActions(s, &full) {
-				each.Label = "Restore last good spec"
-				in.Actions = append(in.Actions, each)
-			}
 		}
 	}
 	if in.LastGood == nil || in.FirstFailure == nil {

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,7 +44,7 @@ func TestIncident(t *testing.T) {
 	checkInert(t, page)
 	wantTexts(t, page, "Failed 2 times in a row", "Last good run", "took 12ms", "First failure", "Changed between",
 		"the object itself</span> changed", `<code class="path" dir="ltr">data.size</code>`, "<code>teams-1</code>", "<code>teams-2</code>",
-		"Retry now", "Restore last good spec", objectPath+"/runs/2/compare?in=setpoint&amp;with=1")
+		"Retry now", objectPath+"/runs/2/compare?in=setpoint&amp;with=1")
 
 	page = get(t, s, objectPath+"/runs/2/compare?in=setpoint&with=1").Body.String()
 	checkInert(t, page)
@@ -140,81 +139,6 @@ func TestIncidentAfterChangedLogic(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRestore(t *testing.T) {
-	k, s, source := newIncidentServer(t)
-	wantTexts(t, get(t, s, objectPath+"/runs/1?in=setpoint").Body.String(), "Restore this spec")
-	if strings.Contains(get(t, s, objectPath+"/runs/2?in=setpoint").Body.String(), "Restore this spec") {
-		t.Error("the present spec can be restored")
-	}
-	fields := formFields(get(t, s, editPath).Body.String())
-	w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields)
-	page := w.Body.String()
-	wantTexts(t, page, "Nothing is restored until you save", `diff-del"> size: &#34;13&#34;`, `diff-add"> size: &#34;3&#34;`, "- Pod shop/b", `action="`+editPath+`"`)
-	if len(k.patches) != 0 || !strings.Contains(source.planned[0], `"size":"3"`) {
-		t.Errorf("patches %q, planned %q", k.patches, source.planned)
-	}
-	previewed := formFields(page)
-	previewed.Set("do", doSavePreviewed)
-	if w := post(t, s, editPath, previewed); w.Code != http.StatusSeeOther || len(k.patches) != 1 || !strings.Contains(k.patches[0], `"data":{"size":"3"}`) {
-		t.Errorf("status %d, patches %q", w.Code, k.patches)
-	}
-	k.object = nil
-	if w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields); w.Code != http.StatusNotFound {
-		t.Errorf("a deleted object is restored with status %d", w.Code)
-	}
-}
-
-// A user may restore as many specs at a time as send forms. A plan does not keep other drafts waiting.
-func TestRestoreIsLimited(t *testing.T) {
-	_, s, source := newIncidentServer(t)
-	fields := formFields(get(t, s, editPath).Body.String())
-	restore := func() int { return post(t, s, objectPath+"/runs/1/restore?in=setpoint", fields).Code }
-	during := 0
-	source.onPlan = func() {
-		source.onPlan = nil
-		if len(s.draftSlots) != 0 {
-			t.Error("a plan holds the slot of a draft")
-		}
-		for name := range maps.Clone(s.drafts.byName) {
-			acquired := 0
-			for s.drafts.acquire(name) {
-				acquired++
-			}
-			during = restore()
-			for range acquired {
-				s.drafts.release(name)
-			}
-		}
-	}
-	if code := restore(); code != http.StatusOK || during != http.StatusTooManyRequests {
-		t.Errorf("one has status %d, one too many %d", code, during)
-	}
-	if code := restore(); code != http.StatusOK || s.drafts.active != 0 || len(s.draftSlots) != 0 {
-		t.Errorf("afterwards one has status %d, with %d drafts", code, s.drafts.active)
-	}
-}
-
-func TestRestoreNeedsTheSpec(t *testing.T) {
-	_, s, source := newIncidentServer(t)
-	for want, request := range map[string]string{
-		"no longer in memory":         "",
-		"no values of Secrets":        `{"parent":{"apiVersion":"v1","kind":"Secret","metadata":{}}}`,
-		"has seen version":            `{"object":{"apiVersion":"v2","kind":"ConfigMap","metadata":{}}}`,
-		"you cannot get the object":   `{"parent":{"apiVersion":"v1","kind":"ConfigMap","hidden":"x"}}`,
-		"does not have data.password": `{"parent":{"apiVersion":"v1","kind":"ConfigMap","data":{"password":"••••••"}}}`,
-		"decode the object":           `{}`,
-		"decode the request":          `{`,
-	} {
-		source.runs[2].Steps[0].Call.Request = json.RawMessage(request)
-		if request == "" {
-			source.runs[2].Steps[0].Call.Request = nil
-		}
-		if w := post(t, s, objectPath+"/runs/1/restore?in=setpoint", formFields(get(t, s, editPath).Body.String())); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s has status %d, not %q: %s", request, w.Code, want, w.Body)
-		}
 	}
 }
 

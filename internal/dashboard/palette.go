@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Limits of the command palette: the results of one group, the words of a query, and its length.
+// Limits of the search: the results of one group, the words of a query, and its length.
 const (
 	maxPaletteItems = 10
 	maxPaletteWords = 8
 	maxPaletteQuery = 300
 )
 
-// palettePage is the data of the command palette: what the user can go to or do.
+// palettePage is the data of the search: what the user can go to.
 type palettePage struct {
 	Query  string
 	Groups []paletteGroup
@@ -28,9 +28,9 @@ type paletteGroup struct {
 	Items []paletteItem
 }
 
-// paletteItem is a page to go to, or an action.
+// paletteItem is a page to go to.
 type paletteItem struct {
-	action
+	Label, URL string
 	// Detail is muted text beside the label.
 	Detail string
 }
@@ -53,32 +53,13 @@ func (p *palettePage) add(name string, items []paletteItem) {
 	}
 }
 
-// paletteQuery is what the user typed.
-type paletteQuery struct {
-	// words are all words, lower case. actions are those that may begin the name of an action,
-	// and target the others.
-	words, actions, target []string
-}
-
-// paletteVerbs are the words of actions.
-func paletteVerbs() []string {
-	return []string{"reconcile", "suspend", "resume", "pause", "rollout", "edit", "delete", "create", "manifest", "graph"}
-}
-
-func parsePaletteQuery(text string) paletteQuery {
+// parsePaletteQuery returns the words of a query in lower case.
+func parsePaletteQuery(text string) []string {
 	if len(text) > maxPaletteQuery {
 		text = strings.ToValidUTF8(text[:maxPaletteQuery], "")
 	}
-	q := paletteQuery{words: strings.Fields(strings.ToLower(text))}
-	q.words = q.words[:min(len(q.words), maxPaletteWords)]
-	for _, word := range q.words {
-		if len(word) > 1 && slices.ContainsFunc(paletteVerbs(), func(verb string) bool { return strings.HasPrefix(verb, word) }) {
-			q.actions = append(q.actions, word)
-			continue
-		}
-		q.target = append(q.target, word)
-	}
-	return q
+	words := strings.Fields(strings.ToLower(text))
+	return words[:min(len(words), maxPaletteWords)]
 }
 
 // containsAll reports whether each word is in one of the texts.
@@ -87,19 +68,10 @@ func containsAll(words []string, texts ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
 }
 
-// hasWords reports whether each word begins one of the label.
-func hasWords(words []string, label string) bool {
-	in := strings.Fields(strings.ToLower(label))
-	return !slices.ContainsFunc(words, func(word string) bool {
-		return !slices.ContainsFunc(in, func(each string) bool { return strings.HasPrefix(each, word) })
-	})
-}
-
 // showPalette shows what a query finds. A script shows it in a dialog.
 func showPalette(req *request) error {
 	p := &palettePage{Query: req.query("q"), Dialog: req.targets("palette-results")}
-	q := parsePaletteQuery(p.Query)
-	s := &paletteSearch{request: req, palettePage: p, paletteQuery: q}
+	s := &paletteSearch{request: req, palettePage: p, words: parsePaletteQuery(p.Query)}
 	s.search()
 	if p.Dialog {
 		return req.renderFragment("palette", "palette-results", p)

@@ -22,8 +22,8 @@ const (
 type paletteSearch struct {
 	*request
 	*palettePage
-	paletteQuery
-	rows []paletteController
+	words []string
+	rows  []paletteController
 }
 
 // paletteController is a controller and its process.
@@ -42,23 +42,15 @@ func (s *paletteSearch) search() {
 			s.Warnings = append(s.Warnings, unavailableMessage(t.Source, t.Err))
 		}
 	}
-	names := s.target
-	if len(names) == 0 {
-		names = s.words // An object may be called like an action.
-	}
-	named, kind := s.exactKind(names)
+	named, kind := s.exactKind()
 	objects := s.findObjects(named, kind)
 	if kind != nil && len(named) == 0 {
-		objects = s.findObjects(names, nil) // An object may have the name of a kind.
-	}
-	actions := s.findActions(objects, kind)
-	if len(s.actions) > 0 {
-		s.add("Actions", actions)
+		objects = s.findObjects(s.words, nil) // An object may have the name of a kind.
 	}
 	s.add("Pages", s.findPages())
 	var controllers []paletteItem
-	for _, c := range s.findControllers(s.words) {
-		controllers = append(controllers, paletteItem{action{Label: c.ShortName, URL: controllerURL(c.Process, c.Name)}, c.TypeLabel + " · " + c.Health.Label})
+	for _, c := range s.findControllers() {
+		controllers = append(controllers, paletteItem{c.ShortName, controllerURL(c.Process, c.Name), c.TypeLabel + " · " + c.Health.Label})
 	}
 	s.add("Controllers", controllers)
 	s.add("Kinds", s.findKinds(kind))
@@ -67,13 +59,10 @@ func (s *paletteSearch) search() {
 		found = append(found, objectItem(&objects[i]))
 	}
 	s.add("Objects", append(found, s.moreObjects(named, kind, objects)...))
-	if len(s.actions) == 0 {
-		s.add("Actions", actions) // The user goes somewhere, unless the query names an action.
-	}
 }
 
 func objectItem(o *model.ObjectState) paletteItem {
-	return paletteItem{action{Label: joinName(o.Namespace, o.Name), URL: objectURL(o.Ref)}, strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
+	return paletteItem{joinName(o.Namespace, o.Name), objectURL(o.Ref), strings.TrimSuffix(o.Kind.Kind+" · "+string(o.State), " · ")}
 }
 
 // joinName returns "namespace/name", or the name.
@@ -84,10 +73,10 @@ func joinName(namespace, name string) string {
 // findPages returns the pages whose names have all words.
 func (s *paletteSearch) findPages() (found []paletteItem) {
 	for _, each := range []paletteItem{
-		{action{Label: "Overview", URL: "/"}, "all controllers and processes"},
-		{action{Label: "Resources", URL: "/resources"}, "all kinds"},
-		{action{Label: "Failing controllers", URL: "/?state=failing"}, "overview"},
-		{action{Label: "Suspended controllers", URL: "/?state=Suspended"}, "overview"},
+		{"Overview", "/", "all controllers and processes"},
+		{"Resources", "/resources", "all kinds"},
+		{"Failing controllers", "/?state=failing", "overview"},
+		{"Suspended controllers", "/?state=Suspended", "overview"},
 	} {
 		if containsAll(s.words, each.Label) {
 			found = append(found, each)
@@ -97,13 +86,13 @@ func (s *paletteSearch) findPages() (found []paletteItem) {
 }
 
 // findControllers returns the controllers that have all words in their names, best first.
-func (s *paletteSearch) findControllers(words []string) (found []*paletteController) {
+func (s *paletteSearch) findControllers() (found []*paletteController) {
 	for i := range s.rows {
-		if c := &s.rows[i]; containsAll(words, c.Name, c.TypeLabel) {
+		if c := &s.rows[i]; containsAll(s.words, c.Name, c.TypeLabel) {
 			found = append(found, c)
 		}
 	}
-	first := strings.Join(words, " ")
+	first := strings.Join(s.words, " ")
 	slices.SortStableFunc(found, func(a, b *paletteController) int {
 		return cmp.Or(nameRank(a.ShortName, first)-nameRank(b.ShortName, first), cmp.Compare(a.Health.Rank, b.Health.Rank), strings.Compare(a.ShortName, b.ShortName))
 	})
@@ -121,72 +110,18 @@ func nameRank(name, text string) int {
 	return 2
 }
 
-// findActions returns the actions that the query names, on the controllers and objects that it
-// names too. Without the name of an action it returns those of a single match.
-func (s *paletteSearch) findActions(objects []model.ObjectState, kind *object.Kind) (found []paletteItem) {
-	if len(s.target) == 0 {
-		return nil
-	}
-	controllers := s.findControllers(s.target)
-	if len(s.actions) == 0 && len(controllers)+len(objects) != 1 {
-		return nil
-	}
-	add := func(name, detail string, actions []action) {
-		for _, a := range actions {
-			if !hasWords(s.actions, a.Label) || len(found) >= maxPaletteItems {
-				continue
-			}
-			a.Label += ": " + name
-			found = append(found, paletteItem{a, detail})
-		}
-	}
-	if kind != nil {
-		missing := s.missingPermission("create", object.Ref{Kind: *kind})
-		add(kind.Kind, "", []action{{Label: "Create", Icon: "plus", URL: resourceURL(*kind) + "/new", DisabledReason: missing}})
-	}
-	for _, c := range controllers {
-		if c.Lost == nil && len(found) < maxPaletteItems {
-			add(c.ShortName, c.TypeLabel, s.controllerActions(c.Controller))
-		}
-	}
-	for i := range objects {
-		if len(found) < maxPaletteItems {
-			add(joinName(objects[i].Namespace, objects[i].Name), objects[i].Kind.Kind, s.foundObjectActions(&objects[i]))
-		}
-	}
-	return found
-}
-
-// foundObjectActions returns the actions for an object of a list.
-func (s *paletteSearch) foundObjectActions(o *model.ObjectState) []action {
-	of := &pageObject{Ref: o.Ref}
-	missing := s.missingPermission("patch", o.Ref)
-	var all []action
-	if o.Controller != "" {
-		pause := annotateAction(of, "pause", "Pause", "pause", missing)
-		if o.State == model.StatePaused {
-			pause = annotateAction(of, "resume", "Resume", "play", missing)
-		}
-		all = []action{annotateAction(of, "reconcile", "Reconcile now", "again", missing), pause}
-	}
-	return append(all,
-		action{Label: "Edit", Icon: "edit", URL: of.URL("edit"), DisabledReason: missing},
-		action{Label: "Graph", Icon: "graph", URL: of.URL("graph")},
-		action{Label: "Delete", Icon: "trash", URL: of.URL("delete"), DisabledReason: s.missingPermission("delete", o.Ref)})
-}
-
 // exactKind returns the kind that one of the words names, and the other words.
-func (s *paletteSearch) exactKind(words []string) (others []string, kind *object.Kind) {
-	for i, word := range words {
+func (s *paletteSearch) exactKind() (others []string, kind *object.Kind) {
+	for i, word := range s.words {
 		exact, _, err := s.api.KindsLike(s.context(), word)
 		if err != nil {
 			s.log.Debug("kinds are not known", "error", err.Error())
 		}
 		if len(exact) == 1 {
-			return slices.Delete(slices.Clone(words), i, i+1), &exact[0]
+			return slices.Delete(slices.Clone(s.words), i, i+1), &exact[0]
 		}
 	}
-	return words, nil
+	return s.words, nil
 }
 
 // findKinds returns the kinds whose names have the words, those of controllers first.
@@ -208,7 +143,7 @@ func (s *paletteSearch) findKinds(exact *object.Kind) (found []paletteItem) {
 	}
 	for i, kind := range kinds {
 		if len(found) < maxPaletteItems && !slices.ContainsFunc(kinds[:i], func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
-			found = append(found, paletteItem{action{Label: kind.Kind, URL: resourceURL(kind)}, kind.Group})
+			found = append(found, paletteItem{kind.Kind, resourceURL(kind), kind.Group})
 		}
 	}
 	return found
@@ -323,5 +258,7 @@ func (s *paletteSearch) moreObjects(words []string, kind *object.Kind, found []m
 	} else {
 		values.Set("name", words[0])
 	}
-	return []paletteItem{{action{Label: "All " + kind.Kind + " with names like “" + shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode()}, ""}}
+	return []paletteItem{{
+		Label: "All " + kind.Kind + " with names like “" + shorten(words[0]) + "”", URL: resourceURL(*kind) + "?" + values.Encode(),
+	}}
 }

@@ -44,7 +44,6 @@ func routes() []route {
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/case", handle: downloadCase},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/file", handle: downloadRun},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/request", handle: downloadRequest},
-		{pattern: "POST /resources/{resource}/{namespace}/{name}/runs/{id}/restore", handle: restoreSpec},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/compare", handle: compareRuns},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/graph", handle: showGraph},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/yaml", handle: showObjectYAML},

@@ -23,8 +23,6 @@ type runPage struct {
 	// Body is the selected request or response; nil for none.
 	Body   *body
 	Export runExport
-	// Restore restores the spec that the run has seen; nil if that is the present one.
-	Restore []action
 }
 
 // stepView is one step of a run.
@@ -84,7 +82,7 @@ func showRun(req *request) error {
 	loader.addTriggers(s, &p.Entry)
 	p.Steps = stepViews(&p.Entry)
 	p.openBody()
-	p.Export, p.Restore, p.Programs = req.exportOf(&p), req.restoreActions(s, &run), req.programOutput(s, &run)
+	p.Export, p.Programs = req.exportOf(&p), req.programOutput(s, &run)
 	if req.isFragment() {
 		return req.renderFragment("object_run", "run-detail", p)
 	}

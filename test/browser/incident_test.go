@@ -90,15 +90,16 @@ func TestIncident(t *testing.T) {
 	p.back()
 
 	// The way back goes through the same preview.
-	p.clickIn(managed, "Restore last good spec")
+	p.open(shelf + "/edit?as=yaml")
+	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 3"))
+	p.click("Preview")
 	p.seeIn("#preview", "size: 13", "size: 3")
-	p.see("Nothing is restored until you save")
 	p.audit()
 	p.clickIn("#preview", "Save")
 	p.at(shelf)
 	p.seeIn(managed, "Synced")
 	if got := sizeOf(c, group, ns); got != 3 {
-		t.Errorf("size %v was restored", got)
+		t.Errorf("the size is %v", got)
 	}
 
 	// Two users edit the same object; and one deletes it.

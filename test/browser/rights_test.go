@@ -139,7 +139,6 @@ func mayNotChange(t *testing.T, c *cluster, ui, object string) {
 		"save of a preview":  {"/edit", edit("save-previewed")},
 		"reconcile":          {"/annotate", url.Values{"do": {"reconcile"}}},
 		"pause":              {"/annotate", url.Values{"do": {"pause"}}},
-		"restore of a run":   {"/runs/1/restore", url.Values{}},
 	} {
 		status, said := forge(t, ui, c.tokenOf("rita"), object+request.path, request.values)
 		if status != http.StatusForbidden || !strings.Contains(said, "--verb=patch --resource=widgets.people.test -n people") {

@@ -1,4 +1,4 @@
-// The command palette: a combobox with a list of options, as in the ARIA practices. Without this
+// The search: a combobox with a list of options, as in the ARIA practices. Without this
 // script its button is a link to a page with the same results.
 (() => {
   "use strict";
@@ -22,11 +22,11 @@
     option.scrollIntoView({ block: "nearest" });
     input.setAttribute("aria-activedescendant", option.id);
   }
-  // Results of an earlier query never act: the user has not seen those of this one.
+  // Results of an earlier query lead nowhere: the user has not seen those of this one.
   const current = () => results.firstElementChild?.dataset.paletteFor === input.value.trim();
   function act(option) {
-    if (!option || !current() || option.getAttribute("aria-disabled") === "true") return;
-    option.querySelector("a, button").click();
+    if (!option || !current()) return;
+    option.querySelector("a").click();
   }
 
   function open() {
@@ -68,7 +68,7 @@
   });
   results.addEventListener("click", (event) => {
     const option = event.target.closest('[role="option"]');
-    if (option && !event.target.closest("a, button")) act(option);
+    if (option && !event.target.closest("a")) act(option);
   });
   // The pointer does not take the focus from the input.
   results.addEventListener("mousedown", (event) => event.preventDefault());
@@ -76,16 +76,13 @@
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== results) return;
-    // An action that writes is never chosen for the user: Enter may already be on its way.
-    const first = options()[0];
-    choose(first && "writes" in first.dataset ? undefined : first);
+    choose(options()[0]);
     results.scrollTop = 0;
     count.textContent = results.firstElementChild.dataset.paletteStatus;
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     if (!dialog.open || !dialog.contains(event.detail.elt)) return;
-    if (event.detail.requestConfig.verb === "post") dialog.close();
-    else if (!event.detail.successful && event.detail.xhr.status) {
+    if (!event.detail.successful && event.detail.xhr.status) {
       const problem = event.detail.xhr.getResponseHeader("X-Problem");
       results.textContent = count.textContent = problem ? decodeURIComponent(problem) : "The search failed.";
     }
