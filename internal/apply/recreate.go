@@ -86,7 +86,15 @@ func isRejected(err error) bool {
 // checkCreatable checks by a dry run that the desired object could be created. AlreadyExists means
 // that it could.
 func (w *Writer) checkCreatable(ctx context.Context, a plan.Action) error {
-	fresh, err := a.After.Edited(object.Edit{Path: []string{"metadata", "uid"}}, object.Edit{Path: []string{"metadata", "resourceVersion"}})
+	desired := a.After
+	if a.Want != nil {
+		// What was merged may have fields that exclude each other, and that go with the child.
+		var err error
+		if desired, err = plan.WithoutNulls(a.Want); err != nil {
+			return err
+		}
+	}
+	fresh, err := desired.Edited(object.Edit{Path: []string{"metadata", "uid"}}, object.Edit{Path: []string{"metadata", "resourceVersion"}})
 	if err != nil {
 		return err
 	}

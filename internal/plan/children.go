@@ -129,7 +129,8 @@ func (f *Planner) recreate(action Action, desired *object.Object) (Action, error
 		return Action{}, err
 	}
 	f.setLastApplied(m.fields, m.text)
-	action.Verb, action.DryRunVerb, action.FieldPath, action.Reason = Delete, Update, m.fieldPath, m.fieldPath+" differs"
+	action.Verb, action.DryRunVerb, action.Want = Delete, Update, desired
+	action.FieldPath, action.Reason = m.fieldPath, m.fieldPath+" differs"
 	action.After, err = object.Encode(m.fields)
 	return action, err
 }
