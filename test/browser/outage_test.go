@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func TestOutage(t *testing.T) {
 	}
 	c := bootCluster(t, "--dashboard-address", address, "../../examples/immortalcontainer")
 	ui := "http://" + address
-	awaitDashboard(t, ui)
+	printed := printedDashboard(t, filepath.Join(filepath.Dir(c.data), "dev.log"))
 	list := "/resources/immortalcontainers.immortalcontainers.flugel.it"
 	object := list + "/default/example"
 	until(t, "have the example", 3*time.Minute, func() error {
@@ -26,6 +27,7 @@ func TestOutage(t *testing.T) {
 	p, editor := newPage(t, ui), newPage(t, ui)
 	for _, each := range []*page{p, editor} {
 		each.errors.allow("status 5|status of 5|Error Code 5|request failed|ERR_")
+		each.enter(printed)
 	}
 	p.open(object)
 	p.see("example-immortalpod")
