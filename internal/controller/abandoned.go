@@ -16,11 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-const (
-	// ReasonReleased: Setpoint removed its finalizer from an object in a terminating namespace, with its own rights,
-	// because the ServiceAccount of the controller is gone or has lost its rights.
-	ReasonReleased = "Released"
-)
+// ReasonReleased is for an object in a terminating namespace from which Setpoint removed its finalizer with its own rights,
+// because the ServiceAccount of the controller is gone or has lost its rights.
+const ReasonReleased = "Released"
 
 // abandonAfter is how long objects that are left of a deleted one hold it in a terminating namespace when the
 // ServiceAccount of its controller can do nothing for them.
