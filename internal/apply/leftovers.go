@@ -20,8 +20,8 @@ import (
 
 // Some fields exclude each other: the members of a union, such as the sources of a volume, or a
 // default that belongs to a former value, such as strategy.rollingUpdate beside the type Recreate.
-// The server then rejects a write that sets one and leaves the other in place. Nobody desires the
-// other one, so it goes with the write, unless another manager holds it.
+// The server then rejects a write that sets one and leaves the other in place. The response does
+// not desire the other one, so it goes with the write, unless another manager holds it.
 
 // updateWithoutLeftovers sends the object of a write as an update without the fields that are null in the
 // response, and without those that are not desired and for which the server rejected the write. It returns
@@ -57,7 +57,7 @@ func (w *Writer) updateWithoutLeftovers(ctx context.Context, a plan.Action, reje
 	return stored, err
 }
 
-// leftovers removes the leftovers that nobody else holds from an object.
+// leftovers removes the leftovers that no other manager holds from an object.
 type leftovers struct {
 	entries []managedFieldsEntry
 	isOwn   func(manager string) bool

@@ -1,3 +1,7 @@
+//go:build linux
+
+// /proc tells which process listens.
+
 package e2e
 
 import (
@@ -13,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,9 +104,6 @@ type otherUser struct {
 
 // TestOtherUsersOfTheMachine has a subtest for each row of the table in docs/security.md.
 func TestOtherUsersOfTheMachine(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("/proc tells which process listens")
-	}
 	u := startSession(t)
 	rows := map[string]func(*testing.T){
 		"API server": u.apiServer, "controller manager and scheduler": u.controllerManagers, "etcd": u.etcd, "kwok": u.kwok,
