@@ -59,8 +59,10 @@ func TestEffectsOnChildren(t *testing.T) {
 		"a field, recreated":   {`{"children":[` + other + `,` + config + `],"status":{"ready":1}}`, plan.RollingRecreate, `WouldDelete: delete and create again Pod a: spec.image is "b", was "a"`},
 		"a field, on deletion": {`{"children":[` + other + `,` + config + `],"status":{"ready":1}}`, plan.OnDelete, `StatusOnly: Pod a: spec.image is "b", was "a" (nothing is written now)`},
 		"an error":             {`{"error":"no such image"}`, plan.InPlace, "Failed: no such image"},
-		"an invalid child":     {`{"children":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}],"status":{"ready":1}}`, plan.InPlace, "Failed: Setpoint would reject the response: children[0].kind: Secret of v1 is not among the controller's childResources"},
-		"the end":              {`{"children":[` + pod + `,` + config + `],"status":{"ready":1},"finalized":true}`, plan.InPlace, "WouldDelete: finalized is true, was absent"},
+		"an invalid child": {`{"children":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}],"status":{"ready":1}}`, plan.InPlace,
+			"Failed: Setpoint would reject the response: children[0].kind: Secret of v1 is not among the controller's childResources; " +
+				"to apply it, add to spec.childResources: - {apiVersion: v1, resource: secrets}"},
+		"the end": {`{"children":[` + pod + `,` + config + `],"status":{"ready":1},"finalized":true}`, plan.InPlace, "WouldDelete: finalized is true, was absent"},
 	} {
 		r := &recorded{call: &recording.Call{Object: object.Ref{Namespace: "shop"}}, Case: &Case{target: compositeTarget(t, c.method), spec: spec{Request: decode[request](t, `{
 			"parent":{"apiVersion":"example.com/v1","kind":"Team","metadata":{"name":"red","namespace":"shop","uid":"u"}},"children":[`+observedPod+`]}`)}}, response: fieldsIn(t, was)}
