@@ -2,7 +2,6 @@ package trace_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,10 +9,6 @@ import (
 )
 
 func TestFromEnvironment(t *testing.T) {
-	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for _, c := range []struct {
 		environment string
@@ -40,20 +35,11 @@ func TestFromEnvironment(t *testing.T) {
 		{endpoint + "=http://u:hunter2@c:no", "", `$OTEL_EXPORTER_OTLP_ENDPOINT: invalid port`},
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc " + endpoint + "=http://c:4317", "", `$OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be http/protobuf, not "grpc": a collector receives it at port 4318`},
 		{"OTEL_EXPORTER_OTLP_HEADERS=a=b,hunter2 " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_HEADERS: item 2 is not name=value`},
+		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS=authorization:hunter2== " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_TRACES_HEADERS: item 1 is not name=value`},
 		{"OTEL_EXPORTER_OTLP_HEADERS=a=hunter2% " + endpoint + "=http://c", "", `the value of a has an invalid % sequence`},
-		{"OTEL_EXPORTER_OTLP_HEADERS=a=hunter2%0Ab " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_HEADERS: the value of a has a line break or another control character`},
-		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS=a:b=hunter2 " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a:b" is no name of an HTTP header`},
-		{"OTEL_EXPORTER_OTLP_TIMEOUT=10s " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds`},
-		{"OTEL_EXPORTER_OTLP_COMPRESSION=zstd " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none`},
-		{"OTEL_EXPORTER_OTLP_CERTIFICATE=missing.pem " + endpoint + "=http://c", "", `$OTEL_EXPORTER_OTLP_CERTIFICATE: open missing.pem`},
-		{"OTEL_EXPORTER_OTLP_CERTIFICATE=" + text + " " + endpoint + "=http://c", "", `has no certificates in PEM`},
-		{"OTEL_EXPORTER_OTLP_CLIENT_KEY=" + text + " " + endpoint + "=http://c", "", `must be set together`},
-		{"OTEL_TRACES_SAMPLER=sometimes " + endpoint + "=http://c", "", `$OTEL_TRACES_SAMPLER must be always_on, always_off or traceidratio, or one of these after parentbased_, not "sometimes"`},
-		{"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN " + endpoint + "=http://c", "", `$OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, not "NaN"`},
 		{"OTEL_BSP_MAX_QUEUE_SIZE=0 " + endpoint + "=http://c", "", `$OTEL_BSP_MAX_QUEUE_SIZE must be a number from 1 to 262144, not "0"`},
 		{"OTEL_BSP_MAX_QUEUE_SIZE=9999999999 " + endpoint + "=http://c", "", `$OTEL_BSP_MAX_QUEUE_SIZE must be a number from 1 to 262144`},
 		{"OTEL_BSP_SCHEDULE_DELAY=0 " + endpoint + "=http://c", "", `$OTEL_BSP_SCHEDULE_DELAY must be a number from 10 to 3600000, not "0"`},
-		{"OTEL_RESOURCE_ATTRIBUTES=team " + endpoint + "=http://c", "", `$OTEL_RESOURCE_ATTRIBUTES: item 1 is not name=value`},
 	} {
 		t.Run(c.environment, func(t *testing.T) {
 			for _, variable := range os.Environ() {

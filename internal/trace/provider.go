@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -25,8 +23,6 @@ import (
 const (
 	// stopTimeout is how long the spans that are left may take to be sent at the end.
 	stopTimeout = 5 * time.Second
-	// maxResponse limits what is read of a response of the collector.
-	maxResponse = 64 << 10
 	// maxError limits the characters of a logged error, which quotes such a response.
 	maxError = 300
 )
@@ -62,15 +58,17 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	}
 	of, err := describe(ctx, p)
 	if err != nil {
-		return nil, nil, fmt.Errorf("traces: $%s: %w", envResource, err)
+		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	sender, err := otlptracehttp.New(ctx, c.exporterOptions()...)
+	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint),
+		// Longer retries would only fill the queue.
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: 15 * time.Second}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	counted := &exporter{SpanExporter: sender, process: p, endpoint: redact(c.Endpoint)}
 	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue), sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
-	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSampler(c.sampler),
+	provider := sdk.NewTracerProvider(sdk.WithResource(of),
 		sdk.WithSpanProcessor(&boundedProcessor{SpanProcessor: batches, exporter: counted, limit: int64(c.queue)}))
 	p.Log.Info("sends traces", "endpoint", counted.endpoint)
 	stop := func() {
@@ -88,34 +86,6 @@ func describe(ctx context.Context, p Process) (*resource.Resource, error) {
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", p.Service), attribute.String("service.version", p.Version),
 		attribute.String("service.instance.id", host)), resource.WithFromEnv())
-}
-
-func (c *Config) exporterOptions() []otlptracehttp.Option {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.tls, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
-	options := []otlptracehttp.Option{
-		otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithHeaders(c.headers), otlptracehttp.WithTimeout(c.timeout),
-		otlptracehttp.WithHTTPClient(&http.Client{Transport: limitResponses{transport}, Timeout: c.timeout}),
-		// Longer retries would only fill the queue.
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: 15 * time.Second}),
-	}
-	if c.gzip {
-		options = append(options, otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
-	}
-	return options
-}
-
-// limitResponses cuts off responses: the exporter reads them whole.
-type limitResponses struct{ http.RoundTripper }
-
-func (l limitResponses) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(response.Body, maxResponse), response.Body}
-	}
-	return response, err
 }
 
 func redact(endpoint string) string {

@@ -76,12 +76,13 @@ func TestSpansReachTheCollector(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		request := &collector.ExportTraceServiceRequest{}
-		if err := proto.Unmarshal(body, request); err != nil || r.URL.Path != "/v1/traces" {
-			t.Errorf("POST %s: %v", r.URL.Path, err)
+		if err := proto.Unmarshal(body, request); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Authorization") != "Bearer abc" {
+			t.Errorf("POST %s with %v: %v", r.URL.Path, r.Header, err)
 		}
 		received <- request
 	}))
 	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
 	p := startProcess(t, server.URL)
 	p.reconcile(t, 3)
 	p.stop() // What is left is sent at the end.
