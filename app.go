@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 	"github.com/setpoint-dev/setpoint/internal/manager/serving"
 )
 
@@ -46,6 +47,8 @@ type App struct {
 	running bool
 	// indexLock is held while the indexes hold the objects of a test.
 	indexLock sync.Mutex
+	// code is that of the program.
+	code call.Code
 }
 
 // LifecycleFunc runs once, before or after the controllers.
@@ -59,7 +62,7 @@ const maxName = 40
 // lease, so a renamed app is another app. It has lower-case letters, digits and dashes,
 // at most 40.
 func New(name string) *App {
-	a := &App{name: name, flags: flag.NewFlagSet(name, flag.ContinueOnError), metrics: serving.NewMetrics()}
+	a := &App{name: name, code: programCode(), flags: flag.NewFlagSet(name, flag.ContinueOnError), metrics: serving.NewMetrics()}
 	a.kinds = sync.OnceValues(func() (*kinds, error) { return newKinds(a.crds.parsed, a.controllers) })
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 || len(name) > maxName {
 		a.addProblem("the app's name %q: must be lower-case letters, digits and dashes, at most %d of them", name, maxName)

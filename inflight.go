@@ -2,8 +2,13 @@ package setpoint
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call"
 )
 
 // inFlight are the calls of functions that have not returned.
@@ -48,12 +53,24 @@ func (u *inFlight) names() []string {
 	return all
 }
 
+// programCode identifies this program, which is the same as long as the process runs.
+func programCode() call.Code {
+	digest := "program"
+	if file, err := os.Executable(); err == nil {
+		if info, err := os.Stat(file); err == nil {
+			digest = fmt.Sprintf("%s %d %d", digest, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return call.Code{Digest: digest, Since: time.Now()}
+}
+
 // run calls a function for the object when the indexes are filled.
-func (s *objectContext) run(ctx context.Context, role, name string, call func() error) error {
+func (s *objectContext) run(ctx context.Context, role, name string, do func() error) error {
 	app := s.controller.app
 	if err := app.waitForIndexes(ctx); err != nil {
 		return err
 	}
+	call.OutputOf(ctx).Ran(app.code)
 	defer app.inFlight.track(&inFlightCall{role, name, s})()
-	return call()
+	return do()
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/call"
 )
 
 // What is at work is known by name.
@@ -25,13 +26,17 @@ func TestInFlightCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
+	ctx, output := call.WithOutput(t.Context())
 	go func() {
-		_, err := h.Handle(t.Context(), &hook.HandlerRequest{Object: pod(t, "one").JSON(), Namespace: "shop", Name: "one"})
+		_, err := h.Handle(ctx, &hook.HandlerRequest{Object: pod(t, "one").JSON(), Namespace: "shop", Name: "one"})
 		done <- err
 	}()
 	<-begun
 	if got := app.inFlight.names(); !slices.Equal(got, []string{"handler linger of Pod shop/one"}) {
 		t.Errorf("got %q", got)
+	}
+	if code := output.Code(); code.Digest == "" || code.Since.IsZero() {
+		t.Errorf("the code of the program is %+v", code)
 	}
 	close(end)
 	if err := <-done; err != nil || len(app.inFlight.names()) != 0 {

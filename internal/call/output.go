@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 )
 
 // The limits of an Output.
@@ -12,14 +11,6 @@ const (
 	maxOutputLines = 100
 	maxOutputBytes = 16 << 10
 )
-
-// Code identifies the code that a call ran.
-type Code struct {
-	// Digest is equal for equal code. It is empty if nobody here knows the code, such as behind a webhook.
-	Digest string `json:"digest"`
-	// Since is when this process loaded the code.
-	Since time.Time `json:"since"`
-}
 
 // Output is what a hook prints during one call, within limits, and what code it ran. Lines of a program may arrive after
 // its response. It is safe for concurrent use, and nil discards everything.

@@ -3,6 +3,8 @@ package call
 import (
 	"fmt"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // Share says which part of all processes of hooks a controller may use. It is no part of the code.
@@ -25,6 +27,8 @@ type Script struct {
 	Entry string
 	// Sources are all files by name, with that of Entry.
 	Sources map[string]string
+	// Holder is the object that has the Sources. It is no part of the code.
+	Holder object.Ref `json:"-"`
 }
 
 // Program is a compiled Script.

@@ -236,7 +236,7 @@ func (t printer) printRequestChanges(call, before *model.Call, since string) {
 			t.line(2, "nothing else changed since the call %s", since)
 			return
 		}
-		t.line(2, "the same request as %s", since)
+		t.line(2, "the same request as %s%s", since, unseenCode(call, before))
 		return
 	}
 	t.line(2, "changed since the call %s:", since)
@@ -252,17 +252,54 @@ func (t printer) printRequestChanges(call, before *model.Call, since string) {
 	}
 }
 
+// unseenCode says that the code of a hook may have changed, where the same request has another outcome.
+func unseenCode(call, before *model.Call) string {
+	if call.Error == before.Error || !timeline.CompareCode(before, call).Unseen {
+		return ""
+	}
+	return "; Setpoint cannot see the hook's code"
+}
+
 // printLogicChange prints what changed in the code that is called, and reports whether something did.
 func (t printer) printLogicChange(call, before *model.Call) (changed bool) {
 	if before.Version != call.Version {
 		t.line(2, "the version of the hooks changed: %s → %s", cmp.Or(before.Version, "none"), cmp.Or(call.Version, "none"))
 		changed = true
 	}
-	if since := timeline.CodeChange(before, call); !since.IsZero() {
-		t.line(2, "the code of %s changed, at %s", call.Name, t.clock(since))
+	if code := timeline.CompareCode(before, call); !code.Since.IsZero() {
+		t.line(2, "the code of %s changed, at %s%s", code.Hook, t.clock(code.Since), colonBefore(code.Diff.Lines))
+		t.printTextDiff(code.Diff)
 		changed = true
 	}
 	return changed
+}
+
+// colonBefore returns the colon that announces lines; "" for none.
+func colonBefore(lines []diff.Line) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return ":"
+}
+
+// printTextDiff prints the lines of a diff.
+func (t printer) printTextDiff(text diff.Text) {
+	for i, l := range text.Lines {
+		if i == 2*maxLines && !t.full {
+			t.line(3, "… and %s more", plural(len(text.Lines)-i, "line", "lines"))
+			return
+		}
+		switch l.Sign {
+		case '@':
+			t.line(3, "…")
+		case '+':
+			t.styled(3, green, "+ %s", l.Text)
+		case '-':
+			t.styled(3, red, "- %s", l.Text)
+		default:
+			t.line(3, "  %s", l.Text)
+		}
+	}
 }
 
 // printResponse prints what changed in the response since the previous call.

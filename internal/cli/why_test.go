@@ -108,7 +108,17 @@ func TestWhyTellsChangedCode(t *testing.T) {
 	call := func(digest, version string) *model.Call {
 		return &model.Call{Name: "sync", Version: version, Request: request("Running"), Code: &model.Code{Digest: digest, Since: noon}}
 	}
+	source := func(text string) *model.Call {
+		return &model.Call{Name: "sync", Request: request("Running"), Code: &model.Code{Digest: text, Since: noon, Source: text}}
+	}
+	unseen := func(fault string) *model.Call {
+		return &model.Call{Name: "sync", Request: request("Running"), Error: fault}
+	}
 	for want, c := range map[string][2]*model.Call{
+		"    the same request as before; Setpoint cannot see the hook's code\n": {unseen(""), unseen("no")},
+		"    the code of sync changed, at 12:00:00:\n        line\n      - old\n      + new\n    nothing else changed since the call before\n": {
+			source("line\nold\n"), source("line\nnew\n"),
+		},
 		"    the same request as before\n": {call("a", ""), call("a", "")},
 		"    the code of sync changed, at 12:00:00\n    nothing else changed since the call before\n":     {call("a", ""), call("b", "")},
 		"    the version of the hooks changed: v1 → v2\n    nothing else changed since the call before\n": {call("a", "v1"), call("a", "v2")},

@@ -12,11 +12,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/controller/compose"
 	"github.com/setpoint-dev/setpoint/internal/credential"
 	"github.com/setpoint-dev/setpoint/internal/identity"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // connection opens what calls the hooks of one controller.
 type connection struct {
 	name string
+	// object is the controller.
+	object object.Ref
 	// account reads the Secrets and ConfigMaps of connections and code.
 	account identity.Account
 	form    hook.ControllerType

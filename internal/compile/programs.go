@@ -111,7 +111,7 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 
 // script returns the files to compile.
 func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
-	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources}
+	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources, Holder: c.object}
 	if !of.inConfigMap() {
 		return script, nil
 	}
@@ -122,6 +122,7 @@ func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
 	case err != nil:
 		return script, fmt.Errorf("%s: %w", of.place(""), err)
 	}
+	script.Holder = of.configMap
 	script.Sources, err = of.readFrom(configMap)
 	return script, err
 }

@@ -47,7 +47,7 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 	if account.PerNamespace() {
 		return nil, invalid("spec.serviceAccountNamespace: required: webhook configurations are cluster-scoped")
 	}
-	c := &connection{name: p.Name, account: account, reviews: true, env: env}
+	c := &connection{name: p.Name, object: k.Resource.Ref("", o.Name()), account: account, reviews: true, env: env}
 	p.User = account.UserFor("")
 	opened, err := c.openAll(ctx, configs)
 	if err != nil {

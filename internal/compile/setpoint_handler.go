@@ -66,7 +66,7 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 			return nil, err
 		}
 	}
-	c := &connection{name: draft.Name, account: draft.Account, env: env}
+	c := &connection{name: draft.Name, object: k.Resource.Ref("", o.Name()), account: draft.Account, env: env}
 	opened, err := c.openAll(ctx, configs)
 	if err != nil {
 		return nil, err

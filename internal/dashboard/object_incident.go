@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
@@ -30,9 +29,7 @@ type comparison struct {
 	// FromVersion and ToVersion are the versions of the hooks; "" if they are the same. LogicCause
 	// is why the later run says that they changed; "" for none.
 	FromVersion, ToVersion, LogicCause string
-	// CodeSince is since when the hook Hook runs other code; zero if it is the same, or not known.
-	CodeSince time.Time
-	Hook      string
+	Code                               timeline.CodeChange
 	// Responses is how logicVersion in the responses differs.
 	Responses logicVersions
 	// UnknownReason is why the calls cannot be compared; "" if they were.
@@ -69,7 +66,7 @@ func (l *runLoader) logicVersionsOf(before, after *model.Call, later *model.Run)
 
 // Unchanged reports that the calls were compared, and nothing differs.
 func (c comparison) Unchanged() bool {
-	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && c.CodeSince.IsZero() && !c.Responses.Changed()
+	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && c.Code.Since.IsZero() && !c.Responses.Changed()
 }
 
 // addIncidents adds to the failing states what happened.
@@ -114,9 +111,7 @@ func (l *runLoader) compare(s *pageObject, earlier, run *model.Run) (c compariso
 	}
 	c.before, c.after = timeline.CallsToCompare(&good, &bad)
 	c.FromVersion, c.ToVersion, c.LogicCause = timeline.LogicChange(c.before, c.after, bad.Causes)
-	if c.CodeSince = timeline.CodeChange(c.before, c.after); !c.CodeSince.IsZero() {
-		c.Hook = c.after.Name
-	}
+	c.Code = timeline.CompareCode(c.before, c.after)
 	c.Responses = l.logicVersionsOf(c.before, c.after, &bad)
 	switch {
 	case c.after == nil:

@@ -71,18 +71,26 @@ func TestIncidentAfterChangeOfCode(t *testing.T) {
 	loaded := bad.Began.Add(-500 * time.Millisecond)
 	for i, run := range source.runs {
 		call := *run.Steps[0].Call
-		call.Request, call.Version, call.Code = good.Steps[0].Call.Request, "", &model.Code{Digest: "b", Since: loaded}
+		call.Request, call.Version, call.Code = good.Steps[0].Call.Request, "", &model.Code{Digest: "b", Since: loaded, Source: "new < 1\n"}
 		if run.ID == good.ID {
-			call.Code = &model.Code{Digest: "a", Since: noon}
+			call.Code = &model.Code{Digest: "a", Since: noon, Source: "old\n"}
 		}
 		source.runs[i].Steps = []model.Step{{Call: &call}}
 	}
 	source.states[0].Attempts, source.states[0].FailingSince = 1, source.runs[0].Began
 	page := get(t, s, objectPath).Body.String()
-	wantTexts(t, page, "the code of sync, at <time datetime=\"2030-01-02T03:04:06Z\"", "Failed 2 times in a row, since <time datetime=\"2030-01-02T03:04:07Z\"")
+	wantTexts(t, page, `diff-del">old<`, `diff-add">new &lt; 1<`, "the code of sync changed, at <time datetime=\"2030-01-02T03:04:06Z\"", "Failed 2 times in a row, since <time datetime=\"2030-01-02T03:04:07Z\"")
 	if strings.Contains(page, "Nothing that the hook receives") {
 		t.Error("nothing is said to have changed")
 	}
+	for _, run := range source.runs {
+		run.Steps[0].Call.Code = nil
+	}
+	wantTexts(t, get(t, s, objectPath).Body.String(), "Nothing that the hook receives. Setpoint cannot see the hook’s code: it, or something that it depends on, behaves differently.")
+	for _, run := range source.runs {
+		run.Steps[0].Call.Code = &model.Code{Digest: "a", Since: noon}
+	}
+	wantTexts(t, get(t, s, objectPath).Body.String(), "Nor has the code that Setpoint sees changed")
 }
 
 // What an object page says about the last run does not depend on the runs that it lists.

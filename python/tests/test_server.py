@@ -14,7 +14,7 @@ import time
 import unittest
 from typing import Any
 
-from setpoint._serve import http
+from setpoint._serve import http, loading
 from setpoint._serve.guard import Endpoint, refusal
 from setpoint._serve.message import NotJSON, Request, Response, encode, respond
 from setpoint._serve.watchdog import Watchdog
@@ -54,7 +54,7 @@ class Connections(unittest.TestCase):
         async def run() -> bytes:
             connections: set[http.Connection] = set()
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(lambda: http.Connection(handle, connections), "127.0.0.1", 0)
+            server = await loop.create_server(lambda: http.Connection(handle, connections, "abc"), "127.0.0.1", 0)
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             for part in parts:
                 writer.write(part)
@@ -73,6 +73,22 @@ class Connections(unittest.TestCase):
         received = self.exchange(request + request, last)
         self.assertEqual(received.count(b"HTTP/1.1 200 OK"), 3)
         self.assertEqual(received.count(b'{"path":"/a","length":2}'), 2)
+
+    def test_responses_name_the_code(self) -> None:
+        for path in (b"/a", b"/fail"):
+            self.assertIn(b"\r\nSetpoint-Code: abc\r\n", self.exchange(b"GET " + path + b" HTTP/1.1\r\nConnection: close\r\n\r\n"))
+
+    def test_the_code_is_that_of_the_authors_modules(self) -> None:
+        digests = []
+        with temporary_directory() as folder:
+            for name, text in (("one_unit", "x = 1"), ("two_unit", "x = 1"), ("two_unit", "x = 2")):
+                path = os.path.join(folder, name + ".py")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                loading.load([path], [])
+                digests.append(loading.digest())
+            self.assertEqual(digests[-1], loading.digest())
+        self.assertEqual(3, len(set(digests)))
 
     def test_a_request_in_pieces(self) -> None:
         whole = b"POST /a HTTP/1.1\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"

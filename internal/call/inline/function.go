@@ -43,6 +43,7 @@ func (f *function) Exchange(ctx context.Context, req *call.Request, result *call
 	limits := f.limits(req.Object, req.Limits.MaxResponseBytes+maxLogBytes)
 	printed := call.OutputOf(ctx)
 	printed.Ran(f.code)
+	f.ran.Store(true)
 	limits.Print = printed.Add
 	err := f.pool.Do(ctx, *limits, func(conn *child.Conn) (err error) {
 		output, err = roundTrip(conn, header, body)

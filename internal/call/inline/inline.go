@@ -8,11 +8,10 @@ package inline
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/call"
@@ -30,6 +29,8 @@ type Compiler struct {
 	// Limiter bounds the processes of all hooks but those of reviews, which ReviewLimiter bounds.
 	Limiter, ReviewLimiter *child.Limiter
 	Log                    *slog.Logger
+
+	former formerCode
 }
 
 // loadTimeout is how long code may take to load. A starved machine starts programs slowly.
@@ -42,8 +43,9 @@ const killGrace = 500 * time.Millisecond
 // Compile compiles a script. An error in the code is a *call.SourceError. The caller closes the
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
-	p := &program{memory: c.MemoryBytes, sources: s.Sources}
-	p.code = call.Code{Digest: digestOf(s), Since: time.Now()}
+	p := &program{memory: c.MemoryBytes, sources: s.Sources, former: &c.former}
+	p.code = call.Code{Digest: digestOf(s), Since: time.Now(), Holder: s.Holder}
+	p.code.Keep(textOf(s))
 	limiter := c.Limiter
 	if s.Reviews {
 		limiter = c.ReviewLimiter
@@ -72,14 +74,11 @@ type program struct {
 	// sources are the files by name.
 	sources map[string]string
 	code    call.Code
+	former  *formerCode
+	// ran reports that a function was called: no history needs other code.
+	ran atomic.Bool
 	// functions are those of the first child; all have the same.
 	functions []string
-}
-
-// digestOf returns the digest of the code of a script.
-func digestOf(s call.Script) string {
-	sum := sha256.Sum256(encode([]any{s.Language, s.Entry, s.Sources}))
-	return hex.EncodeToString(sum[:])
 }
 
 // load sends the code to a new child.
@@ -130,4 +129,9 @@ func (p *program) Function(name string, timeout time.Duration) call.Transport {
 }
 
 // Close implements call.Program.
-func (p *program) Close() { p.pool.Close() }
+func (p *program) Close() {
+	p.pool.Close()
+	if p.ran.Load() {
+		p.former.add(p.code)
+	}
+}

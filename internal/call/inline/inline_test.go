@@ -112,16 +112,20 @@ func compile(t testing.TB, source string, log *slog.Logger) (call.Program, error
 	return compileWith(t, child.NewLimiter(0), log, "Test", source)
 }
 
-func compileWith(t testing.TB, limiter *child.Limiter, log *slog.Logger, language, source string) (call.Program, error) {
+func newCompiler(t testing.TB, limiter *child.Limiter, log *slog.Logger) *inline.Compiler {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: limiter, Log: log}
+}
+
+func compileWith(t testing.TB, limiter *child.Limiter, log *slog.Logger, language, source string) (call.Program, error) {
+	t.Helper()
 	entry := map[string]string{"Starlark": "sync.star"}[language]
 	entry = cmp.Or(entry, "sync.js")
-	c := inline.Compiler{Command: []string{path, engineArgument}, MemoryBytes: memory, Limiter: limiter, Log: log}
-	p, err := c.Compile(t.Context(), call.Script{Controller: "test", Language: language, Entry: entry, Sources: map[string]string{entry: source}})
+	p, err := newCompiler(t, limiter, log).Compile(t.Context(), call.Script{Controller: "test", Language: language, Entry: entry, Sources: map[string]string{entry: source}})
 	if err == nil {
 		t.Cleanup(p.Close)
 	}
@@ -265,5 +269,33 @@ func TestCallTellsItsCode(t *testing.T) {
 	}
 	if one, again, other := digest("good"), digest("good"), digest("throw"); one != again || one == other {
 		t.Errorf("got %s, %s and %s", one, again, other)
+	}
+}
+
+// The text of code that no longer runs is kept for the history, within a bound.
+func TestFormerCode(t *testing.T) {
+	compiler := newCompiler(t, child.NewLimiter(0), slog.New(slog.DiscardHandler))
+	run := func(source string) *call.Output {
+		p, err := compiler.Compile(t.Context(), call.Script{Controller: "test", Language: "JavaScript", Entry: "sync.js", Sources: map[string]string{"sync.js": source}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		ctx, output := call.WithOutput(t.Context())
+		if _, err := call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(ctx, request()); err != nil {
+			t.Fatal(err)
+		}
+		return output
+	}
+	const source = "export const sync = () => ({children: []})"
+	first := run(source)
+	if got := first.Code().WithSource().Source; got != source {
+		t.Errorf("kept %q", got)
+	}
+	for range 4 {
+		run(source + " // " + strings.Repeat("x", 300<<10))
+	}
+	if got := first.Code().WithSource().Source; got != "" {
+		t.Errorf("not forgotten: %q", got)
 	}
 }

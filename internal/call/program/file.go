@@ -1,14 +1,19 @@
 package program
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/call"
 )
 
 // find returns the path of a program and the directory that it is in. Its errors are those of the field
@@ -104,6 +109,19 @@ func (v version) same(other version) bool {
 	return v.modified.Equal(other.modified) && v.size == other.size && os.SameFile(v.info, other.info)
 }
 
+// codeOf identifies the content of files.
+func codeOf(files []string) call.Code {
+	sum := sha256.New()
+	for _, file := range files {
+		fmt.Fprintf(sum, "\n%s\n", filepath.Base(file))
+		if content, err := os.Open(file); err == nil {
+			_, _ = io.Copy(sum, content) // What cannot be read is the same code as long as that lasts.
+			_ = content.Close()
+		}
+	}
+	return call.Code{Digest: hex.EncodeToString(sum.Sum(nil)), Since: time.Now()}
+}
+
 // files are those whose change restarts the program.
 func (p *program) files() []string {
 	extension := filepath.Ext(p.file)
@@ -120,13 +138,21 @@ func (p *program) files() []string {
 	return slices.Concat(p.named, helpers)
 }
 
-// restartChanged lets new calls use new processes if a file has changed.
-func (p *program) restartChanged() {
-	now := versionsOf(p.files())
+// restartChanged lets new calls use new processes if a file has changed, and returns the code that they run.
+func (p *program) restartChanged() call.Code {
+	files := p.files()
+	now := versionsOf(files)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.EqualFunc(now, p.versions, version.same) {
+	changed := !slices.EqualFunc(now, p.versions, version.same)
+	if changed {
 		p.versions = now
 		p.pool.Restart()
 	}
+	if changed || p.code.Digest == "" {
+		if code := codeOf(files); code.Digest != p.code.Digest {
+			p.code = code
+		}
+	}
+	return p.code
 }

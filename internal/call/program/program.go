@@ -113,6 +113,8 @@ type program struct {
 	mu sync.Mutex
 	// versions are those of the files when processes were started.
 	versions []version
+	// code is that of the files since the first call.
+	code call.Code
 }
 
 // Timeout implements call.Transport.
@@ -128,10 +130,11 @@ func (p *program) Close() {
 
 // Exchange implements call.Transport.
 func (p *program) Exchange(ctx context.Context, req *call.Request, result *call.Result) (call.Response, error) {
-	p.restartChanged()
+	printed := call.OutputOf(ctx)
+	printed.Ran(p.restartChanged())
 	var line []byte
 	var own error
-	limits := child.Call{Object: req.Object, Print: call.OutputOf(ctx).Add, Timeout: p.timeout, MaxBytes: req.Limits.MaxResponseBytes}
+	limits := child.Call{Object: req.Object, Print: printed.Add, Timeout: p.timeout, MaxBytes: req.Limits.MaxResponseBytes}
 	err := p.pool.Do(ctx, limits, func(conn *child.Conn) (err error) {
 		if line, err = conn.RoundTrip(trace.Line(ctx, req.Body)); err != nil {
 			return err

@@ -287,3 +287,25 @@ func TestWhichPrograms(t *testing.T) {
 		}
 	}
 }
+
+// A call tells its code by the content of the files that the command names.
+func TestCallTellsItsCode(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hook")
+	digest := func(script string, modified time.Time) call.Code {
+		writeProgram(t, file, fmt.Sprintf(loop, script))
+		if err := os.Chtimes(file, modified, modified); err != nil {
+			t.Fatal(err)
+		}
+		ctx, output := call.WithOutput(t.Context())
+		if _, err := call.New(call.Config{Transport: open(t, dir, time.Minute, "hook")}).Call(ctx, &hook.Request{Parent: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+		return output.Code()
+	}
+	now := time.Now()
+	one, touched, other := digest(`echo '{"children":[]}'`, now), digest(`echo '{"children":[]}'`, now.Add(time.Second)), digest(`echo '{"children": []}'`, now)
+	if one.Digest == "" || one.Since.IsZero() || one.Digest != touched.Digest || one.Digest == other.Digest {
+		t.Errorf("%+v, %+v, %+v", one, touched, other)
+	}
+}

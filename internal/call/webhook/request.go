@@ -34,6 +34,7 @@ func (w *Webhook) Exchange(ctx context.Context, req *call.Request, result *call.
 	}
 	defer resp.Body.Close()
 
+	call.OutputOf(ctx).Ran(w.codeOf(resp))
 	result.Code = resp.StatusCode
 	switch {
 	case resp.StatusCode == http.StatusOK:

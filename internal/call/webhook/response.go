@@ -21,6 +21,9 @@ const (
 	maxDrained = 64 << 10
 	// maxLocation limits the Location header quoted in errors.
 	maxLocation = 200
+	// codeHeader is a header of responses that identifies the code of the hook, up to maxCode bytes.
+	codeHeader = "Setpoint-Code"
+	maxCode    = 128
 	// maxRetryAfter limits the delay that a hook can request.
 	maxRetryAfter = 24 * time.Hour
 )
@@ -53,6 +56,20 @@ func read(resp *http.Response, limits call.Limits) ([]byte, error) {
 			data = grow(data, limits)
 		}
 	}
+}
+
+// codeOf returns the code that a response names.
+func (w *Webhook) codeOf(resp *http.Response) call.Code {
+	digest := resp.Header.Get(codeHeader)
+	if digest == "" || len(digest) > maxCode {
+		return call.Code{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.code.Digest != digest {
+		w.code = call.Code{Digest: digest, Since: time.Now()}
+	}
+	return w.code
 }
 
 // bufferSize returns one byte more than announced, so that the same read meets the end.

@@ -249,3 +249,27 @@ func TestNewRejectsBadURLs(t *testing.T) {
 		}
 	}
 }
+
+// A webhook may name its code, also in an error; since is the first response that does.
+func TestCodeOfWebhook(t *testing.T) {
+	names := []string{"", "one", "one", "two", strings.Repeat("x", 200)}
+	var got []call.Code
+	at := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Setpoint-Code", names[at])
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer server.Close()
+	w, err := webhook.New(webhook.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at = range names {
+		ctx, output := call.WithOutput(t.Context())
+		_, _ = w.Call(ctx, &hook.Request{Parent: []byte(`{}`)}) // It fails.
+		got = append(got, output.Code())
+	}
+	if got[0].Digest != "" || got[1].Digest != "one" || got[1] != got[2] || got[3].Digest != "two" || got[3].Since.Before(got[2].Since) || got[4].Digest != "" {
+		t.Errorf("%+v", got)
+	}
+}

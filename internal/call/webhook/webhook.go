@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -68,6 +69,10 @@ type Webhook struct {
 	// limiter is nil without a limit.
 	limiter *ConnectionLimiter
 	cache   *responseCache
+
+	mu sync.Mutex
+	// code is the one that the latest response names.
+	code call.Code
 }
 
 var _ call.Transport = &Webhook{}

@@ -163,6 +163,11 @@ func (b *History) entriesOf(ref object.Ref) []entry {
 // Run returns a run with requests and responses, in which values of Secrets are masked.
 func (b *History) Run(id uint64) (Run, error) {
 	run, err := b.RunWithTokens(id)
+	for i := range run.Steps {
+		if call := run.Steps[i].Call; call != nil && call.Code != nil {
+			call.Code = new(call.Code.WithSource())
+		}
+	}
 	return hideTokens(run), err
 }
 

@@ -116,6 +116,9 @@ func (r *redactor) step(step Step, own bool) Step {
 		if call.Review != nil && !own {
 			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun, Denied: call.Review.Denied}
 		}
+		if call.Code != nil && call.Code.Source != "" && !r.may(call.Code.Holder.Kind, call.Code.Holder.Namespace) {
+			call.Code = &Code{Digest: call.Code.Digest, Since: call.Code.Since}
+		}
 		step.Call = &call
 	case step.Plan != nil:
 		step.Plan = r.plan(step.Plan)

@@ -134,3 +134,17 @@ func TestRedactWriteErrors(t *testing.T) {
 		})
 	}
 }
+
+// The text of code is for readers who may get the object that has it.
+func TestRedactCode(t *testing.T) {
+	code := &Code{Digest: "a", Source: "x", Holder: object.ConfigMaps.Ref("town", "code")}
+	run := Run{Steps: []Step{{Call: &Call{Code: code}}}}
+	for _, may := range []bool{true, false} {
+		got := Redact(run, func(kind object.Kind, namespace string) bool {
+			return kind.Plural != "configmaps" || may && namespace == "town"
+		})
+		if shown := got.Steps[0].Call.Code; (shown.Source == "x") != may || shown.Digest != "a" || code.Source != "x" {
+			t.Errorf("%+v", shown)
+		}
+	}
+}

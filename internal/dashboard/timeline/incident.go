@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
+	"github.com/setpoint-dev/setpoint/internal/diff"
 	"github.com/setpoint-dev/setpoint/internal/record"
 )
 
@@ -72,12 +73,37 @@ func LogicChange(before, after *model.Call, causes []string) (from, to, cause st
 	return from, to, cause
 }
 
-// CodeChange returns since when a call runs other code than an earlier one; zero if it is the same, or one is unknown.
-func CodeChange(before, after *model.Call) (since time.Time) {
-	if before == nil || after == nil || before.Code == nil || after.Code == nil || before.Code.Digest == after.Code.Digest {
-		return since
+// CodeChange is how the code of a call differs from that of an earlier one.
+type CodeChange struct {
+	// Hook is the hook, and Since since when it has other code; zero if the code is the same, or not known.
+	Hook  string
+	Since time.Time
+	// Diff has the lines that differ; none if the texts are not known.
+	Diff diff.Text
+	// Unseen reports that Setpoint cannot see the code.
+	Unseen bool
+}
+
+// CompareCode compares the code of two calls.
+func CompareCode(before, after *model.Call) (c CodeChange) {
+	if before == nil || after == nil || before.Code == nil || after.Code == nil {
+		return CodeChange{Unseen: !knownVersions(before, after)}
 	}
-	return after.Code.Since
+	if before.Code.Digest == after.Code.Digest {
+		return c
+	}
+	c.Hook, c.Since = after.Name, after.Code.Since
+	if before.Code.Source != "" && after.Code.Source != "" {
+		c.Diff = diff.Texts(before.Code.Source, after.Code.Source)
+	}
+	return c
+}
+
+// knownVersions reports whether both responses name the version of their code.
+func knownVersions(before, after *model.Call) bool {
+	from, _ := LogicVersion(before)
+	to, _ := LogicVersion(after)
+	return from != "" && to != ""
 }
 
 // LogicVersion returns the logicVersion in the response of a call; "" for none. It is unknown without a

@@ -33,8 +33,9 @@ class BadRequest(Exception):
 class Connection(asyncio.Protocol):
     """Reads requests from one connection and writes their responses in order."""
 
-    def __init__(self, handle: Handle, connections: set[Connection]) -> None:
+    def __init__(self, handle: Handle, connections: set[Connection], code: str = "") -> None:
         self._handle = handle
+        self._code = code
         self._connections = connections
         self._received = bytearray()
         self._head: Optional[tuple[str, str, dict[str, str], int]] = None
@@ -132,7 +133,7 @@ class Connection(asyncio.Protocol):
     def _write(self, response: Response, close: bool) -> None:
         if self._transport is None:
             return
-        head = _head(response, f"Content-Length: {len(response.body)}", close)
+        head = self._response_head(response, f"Content-Length: {len(response.body)}", close)
         self._transport.write(head + response.body)
         if close:
             self._transport.close()
@@ -141,7 +142,7 @@ class Connection(asyncio.Protocol):
         assert response.stream is not None
         self._streaming = True
         if self._transport is not None:
-            self._transport.write(_head(response, "Transfer-Encoding: chunked", close=False))
+            self._transport.write(self._response_head(response, "Transfer-Encoding: chunked", close=False))
         async for chunk in response.stream:
             await self._writable.wait()
             if self._transport is None:
@@ -151,6 +152,16 @@ class Connection(asyncio.Protocol):
         self._streaming = False
         if self._transport is not None:
             self._transport.write(b"0\r\n\r\n")
+
+    def _response_head(self, response: Response, length: str, close: bool) -> bytes:
+        reason = HTTPStatus(response.status).phrase
+        connection = "Connection: close\r\n" if close else ""
+        # Setpoint tells a change of the code by it.
+        code = f"Setpoint-Code: {self._code}\r\n" if self._code else ""
+        return (
+            f"HTTP/1.1 {response.status} {reason}\r\n"
+            f"Content-Type: {response.content_type}\r\n{connection}{code}{length}\r\n\r\n"
+        ).encode("latin-1")
 
 
 def _parse_head(head: bytes) -> tuple[str, str, dict[str, str], int]:
@@ -178,12 +189,3 @@ def _content_length(headers: dict[str, str]) -> int:
     if len(digits) > len(str(MAX_BODY)) or int(digits) > MAX_BODY:
         raise BadRequest(413, f"the request exceeds {MAX_BODY} bytes")
     return int(digits)
-
-
-def _head(response: Response, length: str, close: bool) -> bytes:
-    reason = HTTPStatus(response.status).phrase
-    connection = "Connection: close\r\n" if close else ""
-    return (
-        f"HTTP/1.1 {response.status} {reason}\r\n"
-        f"Content-Type: {response.content_type}\r\n{connection}{length}\r\n\r\n"
-    ).encode("latin-1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib
 import importlib.util
 import itertools
@@ -29,6 +31,24 @@ def load(files: Sequence[str], modules: Sequence[str]) -> None:
         sys.path.insert(0, os.getcwd())
     for name in modules:
         _import(f"module {name}", lambda name=name: importlib.import_module(name))
+
+
+def digest() -> str:
+    """Return a digest of the author's modules: those that are not of the standard library, installed, or ours."""
+    sums = set()
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None) or ""
+        if not _is_authors(path):
+            continue
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            sums.add(hashlib.sha256(os.path.basename(path).encode() + b"\0" + file.read()).digest())
+    return hashlib.sha256(b"".join(sorted(sums))).hexdigest() if sums else ""
+
+
+def _is_authors(path: str) -> bool:
+    standard = os.path.dirname(os.__file__) + os.sep
+    installed = f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
+    return path.endswith(".py") and not installed and not os.path.abspath(path).startswith((standard, _PACKAGE))
 
 
 def _load_file(path: str) -> None:

@@ -15,6 +15,7 @@ from typing import Optional
 from setpoint._serve.application import Application
 from setpoint._serve.guard import Endpoint, guarded
 from setpoint._serve.http import Connection
+from setpoint._serve.loading import digest
 from setpoint._serve.routes import router
 from setpoint._serve.watchdog import Watchdog
 
@@ -49,9 +50,10 @@ async def listening(application: Application, endpoint: Endpoint) -> AsyncIterat
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
     handle = guarded(router(application), endpoint)
+    code = digest()
 
     def connect() -> Connection:
-        return Connection(handle, connections)
+        return Connection(handle, connections, code)
 
     if endpoint.socket:
         _remove_stale_socket(endpoint.socket)
