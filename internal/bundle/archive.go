@@ -8,70 +8,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 )
 
-// root is the folder in the archive.
+// root is the folder of all files.
 const root = "setpoint-support-bundle/"
 
-// maxFile is the most bytes of one file.
-const maxFile = 8 << 20
+// The limits of one file, and of all together.
+const (
+	maxFile = 8 << 20
+	maxAll  = 100 << 20
+)
 
-// archive is the archive in the making. Its errors are kept until it is closed.
+// archive collects files, masks them, and bounds them.
 type archive struct {
 	compressed *gzip.Writer
 	tar        *tar.Writer
 	time       time.Time
-	// left is how many bytes may still be added.
-	left int
+	size       int
 	// files are those that are in the archive, missing says what is not.
 	files, missing []string
 	err            error
 }
 
-func newArchive(out io.Writer, at time.Time, maxBytes int) *archive {
+func newArchive(out io.Writer, at time.Time) *archive {
 	compressed := gzip.NewWriter(out)
-	return &archive{compressed: compressed, tar: tar.NewWriter(compressed), time: at, left: maxBytes}
+	return &archive{compressed: compressed, tar: tar.NewWriter(compressed), time: at}
 }
 
-// addText adds a text file, masked.
-func (a *archive) addText(name string, text []byte) {
-	text = []byte(maskText(string(text))) // Before it is cut: what is left of a secret has no name any more.
-	if len(text) > maxFile {
-		a.miss(name, fmt.Errorf("cut to %d of %d bytes", maxFile, len(text)))
-		text = text[:maxFile]
-	}
-	a.add(name, text)
-}
+// addText adds a text, with what looks like a secret masked.
+func (a *archive) addText(name string, text []byte) { a.add(name, []byte(maskText(string(text)))) }
 
-// addJSON adds a value as indented JSON, masked.
+// addJSON adds a value with its names as in JSON, masked.
 func (a *archive) addJSON(name string, value any) {
 	data, err := json.Marshal(value)
+	var plain any
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber() // IDs of runs are longer than a float.
+		err = decoder.Decode(&plain)
+	}
+	if err == nil {
+		data, err = json.MarshalIndent(maskValue(plain), "", "  ")
+	}
 	if err != nil {
 		a.miss(name, err)
 		return
 	}
-	var plain any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber() // IDs of runs are longer than a float.
-	if err := decoder.Decode(&plain); err != nil {
-		a.miss(name, err)
-		return
-	}
-	if data, err = json.MarshalIndent(maskValue(plain), "", "  "); err != nil {
-		a.miss(name, err)
-		return
-	}
-	a.addMasked(name, append(data, '\n'))
+	a.add(name, append(data, '\n'))
 }
 
-// addObjects adds objects of the API as a List, masked and sorted.
+// addObjects adds objects of the API as one list, masked.
 func (a *archive) addObjects(name string, objects []map[string]any) {
-	slices.SortFunc(objects, func(x, y map[string]any) int { return strings.Compare(keyOf(x), keyOf(y)) })
 	for _, o := range objects {
 		maskObject(o)
 	}
@@ -80,31 +71,19 @@ func (a *archive) addObjects(name string, objects []map[string]any) {
 		a.miss(name, err)
 		return
 	}
-	a.addMasked(name, data)
+	a.add(name, data)
 }
 
-// keyOf orders objects.
-func keyOf(o map[string]any) string {
-	metadata, _ := o["metadata"].(map[string]any)
-	return fmt.Sprint(o["kind"], "/", metadata["namespace"], "/", metadata["name"])
-}
-
-// addMasked adds data whose values are masked already.
-func (a *archive) addMasked(name string, data []byte) {
+// add adds what is masked, since what is left of a secret after the cut has no name.
+func (a *archive) add(name string, data []byte) {
 	if len(data) > maxFile {
 		a.miss(name, fmt.Errorf("cut to %d of %d bytes", maxFile, len(data)))
 		data = data[:maxFile]
 	}
-	a.add(name, data)
-}
-
-// add adds a file as it is.
-func (a *archive) add(name string, data []byte) {
-	if len(data) > a.left {
-		a.miss(name, errors.New("left out: the bundle would be larger than its limit (--max-size)"))
+	if a.size += len(data); a.size > maxAll {
+		a.miss(name, errors.New("left out: the bundle is too large"))
 		return
 	}
-	a.left -= len(data)
 	a.files = append(a.files, name)
 	a.write(name, data)
 }
@@ -123,17 +102,9 @@ func (a *archive) miss(name string, err error) {
 	a.missing = append(a.missing, maskText(name+": "+strings.Join(strings.Fields(err.Error()), " ")))
 }
 
-// close adds the summary, and ends the archive.
-func (a *archive) close(heading string) error {
-	text := heading + "\nFiles:\n  " + strings.Join(a.files, "\n  ") + "\n\nNot read:\n  "
-	if len(a.missing) == 0 {
-		text += "nothing"
-	}
-	a.write("summary.txt", []byte(text+strings.Join(a.missing, "\n  ")+"\n"))
-	for _, end := range []func() error{a.tar.Close, a.compressed.Close} {
-		if err := end(); a.err == nil {
-			a.err = err
-		}
-	}
-	return a.err
+// close adds the summary, and returns the first error of writing.
+func (a *archive) close() error {
+	a.write("summary.txt", []byte("Setpoint's support bundle of "+a.time.UTC().Format(time.RFC3339)+". Secrets are not read; what looks like one is "+masked+
+		".\nLook at the files before you send them.\n\nFiles:\n  "+strings.Join(a.files, "\n  ")+"\n\nNot read:\n  "+strings.Join(a.missing, "\n  ")+"\n"))
+	return errors.Join(a.err, a.tar.Close(), a.compressed.Close())
 }

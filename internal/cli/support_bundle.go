@@ -12,17 +12,16 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/bundle"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
-	"github.com/setpoint-dev/setpoint/internal/manager"
 	"github.com/spf13/cobra"
 )
+
+// bundleTimeout is how long is read, at most. What is missing then is noted.
+const bundleTimeout = 2 * time.Minute
 
 // supportFlags are the flags of `setpoint support-bundle`.
 type supportFlags struct {
 	readFlags
-	file     string
-	logLines int64
-	maxSize  string
-	timeout  time.Duration
+	file string
 }
 
 func (p *program) supportBundleCommand() *cobra.Command {
@@ -32,12 +31,10 @@ func (p *program) supportBundleCommand() *cobra.Command {
 		Short: "Write what a maintainer needs to find a defect to a file",
 		Long: `Write an archive with what a maintainer needs to find a defect of Setpoint:
 
-- of each process: version, command line, controllers, metrics, requests to the API
-  server, stacks of goroutines, a profile of the heap, and failing objects with their
-  latest runs, without requests and responses of hooks
-- of the cluster: version, controllers, their CRDs and events, webhook configurations
-- of the namespaces of Setpoint: pods with the end of their logs, Deployments, Leases,
-  events, RBAC
+- of each process: version, command line, controllers, metrics, stacks of goroutines, and
+  failing objects with their latest runs, without requests and responses of hooks
+- of the cluster: version, controllers with their status, and events on them
+- of the namespaces of Setpoint: pods with the end of their logs, Deployments, Leases, events
 
 Secrets and ConfigMaps are not read. Values of environment variables, tokens, passwords
 and keys are masked wherever they look like ones; look at the files before you send them.
@@ -49,43 +46,20 @@ cluster is.
 
 ` + discoveryHelp,
 		Example: `  setpoint support-bundle
-  setpoint support-bundle --file - | tar -tz       # list what is in it
-  setpoint support-bundle --log-lines 10000 --timeout 5m`,
+  setpoint support-bundle --file - | tar -tz       # list what is in it`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return p.supportBundle(c.Context(), f) },
 	}
 	f.registerDiscovery(c)
-	set := c.Flags()
-	set.StringVar(&f.file, "file", "", "`file` to write, which must not exist yet; - is standard output (default: setpoint-support-bundle-TIME.tar.gz)")
-	set.Int64Var(&f.logLines, "log-lines", 2000, "last `lines` of the log of each container")
-	set.StringVar(&f.maxSize, "max-size", "100Mi", "most `bytes` of all files together, before compression")
-	set.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to read; what is missing then is noted")
+	c.Flags().StringVar(&f.file, "file", "", "`file` to write, which must not exist yet; - is standard output (default: setpoint-support-bundle-TIME.tar.gz)")
 	return c
 }
 
-// check validates the flags.
-func (f *supportFlags) check() (maxBytes int, err error) {
-	maxBytes, err = manager.ParseBytes(f.maxSize)
-	switch {
-	case err != nil || maxBytes < 1<<20:
-		return 0, fmt.Errorf("--max-size must be at least 1Mi and less than 2Gi, such as 100Mi, not %s", f.maxSize)
-	case f.logLines < 0:
-		return 0, fmt.Errorf("--log-lines must not be negative, not %d", f.logLines)
-	case f.timeout <= 0:
-		return 0, fmt.Errorf("--timeout must be greater than zero, not %s", f.timeout)
-	}
-	return maxBytes, nil
-}
-
 func (p *program) supportBundle(ctx context.Context, f *supportFlags) error {
-	maxBytes, err := f.check()
-	if err != nil {
-		return usageError{err}
-	}
 	now := time.Now()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	limited, cancel := context.WithTimeout(ctx, f.timeout)
+	limited, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()
 	r, err := f.open(limited, p)
 	_, wrong := errors.AsType[usageError](err)
@@ -93,7 +67,7 @@ func (p *program) supportBundle(ctx context.Context, f *supportFlags) error {
 	if r == nil || wrong || unknown {
 		return err
 	}
-	options := r.bundleOptions(now, maxBytes, f.logLines)
+	options := r.bundleOptions(now)
 	if err != nil {
 		options.Missing = append(options.Missing, err) // The cluster says why there is no process.
 	}
@@ -148,17 +122,11 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // bundleOptions returns what was found, limited to what the user may read.
-func (r *session) bundleOptions(now time.Time, maxBytes int, logLines int64) bundle.Options {
+func (r *session) bundleOptions(now time.Time) bundle.Options {
 	slices.SortStableFunc(r.sources, func(a, b model.Source) int { return strings.Compare(a.Name(), b.Name()) })
 	options := bundle.Options{
 		Config: r.target.Config, Version: readVersion(), Time: now, Sources: r.sources,
-		Visible: visible{r.permissions}, LogLines: logLines, MaxBytes: maxBytes,
-		Namespaces: []string{r.leaseNamespace},
-		Progress: func(what string) {
-			if isTerminal(r.stderr) {
-				fmt.Fprintln(r.stderr, "reading", clean(what))
-			}
-		},
+		Visible: visible{r.permissions}, Namespaces: []string{r.leaseNamespace},
 	}
 	for location := range r.pods {
 		options.Pods = append(options.Pods, bundle.Pod{Namespace: location.Namespace, Name: location.Pod})
@@ -184,7 +152,5 @@ func (v visible) State(ctx context.Context, state model.ObjectState) any {
 	}
 	return v.state(ctx, state)
 }
-
-func (v visible) Err() error { return v.takeErr() }
 
 func (v visible) Run(ctx context.Context, run model.Run) model.Run { return v.redact(ctx, run) }
