@@ -55,7 +55,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 			"SameEnd", "Desired", // The rate is that of the last call, so the end depends on when it was.
 			"Reconciled", // While the service is down, every call fails.
 		},
-		Bounds: setpointtest.Bounds{Edits: 2, Crashes: 1, Time: 20 * time.Second},
+		Bounds: setpointtest.Bounds{Edits: 2, Crashes: 1, Time: 10 * time.Minute},
 	})
 }
 

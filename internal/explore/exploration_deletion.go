@@ -22,7 +22,7 @@ const deletionEdits = 2
 // namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
 // nothing is to be found: no controller keeps objects, or an author says that they stay.
 func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *Options) (*Pass, error) {
-	if !x.finalizes(w) || slices.Contains(x.spec.Unchecked, Finalized) {
+	if !slices.ContainsFunc(x.controllers(w), finalizes) || slices.Contains(x.spec.Unchecked, Finalized) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
 	moved, err := x.inNamespaceOfItsOwn(main.Objects)
@@ -49,6 +49,8 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 	return &Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
 }
 
+func finalizes(c *workspace.Controller) bool { return c.Finalizes() }
+
 // circumstances says in which circumstances objects are deleted.
 func circumstances(dependencies []loop.Outage) string {
 	var all []string
@@ -59,21 +61,6 @@ func circumstances(dependencies []loop.Outage) string {
 		return "with the namespace, and after the object has left the selection"
 	}
 	return "while " + strings.Join(all, ", ") + ", with the namespace, and after the object has left the selection"
-}
-
-// finalizes reports whether a controller keeps objects by a finalizer.
-func (x *Exploration) finalizes(w *workspace.Workspace) bool {
-	for _, c := range x.controllers(w) {
-		for i := range c.Programs {
-			if c.Programs[i].Finalizes() {
-				return true
-			}
-		}
-		if len(c.Handlers) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // ownNamespace is where objects of the namespace "default" are if it is to be deleted: the API server keeps that one.

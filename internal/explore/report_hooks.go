@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ func (r *Report) addPass(name string, p *Report) {
 	note := fmt.Sprintf("%s: %s", name, count(p.States, "state"))
 	if p.Cut != "" {
 		note += "; not all was explored: " + p.Cut
+		r.Cut = cmp.Or(r.Cut, p.Cut)
 	}
 	r.Notes = append(r.Notes, note+".")
 }

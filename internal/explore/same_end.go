@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/controller/handle"
 	"github.com/setpoint-dev/setpoint/internal/object"
 	"github.com/setpoint-dev/setpoint/internal/plan"
 )
@@ -93,6 +94,8 @@ func (e *ends) plainOf(v *version) map[string]any {
 			delete(annotations, name)
 		}
 	}
+	status, _ := fields["status"].(map[string]any)
+	delete(status, handle.HandledStatusField)
 	if v.object.Kind() == plan.ControllerRevisions.Kind {
 		delete(fields, "revision") // It counts the revisions before, which may be gone.
 	}
