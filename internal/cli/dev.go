@@ -67,7 +67,7 @@ its objects are reconciled at once.
 With --context NAME nothing is booted: the manifests are applied to the cluster of that
 kubeconfig context, and controllers, hooks and operators run here, limited to --namespaces.
 What exists in the cluster stays as it is. Everything that was created is listed in a
-ConfigMap; --cleanup removes it, and nothing else. See docs/dev-context.md.
+ConfigMap; --cleanup removes it, and nothing else. See docs/develop.md.
 
 COMMAND runs once everything is ready, with KUBECONFIG set and SETPOINT set to the path
 of this program. Then everything stops, and the exit code is that of the command.

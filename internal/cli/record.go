@@ -35,7 +35,7 @@ continuously.
 Values of Secrets are replaced by tokens: equal values have equal tokens. Calls that come
 faster than they can be written are left out and counted; reconciles never wait. Calls with
 objects that you may not read are left out, too. Processes that start meanwhile are recorded.
-See docs/record.md.
+See docs/test.md.
 
 ` + kindHelp + `
 ` + discoveryHelp,

@@ -55,7 +55,7 @@ var testedPages = []struct {
 	{"docs/getting-started.md", "## Run it", nil, []string{"kubectl"}},
 	{"README.md", "## Try it", []string{"immortalcontainer"}, []string{"kubectl", "sed"}},
 	{"docs/dashboard.md", "## In a terminal", []string{"guitar", "immortalcontainer"}, []string{"setpoint"}},
-	{"docs/plan.md", "# Plan: what a controller would do", []string{"blue-green"}, []string{"setpoint"}},
+	{"docs/change-logic.md", "## Plan", []string{"blue-green"}, []string{"setpoint"}},
 }
 
 // TestPages runs the commands of other pages. What a page shows is what they print.
@@ -136,7 +136,7 @@ func startPage(t *testing.T, dir string, folders ...string) *pageCluster {
 	return c
 }
 
-// writeShop is for docs/plan.md: the example with another image.
+// writeShop is for docs/change-logic.md: the example with another image.
 func (c *pageCluster) writeShop() {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "blue-green", "example.yaml"))

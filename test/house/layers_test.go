@@ -89,7 +89,7 @@ var importedBy = []struct {
 
 // thirdPartyLibraries says which packages may import each third-party library. The longest
 // matching path applies. Test files may import any of them; an empty list means tests only.
-// docs/dependencies.md explains each.
+// deps/README.md explains each.
 var thirdPartyLibraries = []struct {
 	path string
 	pkgs []string
@@ -180,7 +180,7 @@ func TestLibrariesStayInTheirPackages(t *testing.T) {
 			pkgs, known := packagesOf(name)
 			switch {
 			case !known:
-				t.Errorf("%s: %s is a new library.\n\tA dependency is a decision: add it to layers_test.go and explain it in docs/dependencies.md.",
+				t.Errorf("%s: %s is a new library.\n\tA dependency is a decision: add it to layers_test.go and explain it in deps/README.md.",
 					f.position(spec), name)
 			case !f.test && !matchesAny(pkgs, f.pkg):
 				t.Errorf("%s: %s does not belong in %s; it may be used in %v (and in tests)", f.position(spec), name, f.pkg, pkgs)
@@ -190,13 +190,13 @@ func TestLibrariesStayInTheirPackages(t *testing.T) {
 }
 
 func TestLibrariesAreExplained(t *testing.T) {
-	text, err := os.ReadFile("docs/dependencies.md")
+	text, err := os.ReadFile("deps/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, lib := range thirdPartyLibraries {
 		if !strings.Contains(string(text), "`"+lib.path+"`") {
-			t.Errorf("docs/dependencies.md does not say what `%s` is for", lib.path)
+			t.Errorf("deps/README.md does not say what `%s` is for", lib.path)
 		}
 	}
 }

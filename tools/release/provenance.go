@@ -38,7 +38,7 @@ type (
 )
 
 const (
-	buildType = "https://github.com/setpoint-dev/setpoint/blob/main/docs/release.md"
+	buildType = "https://github.com/setpoint-dev/setpoint/blob/main/tools/release/README.md"
 	// localBuilder is the builder of a release that no build service vouches for.
 	localBuilder = "urn:setpoint:builder:local"
 )

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Pushes the image of a release, and signs image, checksums and provenance. A build service runs it after
-# `make release`; docs/release.md says how users verify.
+# `make release`; docs/install.md#verify says how users verify.
 #
 #     tools/release/sign.sh DIST REGISTRY/IMAGE
 #

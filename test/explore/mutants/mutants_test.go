@@ -7,7 +7,6 @@ package mutants
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,34 +19,6 @@ func TestMutants(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) { s.explore(t, setpoint, &table) })
 	}
 	t.Log("\n" + table.String())
-}
-
-// TestThePageHasEveryMutant compares the columns that do not depend on the machine. TestMutants prints all.
-func TestThePageHasEveryMutant(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/test-mutants.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := strings.Split(string(page), "\n")
-	count := 0
-	for _, s := range sets(t) {
-		for _, m := range s.Mutants {
-			count++
-			if !slices.ContainsFunc(rows, m.isRow) {
-				t.Errorf("docs/test-mutants.md does not have %q with what it violates", m.Name)
-			}
-		}
-	}
-	if n := strings.Count(string(page), "\n| ") - 1; n != count {
-		t.Errorf("docs/test-mutants.md has %d mutants, want %d", n, count)
-	}
-}
-
-// isRow reports whether a line of the table is that of a mutant.
-func (m *mutant) isRow(line string) bool {
-	rest, is := strings.CutPrefix(line, m.columns()+"| ")
-	violated, _, _ := strings.Cut(rest, " |")
-	return is && (violated == "not found: "+m.Missed || slices.Contains(strings.Split(violated, ", "), m.property()))
 }
 
 // explore explores the operator within all bounds that its mutants have, and then the mutants.
