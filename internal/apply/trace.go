@@ -56,7 +56,6 @@ func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb s
 		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun && !reads[verb],
 	})
 	trace.Inject(ctx, func(key, value string) { request.SetHeader(key, value) })
-	span.Span = span.WithoutErrors(resource.GroupKind().IsSecret())
 	return ctx, span
 }
 

@@ -67,9 +67,8 @@ type Options struct {
 	// Unrecorded means that no history is kept: the Observer gets no steps of runs.
 	Unrecorded bool
 	Log        *slog.Logger
-	// Tracer is nil without traces. Secrets means that the texts of errors may quote Secrets.
-	Tracer  *trace.Tracer
-	Secrets bool
+	// Tracer is nil without traces.
+	Tracer *trace.Tracer
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -30,7 +30,7 @@ func (r *Run) startTrace(ctx context.Context, trigger string, attempt int) conte
 		Controller: b.options.Name, APIVersion: b.options.Resource.APIVersion(), Object: tracedObject(r.Stored),
 		UID:    strings.Clone(r.Stored.UID()), // It outlives the object, which it would keep.
 		Causes: r.tracedCauses(), More: r.Item.Causes.More(), Attempt: attempt, Waited: b.waited(r.Item),
-		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: b.options.Secrets,
+		Annotation: plan.Annotation(r.Stored, trace.Annotation), Secrets: r.Secrets,
 	}
 	if trigger != "" {
 		run.Causes = []trace.Cause{{Text: trigger}}
@@ -60,7 +60,6 @@ func tracedObject(o *object.Object) trace.Object {
 // endTrace ends the span of the run.
 func (r *Run) endTrace(outcome record.Outcome) {
 	if r.trace.On() {
-		err, secret := r.Record.Error()
-		r.trace.EndRun(string(outcome), outcome == record.Failed, err, secret)
+		r.trace.EndRun(string(outcome), outcome == record.Failed, r.Record.Error())
 	}
 }

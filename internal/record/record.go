@@ -136,15 +136,14 @@ func (a *Record) Failed(err error) {
 	}
 }
 
-// Error returns the error of the run so far, and whether it may quote a Secret.
-func (a *Record) Error() (err error, secret bool) { //nolint:revive // The error is the value.
+// Error returns the error of the run so far.
+func (a *Record) Error() error {
 	if a == nil {
-		return nil, false
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.run.Err, a.run.Resource.GroupKind().IsSecret() ||
-		slices.ContainsFunc(a.refused, func(at Location) bool { return at.Resource.GroupKind().IsSecret() })
+	return a.run.Err
 }
 
 // addRefused records the location of a refused write, in a summary too: the stored error

@@ -22,9 +22,7 @@ func (r *Run) Values(key *redact.Key) *redact.Values {
 			addSecrets(values, s.Write.Before, s.Write.After)
 		}
 	}
-	if r.Err != nil {
-		values.Include(r.Secrets) // Of a run that failed early, no step may have what the error quotes.
-	}
+	values.Include(r.Secrets) // No step has what a handler read, or what the error of a run that failed early quotes.
 	return values
 }
 

@@ -51,6 +51,6 @@ func BenchmarkOn(b *testing.B) {
 		call, span := trace.Start(ctx, trace.Client, "hook", "sync")
 		trace.Line(call, body)
 		span.End(nil)
-		run.EndRun("synced", false, nil, false)
+		run.EndRun("synced", false, nil)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	counted := &exporter{SpanExporter: sender, process: p, endpoint: redact(c.Endpoint)}
+	counted := &exporter{SpanExporter: sender, process: p, endpoint: withoutPassword(c.Endpoint)}
 	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue), sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
 	provider := sdk.NewTracerProvider(sdk.WithResource(of),
 		sdk.WithSpanProcessor(&boundedProcessor{SpanProcessor: batches, exporter: counted, limit: int64(c.queue)}))
@@ -88,7 +88,7 @@ func describe(ctx context.Context, p Process) (*resource.Resource, error) {
 		attribute.String("service.instance.id", host)), resource.WithFromEnv())
 }
 
-func redact(endpoint string) string {
+func withoutPassword(endpoint string) string {
 	parsed, err := url.Parse(endpoint)
 	if err != nil {
 		return ""

@@ -65,7 +65,7 @@ func (p *process) reconcile(t *testing.T, n int) (longest time.Duration) {
 	for range n {
 		began := time.Now()
 		_, run := p.tracer.StartRun(t.Context(), &trace.Run{Controller: "teams", Object: trace.Object{Kind: "Team", Name: "red"}})
-		run.EndRun("synced", false, nil, false)
+		run.EndRun("synced", false, nil)
 		longest = max(longest, time.Since(began))
 	}
 	return longest

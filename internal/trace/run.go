@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 const (
@@ -31,8 +33,8 @@ type Run struct {
 	// Attempt counts the failures in a row before.
 	Attempt int
 	Waited  time.Duration
-	// Secrets means that errors may quote Secrets.
-	Secrets bool
+	// Secrets are values that no text of its spans has.
+	Secrets *redact.Values
 }
 
 // Cause is one cause of a Run.
@@ -154,20 +156,19 @@ func (r *Run) attributes() []attribute.KeyValue {
 	return all
 }
 
-// EndRun ends the span. An error that may quote Secrets is recorded without its text.
-func (r Reconcile) EndRun(outcome string, failed bool, err error, secrets bool) {
+// EndRun ends the span.
+func (r Reconcile) EndRun(outcome string, failed bool, err error) {
 	if r.span == nil {
 		return
 	}
 	r.Set(AttrOutcome, outcome)
-	span := r.WithoutErrors(secrets)
 	switch {
-	case !failed && err != nil && !span.secrets:
+	case !failed && err != nil:
 		r.Set(AttrMessage, err.Error())
 	case failed && err == nil:
 		r.span.SetStatus(codes.Error, "")
 	case failed:
-		span.Fail(err)
+		r.Fail(err)
 	}
 	if failed {
 		r.tracer.mu.Lock()

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
 // scope names the instrumentation in spans.
@@ -50,9 +52,8 @@ type active struct {
 	// uid is that of the reconciled object; empty in a review.
 	uid string
 	// depth counts the reconciles above this one in its trace.
-	depth int
-	// secrets leaves out the texts of errors.
-	secrets bool
+	depth   int
+	secrets *redact.Values
 }
 
 type activeKey struct{}
@@ -70,15 +71,15 @@ func (a *active) with(ctx context.Context) context.Context {
 // On reports whether a context belongs to a trace, even if the trace is not sampled.
 func On(ctx context.Context) bool { return activeIn(ctx) != nil }
 
-// HideErrors returns a context whose further spans leave out the texts of errors, which may quote Secrets.
-func HideErrors(ctx context.Context) context.Context {
+// Without returns a context whose further spans have none of the values.
+func Without(ctx context.Context, values *redact.Values) context.Context {
 	a := activeIn(ctx)
-	if a == nil || a.secrets {
+	if a == nil {
 		return ctx
 	}
-	hidden := *a
-	hidden.secrets = true
-	return context.WithValue(ctx, activeKey{}, &hidden)
+	masked := *a
+	masked.secrets = values
+	return context.WithValue(ctx, activeKey{}, &masked)
 }
 
 // Kind is the kind of a span.
@@ -121,12 +122,9 @@ func (a *active) of() Span { return Span{a.span, a.secrets} }
 // Span is one span. The zero Span is off.
 type Span struct {
 	span oteltrace.Span
-	// secrets leaves out the texts of errors.
-	secrets bool
+	// secrets are values that no text of the span has.
+	secrets *redact.Values
 }
-
-// HiddenError stands for an error that may quote a Secret.
-const HiddenError = "the error may quote a Secret; the log has it"
 
 // On reports whether attributes are recorded.
 func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
@@ -134,7 +132,7 @@ func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
 // Set sets an attribute, unless it is empty.
 func (s Span) Set(key, value string) {
 	if s.On() && value != "" {
-		s.span.SetAttributes(attribute.String(key, value))
+		s.span.SetAttributes(attribute.String(key, s.secrets.Text(value)))
 	}
 }
 
@@ -147,21 +145,13 @@ func (s Span) SetInt(key string, value int) {
 
 // Fail records an error, if there is one.
 func (s Span) Fail(err error) {
-	if err == nil || !s.On() {
-		return
+	if err != nil && s.On() {
+		s.span.SetStatus(codes.Error, s.secrets.Text(err.Error()))
 	}
-	text := HiddenError
-	if !s.secrets {
-		text = err.Error()
-	}
-	s.span.SetStatus(codes.Error, text)
 }
 
-// WithoutErrors leaves out the texts of errors, which may quote Secrets, if so.
-func (s Span) WithoutErrors(secrets bool) Span {
-	s.secrets = s.secrets || secrets
-	return s
-}
+// Without returns the span, whose further texts have none of the values.
+func (s Span) Without(values *redact.Values) Span { return Span{s.span, values} }
 
 // End ends the span with its error, if there is one.
 func (s Span) End(err error) {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/setpoint-dev/setpoint/internal/redact"
 	"github.com/setpoint-dev/setpoint/internal/trace"
 )
 
@@ -64,13 +65,13 @@ func TestThreeLevelsAreOneTrace(t *testing.T) {
 	early, middle := start(t, tracer, child, changed(child, 7))
 	stored(7)
 	write(early, grandchild)(8)
-	middle.EndRun("synced", false, nil, false)
-	top.EndRun("synced", false, nil, false)
+	middle.EndRun("synced", false, nil)
+	top.EndRun("synced", false, nil)
 	_, bottom := start(t, tracer, grandchild, changed(grandchild, 8))
-	bottom.EndRun("synced", false, nil, false)
+	bottom.EndRun("synced", false, nil)
 	// What goes up begins a new trace.
 	_, up := start(t, tracer, parent, trace.Cause{Text: "child changed", Object: child, Version: 7})
-	up.EndRun("skipped", false, nil, false)
+	up.EndRun("skipped", false, nil)
 
 	all := spans()
 	for _, want := range [][2]string{{"reconcile Site", "create sites"}, {"reconcile Host", "create hosts"}} {
@@ -94,12 +95,12 @@ func TestOtherChangesAreNotLinked(t *testing.T) {
 	child := object("Site", "eu-1")
 	ctx, top := start(t, tracer, object("Region", "eu"))
 	write(ctx, child)(7)
-	top.EndRun("synced", false, nil, false)
+	top.EndRun("synced", false, nil)
 	for name, cause := range map[string]trace.Cause{
 		"a later version": changed(child, 9), "another object": changed(object("Site", "eu-2"), 7), "no version": changed(child, 0),
 	} {
 		_, run := start(t, tracer, child, cause)
-		run.EndRun("synced", false, nil, false)
+		run.EndRun("synced", false, nil)
 		if last := spans()[len(spans())-1]; len(last.Links) > 0 || last.Parent.IsValid() {
 			t.Errorf("%s: is linked", name)
 		}
@@ -107,9 +108,9 @@ func TestOtherChangesAreNotLinked(t *testing.T) {
 	// A controller that changes its own object begins a new trace each time.
 	ctx, own := start(t, tracer, child)
 	write(ctx, child)(10)
-	own.EndRun("synced", false, nil, false)
+	own.EndRun("synced", false, nil)
 	_, next := start(t, tracer, child, changed(child, 10))
-	next.EndRun("synced", false, nil, false)
+	next.EndRun("synced", false, nil)
 	if last := spans()[len(spans())-1]; len(last.Links) != 1 || last.Parent.IsValid() {
 		t.Errorf("its own write: links %v, parent %v", last.Links, last.Parent)
 	}
@@ -119,13 +120,13 @@ func TestTracesEnd(t *testing.T) {
 	tracer, spans := recorded(false)
 	objects := []trace.Object{object("Ping", "a"), object("Pong", "b")}
 	_, run := start(t, tracer, objects[0])
-	run.EndRun("synced", false, nil, false)
+	run.EndRun("synced", false, nil)
 	traces := map[oteltrace.TraceID]int{}
 	for version := range uint64(100) {
 		from, to := objects[version%2], objects[(version+1)%2]
 		ctx, run := start(t, tracer, from, changed(from, version))
 		write(ctx, to)(version + 1)
-		run.EndRun("synced", false, nil, false)
+		run.EndRun("synced", false, nil)
 	}
 	for _, s := range spans() {
 		traces[s.SpanContext.TraceID()]++
@@ -141,7 +142,7 @@ func TestRetriesAreLinked(t *testing.T) {
 	tracer, spans := recorded(false)
 	for attempt := range 2 {
 		_, run := tracer.StartRun(t.Context(), &trace.Run{Controller: "teams", Object: object("Team", "red"), UID: "u", Attempt: attempt})
-		run.EndRun("failed", true, errors.New("sync hook: refused"), false)
+		run.EndRun("failed", true, errors.New("sync hook: refused"))
 	}
 	all := spans()
 	if len(all[1].Links) != 1 || all[1].Links[0].SpanContext.SpanID() != all[0].SpanContext.SpanID() {
@@ -152,26 +153,26 @@ func TestRetriesAreLinked(t *testing.T) {
 	}
 }
 
-func TestErrorsAboutSecretsAreHidden(t *testing.T) {
+// Errors and names in spans have no values of the Secrets that the run has seen.
+func TestSpansHaveNoSecrets(t *testing.T) {
 	tracer, spans := recorded(false)
 	quoting := errors.New("invalid value hunter2")
-	_, run := start(t, tracer, object("Team", "red"))
-	run.EndRun("failed", true, quoting, true)
-	_, postponed := start(t, tracer, object("Team", "red"))
-	postponed.EndRun("postponed", false, quoting, true)
-	ctx, all := tracer.StartRun(t.Context(), &trace.Run{Object: object("Secret", "s"), Secrets: true})
+	values := redact.In([]byte(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"hunter2"}}`))
+	ctx, run := tracer.StartRun(t.Context(), &trace.Run{Object: object("Team", "red"), Secrets: values})
 	_, call := trace.Start(ctx, trace.Client, "hook", "sync")
 	call.End(quoting)
-	_, sent := trace.StartRequest(ctx, trace.APIRequest{Verb: "create", Resource: "secrets", Write: true})
+	_, sent := trace.StartRequest(ctx, trace.APIRequest{Verb: "create", Resource: "configmaps", Name: "no_name_hunter2", Write: true})
 	sent.Failed("Invalid", quoting)
-	all.EndRun("failed", true, quoting, false)
+	run.EndRun("failed", true, quoting)
+	_, postponed := tracer.StartRun(t.Context(), &trace.Run{Object: object("Team", "red"), Secrets: values})
+	postponed.EndRun("postponed", false, quoting)
 	ctx, review := tracer.StartReview(t.Context(), http.Header{}, "policies", "check")
-	_, admit := trace.Start(trace.HideErrors(ctx), trace.Client, "hook", "admit")
+	_, admit := trace.Start(trace.Without(ctx, values), trace.Client, "hook", "admit")
 	admit.End(quoting)
-	review.WithoutErrors(true).End(quoting)
+	review.Without(values).End(quoting)
 	for _, s := range spans() {
-		if strings.Contains(fmt.Sprint(s), "hunter2") {
-			t.Errorf("%s has the text of the error", s.Name)
+		if text := fmt.Sprint(s); strings.Contains(text, "hunter2") || !strings.Contains(text, "invalid value "+redact.Mask) {
+			t.Errorf("%s", text)
 		}
 	}
 }
@@ -184,7 +185,7 @@ func TestUnsampledRuns(t *testing.T) {
 		t.Errorf("traceparent is %q", header)
 	}
 	write(ctx, child)(7)
-	top.EndRun("synced", false, nil, false)
+	top.EndRun("synced", false, nil)
 	below, run := start(t, tracer, child, changed(child, 7))
 	if top, below := oteltrace.SpanContextFromContext(ctx), oteltrace.SpanContextFromContext(below); top.TraceID() != below.TraceID() {
 		t.Errorf("the child is in the trace %s, not in %s", below.TraceID(), top.TraceID())
@@ -225,12 +226,12 @@ func TestAnnotationIsLinked(t *testing.T) {
 	for value, links := range map[string]int{other: 1, "": 0, "nonsense": 0, "00-00000000000000000000000000000000-0000000000000000-01": 0} {
 		tracer, spans := recorded(false)
 		_, run := tracer.StartRun(t.Context(), &trace.Run{Object: object("Team", "red"), Annotation: value})
-		run.EndRun("synced", false, nil, false)
+		run.EndRun("synced", false, nil)
 		if got := spans()[0]; len(got.Links) != links || got.Parent.IsValid() {
 			t.Errorf("the annotation %q leads to the links %v and the parent %v", value, got.Links, got.Parent)
 		}
 		_, again := tracer.StartRun(t.Context(), &trace.Run{Object: object("Team", "red"), Annotation: value})
-		again.EndRun("synced", false, nil, false)
+		again.EndRun("synced", false, nil)
 		if got := spans()[1]; len(got.Links) > 0 {
 			t.Errorf("a later run links the annotation again: %v", got.Links)
 		}

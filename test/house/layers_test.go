@@ -15,8 +15,9 @@ const module = "github.com/setpoint-dev/setpoint"
 // layers lists the packages of the repository, lowest layer first. A package may import
 // packages of lower layers only. "x/..." matches x and every folder below it.
 var layers = [][]string{
-	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/object", "internal/process", "internal/queue", "internal/script", "internal/trace", "js", "python"},
+	{"api/...", "config/crd", "hook", "internal/schedule", "internal/call/roundtrip", "internal/failure", "internal/heaptest", "internal/memory", "internal/object", "internal/process", "internal/queue", "internal/script", "js", "python"},
 	{"internal/redact"},
+	{"internal/trace"},
 	{"internal/call", "internal/call/child"},
 	{"hook/hooktest", "internal/plan", "internal/cache", "internal/call/...", "internal/expression", "internal/lease", "internal/request", "internal/rollout", "internal/schema", "internal/scaffold", "internal/script/...", "internal/served"},
 	{"internal/apply", "internal/identity", "internal/admission/...", "internal/configmap", "internal/credential", "internal/related"},

@@ -50,11 +50,12 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	}
 }
 
-// endSpan ends the span of a review. An error about a Secret is recorded without its text.
+// endSpan ends the span of a review.
 func endSpan(span trace.Span, r *admission.ReviewRecord) {
 	if !span.On() {
 		return
 	}
+	span = span.Without(r.Secrets)
 	span.Set(trace.AttrOutcome, string(r.Result))
 	span.Set(trace.AttrOperation, string(r.Operation))
 	span.Set(trace.AttrResource, r.Resource.Resource)
@@ -62,7 +63,7 @@ func endSpan(span trace.Span, r *admission.ReviewRecord) {
 		span.Set(trace.AttrNamespace, r.Request.Namespace)
 		span.Set(trace.AttrName, r.Request.Name)
 	}
-	span.WithoutErrors(isSecret(r.Resource)).End(r.Err)
+	span.End(r.Err)
 }
 
 func isSecret(r schema.GroupVersionResource) bool { return r.Group == "" && r.Resource == "secrets" }
@@ -95,12 +96,13 @@ func (s *Server) process(ctx context.Context, record *admission.ReviewRecord, to
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	request.Controller, request.Webhook = to.program.Object, to.webhook.Name
-	if isSecret(record.Resource) {
-		ctx = trace.HideErrors(ctx)
-	}
-	if record.Response, err = s.call(ctx, to, record); err != nil {
+	if record.Response, err = s.call(trace.Without(ctx, record.Secrets), to, record); err != nil {
 		return nil, err
 	}
+	record.Secrets.See(isSecret(record.Resource), func(visit func(json.RawMessage)) {
+		changes, _ := json.Marshal(record.Response) // What has no JSON is refused below.
+		visit(changes)
+	})
 	response, result, err := reviewResponse(to.webhook, request, record.Response)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func New(program Program, tools Tools) *Controller {
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Parent, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Tracer: tools.Tracer, Secrets: program.handlesSecrets(), Now: tools.Now,
+		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
 	})
 	if c.deletionGuard = tools.DeletionGuard; c.deletionGuard == nil {
 		c.deletionGuard = NewDeletionGuard(program.DeletionLimit, tools.Now)

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -201,10 +200,3 @@ const (
 	// ReasonRelatedMissing: Setpoint cannot read related objects that the customize hook selects.
 	ReasonRelatedMissing = "RelatedMissing"
 )
-
-// handlesSecrets reports whether responses, and errors that quote them, may have values of Secrets. Those that a
-// customize hook will select are not known.
-func (p *Program) handlesSecrets() bool {
-	return p.Customize != nil || p.Parent.GroupKind().IsSecret() ||
-		slices.ContainsFunc(p.Children, func(r plan.Rule) bool { return r.Resource.GroupKind().IsSecret() })
-}

@@ -51,7 +51,7 @@ func New(program Program, tools Tools) *Controller {
 	c.Base = controller.New(c, controller.Options{
 		Name: program.Name, Resource: program.Resource, Workers: program.Workers, Queue: tools.Queue,
 		Filtered: program.serverSelector() != "" || program.Fields != "", Observer: tools.Observer, Unrecorded: tools.Unrecorded,
-		Log: tools.Log, Tracer: tools.Tracer, Secrets: program.handlesSecrets(), Now: tools.Now,
+		Log: tools.Log, Tracer: tools.Tracer, Now: tools.Now,
 	})
 	c.daemonCalls = make(chan struct{}, cmp.Or(program.Workers, maxDaemonCalls))
 	c.joinBackend()

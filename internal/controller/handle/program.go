@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hook"
@@ -205,11 +204,4 @@ type Observer interface {
 	controller.Observer
 	// Handled receives each call of a handler; err is nil if it succeeded.
 	Handled(program, handler string, reason hook.Reason, took time.Duration, err error)
-}
-
-// handlesSecrets reports whether responses, and errors that quote them, may have values of Secrets.
-func (p *Program) handlesSecrets() bool {
-	isSecret := func(r object.Resource) bool { return r.GroupKind().IsSecret() }
-	return isSecret(p.Resource) || slices.ContainsFunc(p.Owns, isSecret) || slices.ContainsFunc(p.Reads, isSecret) ||
-		slices.ContainsFunc(p.Related, func(r Related) bool { return isSecret(r.Resource) })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/hook"
 	"github.com/setpoint-dev/setpoint/internal/object"
+	"github.com/setpoint-dev/setpoint/internal/record"
 	"github.com/setpoint-dev/setpoint/internal/redact"
 )
 
@@ -123,6 +124,32 @@ func TestReadSecretIsQuoted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A handler reads a Secret and succeeds: what the history keeps of the run has no value of it.
+func TestReadSecretIsInNoHistory(t *testing.T) {
+	s, e, _ := secretEnv(t)
+	e.respond("h", func(n *hook.HandlerRequest) (*hook.HandlerResponse, error) {
+		_, err := n.Reader.List(t.Context(), "v1", "Secret", "town", "")
+		return &hook.HandlerResponse{Patch: []byte(`{"metadata":{"annotations":{"copy":"` + password + `"}}}`)}, err
+	})
+	p := program(Handler{Name: "h", On: []hook.Reason{hook.ReasonCreate}, Do: e})
+	p.Reads = []object.Resource{object.Secrets}
+	s.create(object.Secrets, "db", storedPassword)
+	s.create(rates, "eur", `{}`)
+	st := e.start(t, s, p)
+	st.waitIdle(t)
+	st.stop()
+	st.lock.Lock()
+	defer st.lock.Unlock()
+	for i := range st.runs {
+		if values := st.runs[i].Values(nil); st.runs[i].Outcome == record.Synced && values.Text(password) != redact.Mask {
+			t.Errorf("the history of a run does not know the Secret: %+v", st.runs[i])
+		}
+	}
+	if len(st.runs) == 0 {
+		t.Error("no runs")
 	}
 }
 

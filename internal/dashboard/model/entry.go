@@ -35,9 +35,9 @@ func newEntry(run *record.Run, key *redact.Key) *entry {
 	e.allowed = run.Outcome == ReviewAllowed || run.Outcome == ReviewMutated
 	kept := *run
 	kept.UID, kept.Secrets = strings.Clone(run.UID), nil
-	m := memory{secret: run.Resource.GroupKind().IsSecret() || run.Err != nil && run.Secrets.Found()}
+	var m memory
 	m.add(&kept)
-	if m.secret {
+	if m.secret || run.Secrets.Found() {
 		rendered := withoutSecrets(renderRun(run, true), run, key)
 		rendered.hideOutput()
 		e.replace(rendered)

@@ -85,6 +85,11 @@ func TestHistoryHoldsNoSecrets(t *testing.T) {
 			{Plan: &record.Planned{Stages: [][]plan.Action{{{Verb: plan.Create, Resource: secrets, Ref: before.Ref(), After: before}}}}},
 			{Write: &record.Write{Resource: secrets, Ref: after.Ref(), Err: refusal}}, {Event: &hook.Event{Message: refusal.Error()}},
 		}},
+		"read by a handler": func() record.Run {
+			run := call(record.Request{Handler: &hook.HandlerRequest{Object: parent}}, record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"spec":{"copy":"` + value + `"}}`)}})
+			run.Secrets = redact.In(json.RawMessage(secret(value)))
+			return run
+		}(),
 		"a patch": {Controller: "a", Resource: secrets, Steps: []record.Step{
 			{Call: &record.Call{Name: "h", Request: record.Request{Handler: &hook.HandlerRequest{Object: parent}}, Response: record.Response{Handler: &hook.HandlerResponse{Patch: json.RawMessage(`{"data":{"k":"` + value + `"}}`)}}}},
 		}},
