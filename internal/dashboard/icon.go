@@ -19,7 +19,6 @@ var icons = map[string]template.HTML{
 	"trash":   `<path d="M3 4.5h10M6.5 4V2.5h3V4m-5 .5l.6 9h5.8l.6-9"/>`,
 	"edit":    `<path d="M3 13l.6-2.8L10.8 3l2.2 2.2-7.2 7.2z"/>`,
 	"search":  `<circle cx="7" cy="7" r="4.5"/><path d="M10.5 10.5L14 14"/>`,
-	"graph":   `<path d="M2 5.5h4v5H2zM10 2h4v4h-4zM10 10h4v4h-4zM6 8h2m0-4v8m0-8h2m-2 8h2"/>`,
 	"out":     `<path d="M6 3H3v10h3m3-8l3 3-3 3m3-3H6"/>`,
 	"keys":    `<rect x="1.5" y="4" width="13" height="8" rx="1.5"/><path d="M4 6.5h.01M7 6.5h.01M10 6.5h.01M5 9.5h6"/>`,
 	"theme":   `<circle cx="8" cy="8" r="5.5"/><path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor"/>`,

@@ -34,8 +34,6 @@ type draft struct {
 	// Root has the fields of the form, Text the YAML.
 	Root *form.Field
 	Text string
-	// Notice says where the input is from; "" if the user made it.
-	Notice string
 	// Problem is about the whole object, Problems are about fields that are not on the page,
 	// Hint says what to do.
 	Problem, Hint string

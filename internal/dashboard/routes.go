@@ -45,7 +45,6 @@ func routes() []route {
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/file", handle: downloadRun},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/request", handle: downloadRequest},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/runs/{id}/compare", handle: compareRuns},
-		{pattern: "GET /resources/{resource}/{namespace}/{name}/graph", handle: showGraph},
 		{pattern: "GET /resources/{resource}/{namespace}/{name}/yaml", handle: showObjectYAML},
 		{pattern: "POST /resources/{resource}/{namespace}/{name}/plan", handle: showPlan},
 		{pattern: "POST /resources/{resource}/{namespace}/{name}/annotate", handle: annotateObject},

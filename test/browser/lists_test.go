@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// TestListsAndGraph sorts and filters lists by their links, shows a suspended controller with its
-// objects, and follows the graph from a parent to what it owns and who else writes that.
-func TestListsAndGraph(t *testing.T) {
+// TestLists sorts and filters lists by their links, and shows a suspended controller with its objects.
+func TestLists(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
 	ns := c.namespace()
@@ -73,32 +72,6 @@ func TestListsAndGraph(t *testing.T) {
 	p.open(kind + "/" + ns + "/ash?outcome=synced&sort=duration")
 	p.see("Longest", "Synced")
 	p.audit()
-
-	// The graph has what the object owns, alike objects as one, and who else writes them.
-	c.kubectl("label", "boards."+group, "ash-00", "-n", ns, "who=me", "--field-manager", "kubectl-label")
-	p.open(kind + "/" + ns + "/cedar/graph")
-	p.see("9 × Board")
-	p.until("click what is alike", func() error {
-		clicked, err := evaluate[bool](p, `[...document.querySelectorAll("[aria-label^='9 Board: Current']")].map(e => {
-			e.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
-		}).length > 0`)
-		if err == nil && !clicked {
-			err = errors.New("there are no 9 boards that are current")
-		}
-		return err
-	})
-	p.at(kind + "/" + ns + "/cedar/graph?kind=Board." + group + "&state=Current")
-	p.seeIn("#owned tbody", "cedar-08")
-	p.audit()
-	p.open(kind + "/" + ns + "/ash/graph")
-	p.see("kubectl-label")
-	p.audit()
-	p.resize(phoneWidth, phoneHeight)
-	p.audit()
-	p.resize(desktopWidth, desktopHeight)
-	p.tabTo("Board " + ns + "/ash-00: *")
-	p.press("Enter")
-	p.at("/resources/boards." + group + "/" + ns + "/ash-00")
 
 	// A suspended controller is in a state, and so are its objects.
 	p.open(controller)

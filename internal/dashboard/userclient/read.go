@@ -26,19 +26,6 @@ func (c *Client) Get(ctx context.Context, kind object.Kind, namespace, name stri
 	return data, nil
 }
 
-// Metadata reads the metadata of an object.
-func (c *Client) Metadata(ctx context.Context, kind object.Kind, namespace, name string) (metav1.ObjectMeta, error) {
-	path, err := pathOf(kind, namespace, name)
-	if err != nil {
-		return metav1.ObjectMeta{}, err
-	}
-	var o metav1.PartialObjectMetadata
-	if err := c.get(ctx, mediaTypeMetadata, c.rest.Get().AbsPath(path...), &o); err != nil {
-		return metav1.ObjectMeta{}, fmt.Errorf("get %s: %w", describe(kind, namespace, name), err)
-	}
-	return o.ObjectMeta, nil
-}
-
 // Namespaces returns the names of all namespaces.
 func (c *Client) Namespaces(ctx context.Context) ([]string, error) {
 	return c.Names(ctx, object.Kind{Version: "v1", Plural: "namespaces", Kind: "Namespace"}, "")
