@@ -131,7 +131,7 @@ func (h *Hook) exchange(ctx context.Context, req *Request, result *Result, decod
 		return err
 	}
 	if err := decode(resp.Body); err != nil {
-		return redact.In(resp.Body).Error(err) // Nobody else has the response.
+		return redact.In(resp.Body).Error(err) // The run has not seen it.
 	}
 	if resp.Valid != nil {
 		resp.Valid()

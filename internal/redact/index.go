@@ -15,6 +15,8 @@ type index struct {
 	pairs []uint64
 	// needles are by their first four bytes.
 	needles map[uint32][]*needle
+	// compared counts what was compared, less what the texts allow.
+	compared int
 }
 
 // needle is a value in one form.
@@ -88,8 +90,12 @@ type span struct {
 	by         string
 }
 
-// find returns where values are in a text as it is. They may overlap.
+// The bytes that may be compared: at first, and for each byte of a text.
+const firstCompared, maxCompared = 1 << 20, 32
+
+// find returns where values are in a text as it is. They may overlap. A text that is like too many values is one as a whole.
 func (x *index) find(text string) (spans []span) {
+	x.compared -= maxCompared * len(text)
 	for i := 0; i+minValue <= len(text); i++ {
 		pair := pairAt(text, i)
 		if x.pairs[pair/64]&(1<<(pair%64)) == 0 {
@@ -97,8 +103,12 @@ func (x *index) find(text string) (spans []span) {
 		}
 		longest := span{start: i, end: i}
 		for _, n := range x.needles[keyAt(text, i)] {
-			if end := i + n.matches(text, i); end > longest.end {
-				longest.end, longest.by = end, n.by
+			size := n.matches(text, i)
+			if x.compared += 1 + size; x.compared > firstCompared {
+				return []span{{0, len(text), Mask}}
+			}
+			if i+size > longest.end {
+				longest.end, longest.by = i+size, n.by
 			}
 		}
 		if longest.end > i {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
@@ -122,7 +121,7 @@ func (w walker) replace(value reflect.Value) {
 		}
 	case reflect.Struct:
 		for _, field := range value.Fields() {
-			if field.CanSet() && value.Type() != reflect.TypeFor[time.Time]() {
+			if field.CanSet() {
 				w.replace(field)
 			}
 		}

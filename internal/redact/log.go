@@ -32,6 +32,8 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 	switch value := a.Value.Resolve(); value.Kind() {
 	case slog.KindString:
 		return slog.String(a.Key, h.values.Text(value.String()))
+	case slog.KindGroup:
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(h.attrs(value.Group())...)}
 	case slog.KindAny:
 		return slog.String(a.Key, h.values.Text(fmt.Sprint(value.Any())))
 	default:
@@ -41,11 +43,15 @@ func (h *logHandler) attr(a slog.Attr) slog.Attr {
 
 // WithAttrs implements slog.Handler.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	masked := make([]slog.Attr, len(attrs))
-	for i, a := range attrs {
+	return &logHandler{h.Handler.WithAttrs(h.attrs(attrs)), h.values}
+}
+
+func (h *logHandler) attrs(all []slog.Attr) []slog.Attr {
+	masked := make([]slog.Attr, len(all))
+	for i, a := range all {
 		masked[i] = h.attr(a)
 	}
-	return &logHandler{h.Handler.WithAttrs(masked), h.values}
+	return masked
 }
 
 // WithGroup implements slog.Handler.

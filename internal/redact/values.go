@@ -163,10 +163,11 @@ const (
 	minNumber = 6
 )
 
-// ordinaryWords are in every request: fields that tell objects from other JSON, literals, and the parts of a token.
+// ordinaryWords are in every request: fields that tell objects from other JSON, literals, statuses of conditions, the
+// namespace that every cluster has, and the parts of a token.
 const ordinaryWords = "apiVersion kind metadata name namespace labels annotations spec status data stringData " +
 	"controller parent children attachments related finalizing customize object owned patch jsonPatch changes path " +
-	"true false null none Secret v1 " + tokenPrefix
+	"true false null none True False Unknown None default Secret v1 " + tokenPrefix
 
 // quotingError is an error whose text may quote values.
 type quotingError struct {

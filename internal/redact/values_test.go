@@ -93,6 +93,8 @@ func TestWhatIsFound(t *testing.T) {
 	pem := "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq1\nhkiG9w0BAQEFAASC2\n-----END PRIVATE KEY-----\n"
 	for _, c := range []struct{ name, value, text, want string }{
 		{"a literal", "true", "is true", "is true"},
+		{"a status", "True", `"status":"True"`, `"status":"True"`},
+		{"the namespace of all clusters", "default", "Deployment default/web", "Deployment default/web"},
 		{"one digit", "1", "1 of 1", "1 of 1"},
 		{"a port", "5432", "port 5432", "port 5432"},
 		{"a number", "123456", "pin 123456", "pin ••••••"},
@@ -134,8 +136,8 @@ func TestErrorsAndLogs(t *testing.T) {
 	}
 	var out bytes.Buffer
 	log := values.Logger(slog.New(slog.NewTextHandler(&out, nil))).With("object", "hunter2-zulu").WithGroup("g")
-	log.Warn("not hunter2-zulu", "error", cause, "n", 3, "text", "hunter2-zulu")
-	if line := out.String(); strings.Contains(line, "hunter2") || !strings.Contains(line, "g.n=3") || strings.Count(line, Mask) != 4 {
+	log.Warn("not hunter2-zulu", "error", cause, "n", 3, "text", "hunter2-zulu", slog.Group("inner", "text", "hunter2-zulu"))
+	if line := out.String(); strings.Contains(line, "hunter2") || !strings.Contains(line, "g.n=3") || strings.Count(line, Mask) != 5 {
 		t.Errorf("got %s", line)
 	}
 }
@@ -150,6 +152,13 @@ func TestRepetitionIsNotSlow(t *testing.T) {
 	}
 	if got := values.Text(base64.StdEncoding.EncodeToString([]byte(value))); len(got) > 100 {
 		t.Errorf("%d bytes are left", len(got))
+	}
+	var alike strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&alike, "aaaaaaaa%d\n", i)
+	}
+	if got := seeing(t, map[string]string{"k": alike.String()}).Text(value); got != Mask {
+		t.Errorf("a text that is like many values is %.100s", got)
 	}
 }
 
