@@ -183,21 +183,31 @@ export interface SyncRequest {
 }
 
 export interface SyncResponse {
-  /** All desired children. Setpoint deletes one that is left out. */
+  /**
+   * All desired children, each with `apiVersion`, `kind` and `metadata.name`. One that is left out is
+   * deleted.
+   */
   children: KubernetesObject[];
-  /** Merged into status.conditions by type. */
+  /** Merged into `status.conditions` by type; at most 100. */
   conditions?: ResponseCondition[];
-  /** Events on the parent. */
+  /** Events on the parent; at most 100. */
   events?: ResponseEvent[];
-  /** While finalizing: nothing is left to do. */
+  /**
+   * While finalizing: nothing is left to do. The finalizer goes when the children that are being deleted are
+   * gone.
+   */
   finalized?: boolean;
   /** The version of the code, the same for all objects. They are reconciled again when it changes. */
   logicVersion?: string;
   /** One sentence about the state of the parent. */
   message?: string;
-  /** Call again after that time. */
+  /** Call again after that time; may be a fraction, at least 0.1. */
   resyncAfterSeconds?: number;
-  /** The status of the parent. */
+  /**
+   * Replaces the status of a custom resource, with `observedGeneration`; absent, it is emptied. Of a built-in
+   * kind it sets the given members, and null removes one. A field that the schema does not have is reported
+   * by the event `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   */
   status?: { [key: string]: any };
 }
 
@@ -240,13 +250,19 @@ export interface DecoratorSyncRequest {
 export interface DecoratorSyncResponse {
   /** Annotations to set on the object; null removes one. */
   annotations?: { [key: string]: string | null };
-  /** All desired attachments. Setpoint deletes one that is left out. */
+  /**
+   * All desired attachments, each with `apiVersion`, `kind` and `metadata.name`. One that is left out is
+   * deleted.
+   */
   attachments: KubernetesObject[];
-  /** Merged into status.conditions by type. */
+  /** Merged into `status.conditions` by type; at most 100. */
   conditions?: ResponseCondition[];
   /** Events on the object. */
   events?: ResponseEvent[];
-  /** While finalizing: nothing is left to do. */
+  /**
+   * While finalizing: nothing is left to do. The finalizer goes when the children that are being deleted are
+   * gone.
+   */
   finalized?: boolean;
   /** Labels to set on the object; null removes one. */
   labels?: { [key: string]: string | null };
@@ -254,9 +270,13 @@ export interface DecoratorSyncResponse {
   logicVersion?: string;
   /** One sentence about the state of the object. */
   message?: string;
-  /** Call again after that time. */
+  /** Call again after that time; may be a fraction, at least 0.1. */
   resyncAfterSeconds?: number;
-  /** The status of the object. Without it the status stays. */
+  /**
+   * Replaces the status of a custom resource; of a built-in kind it sets the given members, and null removes
+   * one. Without it the status stays. A field that the schema does not have is reported by the event
+   * `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   */
   status?: { [key: string]: any };
 }
 
@@ -267,7 +287,7 @@ export interface CustomizeRequest {
 }
 
 export interface HandlerRequest {
-  /** The number of failed calls before. */
+  /** The number of counted failed calls before. It goes on when the object changes. */
   attempt: number;
   /** How the object differs from previousState. */
   changes: FieldChange[];
@@ -275,20 +295,23 @@ export interface HandlerRequest {
   controller: KubernetesObject;
   /** For the reason Daemon: what to do with it. */
   daemon: "Collect" | "Start" | "Stop" | "Update" | null;
-  /** Whether the object no longer exists. */
+  /** For Event, or Delete of an optional handler: the object no longer exists. */
   deleted: boolean;
-  /** Whether Setpoint writes nothing. */
+  /** `setpoint plan` calls: nothing is written, and the handler should change nothing elsewhere. */
   dryRun: boolean;
-  /** For the reason Event: what was observed. */
+  /** For the reason Event: what was observed. Listed is an object that the first list after a start has. */
   event: "Added" | "Deleted" | "Listed" | "Modified" | null;
   /** The time of the first failed call. */
   firstAttempt: string | null;
   /** The name of the handler. */
   handler: string;
   object: KubernetesObject;
-  /** The owned objects. */
+  /** The owned objects, one group for each kind in `spec.owns`, by namespace/name. */
   owned: { [key: string]: { [key: string]: KubernetesObject } };
-  /** The object as the handler saw it last; null if unknown. */
+  /**
+   * The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
+   * the handler has `previousState: ControllerRevision`.
+   */
   previousState: KubernetesObject | null;
   /** What the last response to this call returned. */
   progress: { [key: string]: any } | null;
@@ -306,15 +329,21 @@ export interface FieldChange {
 }
 
 export interface HandlerResponse {
-  /** false: the handler does not handle the object as it is. */
+  /** false, alone: the handler does not handle the object as it is. */
   applicable?: boolean;
-  /** Objects for server-side apply. */
+  /**
+   * Objects for server-side apply, by default in the namespace of the object, which owns them unless
+   * `unowned` or in another namespace. A name of another owner is left, with an event and a retry.
+   */
   apply?: (KubernetesObject | UnownedObject)[];
-  /** Merged into status.conditions by type. */
+  /** Merged into `status.conditions` by type; at most 100. */
   conditions?: ResponseCondition[];
-  /** Objects to delete. */
+  /** Objects to delete, by name or label selector. */
   delete?: ObjectToDelete[];
-  /** The call has failed. */
+  /**
+   * The call has failed, and is retried. Beside it, `patch`, `status`, `events`, `conditions`, `message` and
+   * `progress` are written; `apply` and `delete` are refused.
+   */
   error?: ResponseError;
   /** Events on the object. */
   events?: ResponseEvent[];
@@ -324,20 +353,29 @@ export interface HandlerResponse {
   message?: string;
   /** A JSON merge patch of the object; of its metadata only labels and annotations. */
   patch?: { [key: string]: any };
-  /** Setpoint sends it with the next call until one is complete. */
+  /**
+   * At most 8 KiB, sent with the next call until one is complete. Requires `retryAfterSeconds` or an error
+   * that is not permanent.
+   */
   progress?: { [key: string]: any };
-  /** Write all of this and call again after that time. */
+  /** Write all of this and call again after that time, or when the object changes. 0 means absent. */
   retryAfterSeconds?: number;
-  /** false: the handler did nothing. */
+  /** false, alone: the handler did nothing, so the record is written with the next write. */
   sideEffects?: boolean;
-  /** A JSON merge patch of the status. */
+  /**
+   * A JSON merge patch of the status. A field that the schema does not have is reported by the event
+   * `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   */
   status?: { [key: string]: any };
 }
 
 /** An object by its name, or objects by a label selector. */
 export interface ObjectToDelete {
   apiVersion: string;
-  /** Evict pods as their PodDisruptionBudgets allow. */
+  /**
+   * Evict pods as their PodDisruptionBudgets allow, with retries; after ten seconds an event
+   * `EvictionRefused`.
+   */
   evict?: boolean;
   kind: string;
   name?: string;
@@ -348,7 +386,7 @@ export interface ObjectToDelete {
 
 export interface ResponseError {
   message: string;
-  /** Setpoint retries when the object changes, not before. */
+  /** Retried when the object changes, not before. Otherwise after `retryAfterSeconds` or a backoff. */
   permanent?: boolean;
 }
 
@@ -414,14 +452,15 @@ export interface ReviewRequest {
   name: string;
   /** Empty for a cluster-scoped object. */
   namespace: string;
-  /** The new object; null for a deletion. */
+  /** As it would be stored, with defaults; null for DELETE. */
   object: KubernetesObject | null;
-  /** The stored object; null for a creation. */
+  /** As it is stored; null for CREATE. */
   oldObject: KubernetesObject | null;
+  /** CREATE, UPDATE, DELETE or CONNECT. */
   operation: "CONNECT" | "CREATE" | "DELETE" | "UPDATE";
   /** The plural name. */
   resource: string;
-  /** Empty for the object itself. */
+  /** Empty for the object itself. With scale, apiVersion is autoscaling/v1 and kind Scale. */
   subresource: string;
   /** Identifies this review. */
   uid: string;
@@ -440,10 +479,11 @@ export interface RequestUser {
 
 export interface ReviewResponse {
   allowed: boolean;
+  /** For the audit log. */
   auditAnnotations?: { [key: string]: string };
-  /** Of a denial: its HTTP status, 403 by default. */
+  /** Of a denial: its HTTP status, by default that of the reason, or 403. */
   code?: number;
-  /** Events after the review. */
+  /** Events after the review; not for dry runs. */
   events?: ObjectEvent[];
   /** A JSON patch of the object. Only for type Mutate. */
   jsonPatch?: JSONPatchOperation[];
@@ -453,7 +493,7 @@ export interface ReviewResponse {
   object?: KubernetesObject;
   /** A JSON merge patch of the object. Only for type Mutate. */
   patch?: { [key: string]: any };
-  /** Of a denial: such as Invalid. */
+  /** Of a denial: the reason of the API server, such as Invalid; by default that of the code, or Forbidden. */
   reason?: string;
   /** Shown to the user. */
   warnings?: string[];

@@ -111,7 +111,7 @@ var thirdPartyLibraries = []struct {
 	{"github.com/spf13/pflag", []string{"internal/cli", "controlplane/..."}},
 	{"go.etcd.io/etcd", []string{"controlplane/..."}},
 	{"go.opentelemetry.io", []string{"internal/trace", "."}},
-	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac", "internal/dev/manifest"}},
+	{"go.yaml.in/yaml/v3", []string{"internal/manager/rbac", "internal/dev/manifest", "tools/reference"}},
 	{"go.starlark.net", []string{"internal/script/starlark"}},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"tools/release"}},
 	{"golang.org/x/mod", nil},

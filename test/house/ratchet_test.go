@@ -158,7 +158,7 @@ func wideLines(text string) int {
 }
 
 // generatedPages are written by make gen, or by tests that print what they compare.
-var generatedPages = []string{"kinds.md", "kinds-metacontroller.md", "flags.md", "glossary.md", "setpoint-yaml.md", "kopf-names.md", "packages.md"}
+var generatedPages = []string{"kinds.md", "kinds-metacontroller.md", "flags.md", "glossary.md", "setpoint-yaml.md", "kopf-names.md", "packages.md", "messages.md"}
 
 // docWords counts the words of the pages that are written by hand: the README and the folder docs.
 func docWords(t *testing.T) int {

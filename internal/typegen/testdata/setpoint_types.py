@@ -405,21 +405,29 @@ class CatHomesSyncRequest(TypedDict):
 
 class CatHomesSyncResponse(TypedDict):
     children: List[Union[ConfigMapV1, ConfigMapExampleComV1]]
-    """All desired children. Setpoint deletes one that is left out."""
+    """All desired children, each with `apiVersion`, `kind` and `metadata.name`. One that is left out is
+    deleted.
+    """
     conditions: NotRequired[List[ResponseCondition]]
-    """Merged into status.conditions by type."""
+    """Merged into `status.conditions` by type; at most 100."""
     events: NotRequired[List[ResponseEvent]]
-    """Events on the parent."""
+    """Events on the parent; at most 100."""
     finalized: NotRequired[bool]
-    """While finalizing: nothing is left to do."""
+    """While finalizing: nothing is left to do. The finalizer goes when the children that are being deleted
+    are gone.
+    """
     logicVersion: NotRequired[str]
     """The version of the code, the same for all objects. They are reconciled again when it changes."""
     message: NotRequired[str]
     """One sentence about the state of the parent."""
     resyncAfterSeconds: NotRequired[float]
-    """Call again after that time."""
+    """Call again after that time; may be a fraction, at least 0.1."""
     status: NotRequired[CatStatus]
-    """The status of the parent."""
+    """Replaces the status of a custom resource, with `observedGeneration`; absent, it is emptied. Of a
+    built-in kind it sets the given members, and null removes one. A field that the schema does not have is
+    reported by the event `StatusPruned`, and written again every ten minutes and when a user requests a
+    reconcile.
+    """
 
 
 class ResponseCondition(TypedDict):
@@ -531,17 +539,24 @@ class CatHomesDecoratorSyncResponse(TypedDict):
     annotations: NotRequired[Dict[str, Union[str, None]]]
     """Annotations to set on the object; null removes one."""
     attachments: NotRequired[List[Any]]
-    """All desired attachments. Setpoint deletes one that is left out."""
+    """All desired attachments, each with `apiVersion`, `kind` and `metadata.name`. One that is left out is
+    deleted.
+    """
     finalized: NotRequired[bool]
-    """While finalizing: nothing is left to do."""
+    """While finalizing: nothing is left to do. The finalizer goes when the children that are being deleted
+    are gone.
+    """
     labels: NotRequired[Dict[str, Union[str, None]]]
     """Labels to set on the object; null removes one."""
     logicVersion: NotRequired[str]
     """The version of the code, the same for all objects. They are reconciled again when it changes."""
     resyncAfterSeconds: NotRequired[float]
-    """Call again after that time."""
+    """Call again after that time; may be a fraction, at least 0.1."""
     status: NotRequired[Dict[str, Any]]
-    """The status of the object. Without it the status stays."""
+    """Replaces the status of a custom resource; of a built-in kind it sets the given members, and null
+    removes one. Without it the status stays. A field that the schema does not have is reported by the
+    event `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+    """
 
 
 # Objects by their kind, and by namespace/name, or the name of a cluster-scoped one. In v1, the name alone if
@@ -556,7 +571,7 @@ FeederOwned = TypedDict(
 
 class FeederFeedRequest(TypedDict):
     attempt: int
-    """The number of failed calls before."""
+    """The number of counted failed calls before. It goes on when the object changes."""
     changes: List[FieldChange]
     """How the object differs from previousState."""
     controller: KubernetesObject
@@ -564,20 +579,22 @@ class FeederFeedRequest(TypedDict):
     daemon: Union[Literal["Collect", "Start", "Stop", "Update"], None]
     """For the reason Daemon: what to do with it."""
     deleted: bool
-    """Whether the object no longer exists."""
+    """For Event, or Delete of an optional handler: the object no longer exists."""
     dryRun: bool
-    """Whether Setpoint writes nothing."""
+    """`setpoint plan` calls: nothing is written, and the handler should change nothing elsewhere."""
     event: Union[Literal["Added", "Deleted", "Listed", "Modified"], None]
-    """For the reason Event: what was observed."""
+    """For the reason Event: what was observed. Listed is an object that the first list after a start has."""
     firstAttempt: Union[str, None]
     """The time of the first failed call."""
     handler: Literal["feed"]
     """The name of the handler."""
     object: Cat
     owned: FeederOwned
-    """The owned objects."""
+    """The owned objects, one group for each kind in `spec.owns`, by namespace/name."""
     previousState: Union[Dict[str, Any], None]
-    """The object as the handler saw it last; null if unknown."""
+    """The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
+    the handler has `previousState: ControllerRevision`.
+    """
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""
     reason: Literal["Create", "Update", "Timer"]
@@ -599,7 +616,7 @@ FieldChange = TypedDict(
 
 class FeederCombRequest(TypedDict):
     attempt: int
-    """The number of failed calls before."""
+    """The number of counted failed calls before. It goes on when the object changes."""
     changes: List[FieldChange]
     """How the object differs from previousState."""
     controller: KubernetesObject
@@ -607,20 +624,22 @@ class FeederCombRequest(TypedDict):
     daemon: Union[Literal["Collect", "Start", "Stop", "Update"], None]
     """For the reason Daemon: what to do with it."""
     deleted: bool
-    """Whether the object no longer exists."""
+    """For Event, or Delete of an optional handler: the object no longer exists."""
     dryRun: bool
-    """Whether Setpoint writes nothing."""
+    """`setpoint plan` calls: nothing is written, and the handler should change nothing elsewhere."""
     event: Union[Literal["Added", "Deleted", "Listed", "Modified"], None]
-    """For the reason Event: what was observed."""
+    """For the reason Event: what was observed. Listed is an object that the first list after a start has."""
     firstAttempt: Union[str, None]
     """The time of the first failed call."""
     handler: Literal["comb"]
     """The name of the handler."""
     object: Cat
     owned: FeederOwned
-    """The owned objects."""
+    """The owned objects, one group for each kind in `spec.owns`, by namespace/name."""
     previousState: Union[Cat, None]
-    """The object as the handler saw it last; null if unknown."""
+    """The object as the handler saw it last; null if unknown: after a restart there is only a digest, unless
+    the handler has `previousState: ControllerRevision`.
+    """
     progress: Union[Dict[str, Any], None]
     """What the last response to this call returned."""
     reason: Literal["Event", "Match"]
@@ -813,15 +832,19 @@ class UnownedObject(TypedDict):
 
 class FeederResponse(TypedDict):
     applicable: NotRequired[bool]
-    """false: the handler does not handle the object as it is."""
+    """false, alone: the handler does not handle the object as it is."""
     apply: NotRequired[List[Union[ConfigMapV1, UnownedObject]]]
-    """Objects for server-side apply."""
+    """Objects for server-side apply, by default in the namespace of the object, which owns them unless
+    `unowned` or in another namespace. A name of another owner is left, with an event and a retry.
+    """
     conditions: NotRequired[List[ResponseCondition]]
-    """Merged into status.conditions by type."""
+    """Merged into `status.conditions` by type; at most 100."""
     delete: NotRequired[List[ObjectToDelete]]
-    """Objects to delete."""
+    """Objects to delete, by name or label selector."""
     error: NotRequired[ResponseError]
-    """The call has failed."""
+    """The call has failed, and is retried. Beside it, `patch`, `status`, `events`, `conditions`, `message`
+    and `progress` are written; `apply` and `delete` are refused.
+    """
     events: NotRequired[List[ResponseEvent]]
     """Events on the object."""
     finished: NotRequired[bool]
@@ -831,20 +854,26 @@ class FeederResponse(TypedDict):
     patch: NotRequired[CatPatch]
     """A JSON merge patch of the object; of its metadata only labels and annotations."""
     progress: NotRequired[Dict[str, Any]]
-    """Setpoint sends it with the next call until one is complete."""
+    """At most 8 KiB, sent with the next call until one is complete. Requires `retryAfterSeconds` or an error
+    that is not permanent.
+    """
     retryAfterSeconds: NotRequired[float]
-    """Write all of this and call again after that time."""
+    """Write all of this and call again after that time, or when the object changes. 0 means absent."""
     sideEffects: NotRequired[bool]
-    """false: the handler did nothing."""
+    """false, alone: the handler did nothing, so the record is written with the next write."""
     status: NotRequired[CatStatusPatch]
-    """A JSON merge patch of the status."""
+    """A JSON merge patch of the status. A field that the schema does not have is reported by the event
+    `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+    """
 
 
 class ObjectToDelete(TypedDict):
     """An object by its name, or objects by a label selector."""
     apiVersion: str
     evict: NotRequired[bool]
-    """Evict pods as their PodDisruptionBudgets allow."""
+    """Evict pods as their PodDisruptionBudgets allow, with retries; after ten seconds an event
+    `EvictionRefused`.
+    """
     kind: str
     name: NotRequired[str]
     namespace: NotRequired[str]
@@ -855,7 +884,7 @@ class ObjectToDelete(TypedDict):
 class ResponseError(TypedDict):
     message: str
     permanent: NotRequired[bool]
-    """Setpoint retries when the object changes, not before."""
+    """Retried when the object changes, not before. Otherwise after `retryAfterSeconds` or a backoff."""
 
 
 class ReviewedCat(TypedDict):
@@ -888,14 +917,15 @@ class VetFitRequest(TypedDict):
     namespace: str
     """Empty for a cluster-scoped object."""
     object: Union[ReviewedCat, None]
-    """The new object; null for a deletion."""
+    """As it would be stored, with defaults; null for DELETE."""
     oldObject: Union[ReviewedCat, None]
-    """The stored object; null for a creation."""
+    """As it is stored; null for CREATE."""
     operation: Literal["CREATE", "DELETE"]
+    """CREATE, UPDATE, DELETE or CONNECT."""
     resource: str
     """The plural name."""
     subresource: str
-    """Empty for the object itself."""
+    """Empty for the object itself. With scale, apiVersion is autoscaling/v1 and kind Scale."""
     uid: str
     """Identifies this review."""
     user: RequestUser
@@ -914,14 +944,15 @@ class RequestUser(TypedDict):
 class VetFitResponse(TypedDict):
     allowed: bool
     auditAnnotations: NotRequired[Dict[str, str]]
+    """For the audit log."""
     code: NotRequired[int]
-    """Of a denial: its HTTP status, 403 by default."""
+    """Of a denial: its HTTP status, by default that of the reason, or 403."""
     events: NotRequired[List[ObjectEvent]]
-    """Events after the review."""
+    """Events after the review; not for dry runs."""
     message: NotRequired[str]
     """Of a denial: the problem and how to fix it."""
     reason: NotRequired[str]
-    """Of a denial: such as Invalid."""
+    """Of a denial: the reason of the API server, such as Invalid; by default that of the code, or Forbidden."""
     warnings: NotRequired[List[str]]
     """Shown to the user."""
 
@@ -968,14 +999,15 @@ class VetChipRequest(TypedDict):
     namespace: str
     """Empty for a cluster-scoped object."""
     object: Union[ReviewedCat, KubernetesObject]
-    """The new object; null for a deletion."""
+    """As it would be stored, with defaults; null for DELETE."""
     oldObject: None
-    """The stored object; null for a creation."""
+    """As it is stored; null for CREATE."""
     operation: Literal["CREATE"]
+    """CREATE, UPDATE, DELETE or CONNECT."""
     resource: str
     """The plural name."""
     subresource: str
-    """Empty for the object itself."""
+    """Empty for the object itself. With scale, apiVersion is autoscaling/v1 and kind Scale."""
     uid: str
     """Identifies this review."""
     user: RequestUser
@@ -987,10 +1019,11 @@ class VetChipRequest(TypedDict):
 class VetChipResponse(TypedDict):
     allowed: bool
     auditAnnotations: NotRequired[Dict[str, str]]
+    """For the audit log."""
     code: NotRequired[int]
-    """Of a denial: its HTTP status, 403 by default."""
+    """Of a denial: its HTTP status, by default that of the reason, or 403."""
     events: NotRequired[List[ObjectEvent]]
-    """Events after the review."""
+    """Events after the review; not for dry runs."""
     jsonPatch: NotRequired[List[JSONPatchOperation]]
     """A JSON patch of the object. Only for type Mutate."""
     message: NotRequired[str]
@@ -1000,6 +1033,6 @@ class VetChipResponse(TypedDict):
     patch: NotRequired[Union[ReviewedCatPatch, Dict[str, Any]]]
     """A JSON merge patch of the object. Only for type Mutate."""
     reason: NotRequired[str]
-    """Of a denial: such as Invalid."""
+    """Of a denial: the reason of the API server, such as Invalid; by default that of the code, or Forbidden."""
     warnings: NotRequired[List[str]]
     """Shown to the user."""
