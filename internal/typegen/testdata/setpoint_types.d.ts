@@ -460,7 +460,7 @@ export interface CatHomesSyncResponse {
   /**
    * Replaces the status of a custom resource, with `observedGeneration`; absent, it is emptied. Of a built-in
    * kind it sets the given members, and null removes one. A field that the schema does not have is reported
-   * by the event `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   * by an event, and written again every ten minutes and when a user requests a reconcile.
    */
   status?: CatStatus;
 }
@@ -594,8 +594,8 @@ export interface CatHomesDecoratorSyncResponse {
   resyncAfterSeconds?: number;
   /**
    * Replaces the status of a custom resource; of a built-in kind it sets the given members, and null removes
-   * one. Without it the status stays. A field that the schema does not have is reported by the event
-   * `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   * one. Without it the status stays. A field that the schema does not have is reported by an event, and
+   * written again every ten minutes and when a user requests a reconcile.
    */
   status?: { [key: string]: any };
 }
@@ -921,8 +921,8 @@ export interface FeederResponse {
   /** false, alone: the handler did nothing, so the record is written with the next write. */
   sideEffects?: boolean;
   /**
-   * A JSON merge patch of the status. A field that the schema does not have is reported by the event
-   * `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+   * A JSON merge patch of the status. A field that the schema does not have is reported by an event, and
+   * written again every ten minutes and when a user requests a reconcile.
    */
   status?: CatStatusPatch;
 }

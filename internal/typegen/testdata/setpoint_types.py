@@ -425,8 +425,7 @@ class CatHomesSyncResponse(TypedDict):
     status: NotRequired[CatStatus]
     """Replaces the status of a custom resource, with `observedGeneration`; absent, it is emptied. Of a
     built-in kind it sets the given members, and null removes one. A field that the schema does not have is
-    reported by the event `StatusPruned`, and written again every ten minutes and when a user requests a
-    reconcile.
+    reported by an event, and written again every ten minutes and when a user requests a reconcile.
     """
 
 
@@ -554,8 +553,8 @@ class CatHomesDecoratorSyncResponse(TypedDict):
     """Call again after that time; may be a fraction, at least 0.1."""
     status: NotRequired[Dict[str, Any]]
     """Replaces the status of a custom resource; of a built-in kind it sets the given members, and null
-    removes one. Without it the status stays. A field that the schema does not have is reported by the
-    event `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+    removes one. Without it the status stays. A field that the schema does not have is reported by an
+    event, and written again every ten minutes and when a user requests a reconcile.
     """
 
 
@@ -862,8 +861,8 @@ class FeederResponse(TypedDict):
     sideEffects: NotRequired[bool]
     """false, alone: the handler did nothing, so the record is written with the next write."""
     status: NotRequired[CatStatusPatch]
-    """A JSON merge patch of the status. A field that the schema does not have is reported by the event
-    `StatusPruned`, and written again every ten minutes and when a user requests a reconcile.
+    """A JSON merge patch of the status. A field that the schema does not have is reported by an event, and
+    written again every ten minutes and when a user requests a reconcile.
     """
 
 
