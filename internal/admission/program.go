@@ -147,8 +147,8 @@ type ReviewRecord struct {
 	Authenticated bool
 	// TraceID is empty without a trace.
 	TraceID string
-	// Secrets are the values of the Secret that is reviewed, which Err and events do not have; nil if the review could not
-	// be decoded.
+	// Secrets are the values of the Secret that is reviewed and of its changes, which Err, events and spans do not have;
+	// nil if the review could not be decoded.
 	Secrets *redact.Values
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -100,26 +101,22 @@ func (v *Values) add(stored string, encoded bool) {
 		v.known = map[string]bool{}
 	}
 	v.known[used] = true
-	if v.isPublic(trim(used)) {
+	trimmed := trim(used)
+	if v.isPublic(trimmed) {
 		return
 	}
-	plain, inData := v.replacementOf(used)
-	v.index.add(used, base64.StdEncoding.EncodeToString, inData, false)
-	v.addForms(trim(used), plain, inData)
+	plain, inData := v.replacementOf(used) // Of forms of one length, the first counts.
+	for _, whole := range slices.Compact([]string{used, trimmed}) {
+		v.index.add(whole, base64.StdEncoding.EncodeToString, inData, false)
+	}
+	for _, form := range append(formsOf(trimmed), asIs) {
+		v.index.add(trimmed, form, plain, len(trimmed) < minPart) // A short value counts where it stands alone.
+	}
 	for _, part := range partsOf(used) {
 		if len(part) >= minPart && !v.isPublic(part) {
 			plain, _ := v.replacementOf(part)
 			v.index.add(part, asIs, plain, false)
 		}
-	}
-}
-
-// addForms adds a value in all its forms; of forms of one length, the first counts. A short value counts where it stands
-// alone, not as a part of a word.
-func (v *Values) addForms(used, plain, inData string) {
-	v.index.add(used, base64.StdEncoding.EncodeToString, inData, false)
-	for _, form := range append(formsOf(used), asIs) {
-		v.index.add(used, form, plain, len(used) < minPart)
 	}
 }
 

@@ -54,9 +54,30 @@ func TestTracesHaveNoSecrets(t *testing.T) {
 	if spans := collected(t, reviewOf(create)); strings.Count(spans, "hunter2") != 2 {
 		t.Errorf("the spans of a review and its hook lack the error: %q", spans)
 	}
-	secret := strings.NewReplacer(`"Pod"`, `"Secret"`, `"pods"`, `"secrets"`).Replace(string(reviewOf(create)))
-	spans := collected(t, []byte(secret))
+	spans := collected(t, []byte(secretReview(create)))
 	if strings.Contains(spans, "hunter2") || strings.Count(spans, "invalid value "+redact.Mask) != 2 {
 		t.Errorf("the spans of a review of a Secret and its hook are %q", spans)
 	}
+}
+
+// An event quotes a value that only the response has: the webhook made it up.
+func TestEventsHaveNoSecretsOfTheResponse(t *testing.T) {
+	observer := &recordingObserver{}
+	s := New(Options{Observer: observer})
+	s.Set([]*admission.Program{programOf(func(context.Context, *hook.ReviewRequest) (*hook.ReviewResponse, error) {
+		said := hook.Event{Type: "Normal", Reason: "Made", Message: "made hunter2-made-up"}
+		return &hook.ReviewResponse{
+			Patch:  []byte(`{"stringData":{"password":"hunter2-made-up"}}`),
+			Events: []hook.ObjectEvent{{Event: said, APIVersion: "v1", Kind: "Secret", Name: "a"}},
+		}, nil
+	})})
+	post(s, "/admit/web/check", []byte(secretReview(`"operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)))
+	if len(observer.events) != 1 || observer.events[0].Message != "made "+redact.Mask {
+		t.Errorf("got %+v", observer.events)
+	}
+}
+
+// secretReview returns a review of a Secret.
+func secretReview(members string) string {
+	return strings.NewReplacer(`"Pod"`, `"Secret"`, `"pods"`, `"secrets"`).Replace(string(reviewOf(members)))
 }
