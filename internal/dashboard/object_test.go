@@ -489,3 +489,9 @@ func TestJustNow(t *testing.T) {
 		t.Errorf("%d times just now: %s", strings.Count(html, "just now"), html)
 	}
 }
+
+// timelineEntries returns the entries of a page with all runs.
+func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) []entry {
+	found := timeline.Entries(runs)
+	return req.entriesOf(s, found[:min(len(found), limit)], runs)
+}

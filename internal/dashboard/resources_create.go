@@ -144,8 +144,7 @@ func (req *request) create(kind object.Kind, object map[string]any, o userclient
 	return req.api.Create(req.context(), kind, namespace, body, o)
 }
 
-// applyButton handles buttons that only change the form: adding or removing a row, or switching
-// the mode.
+// applyButton handles buttons that only change the form: adding or removing a row, or turning to YAML.
 func (req *request) applyButton(d *draft) bool {
 	add, remove, to := req.field("add"), req.field("remove"), req.field("turn")
 	switch {
@@ -157,8 +156,8 @@ func (req *request) applyButton(d *draft) bool {
 		}
 	case remove != "":
 		form.Remove(d.values, remove)
-	case to == modeForm || to == modeYAML:
-		d.switchMode(to)
+	case to != "":
+		d.turnToYAML()
 	default:
 		return false
 	}

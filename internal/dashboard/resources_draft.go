@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
@@ -22,12 +20,12 @@ const (
 	modeYAML = "yaml"
 )
 
-// draft is an object in the editor. Its page carries the loaded object, the object that the
-// form is based on, and the input.
+// draft is an object in the editor: a new one as a form or YAML, a stored one as YAML. Its page carries the loaded object
+// and the input.
 type draft struct {
 	object.Kind
 	Ref object.Ref
-	// Mode is the input mode. Without a schema there is no form, and NoFormReason says why.
+	// Mode is the input mode. Without a schema there is no form for a new object, and NoFormReason says why.
 	Mode, NoFormReason string
 	// Version is the resource version of the loaded object; "" for a new one.
 	Version string
@@ -51,10 +49,9 @@ type draft struct {
 
 	form *form.Form
 	// loaded is the loaded object with digests of hidden values, base with placeholders.
-	// formBase is the object that the form changes: base, unless the YAML was edited before.
-	loaded, base, formBase map[string]any
-	digester               *secretDigester
-	values                 url.Values
+	loaded, base map[string]any
+	digester     *secretDigester
+	values       url.Values
 	// release ends its claim on the memory of drafts before it is stored.
 	release func()
 }
@@ -101,21 +98,16 @@ func (d *draft) Existing() bool { return d.Ref.Name != "" }
 // Base returns a hidden field of the page.
 func (d *draft) Base() string { return encodeObject(d.loaded) }
 
-// FormBase returns a hidden field of the page; "" if it equals Base.
-func (d *draft) FormBase() string {
-	if reflect.DeepEqual(d.formBase, d.base) {
-		return ""
-	}
-	return encodeObject(d.formBase)
-}
+// HasForm reports whether the object can be entered in a form.
+func (d *draft) HasForm() bool { return d.form != nil }
 
-// newDraft returns a draft of an object; a new one has no name yet. It has a form if the kind has
-// a schema.
+// newDraft returns a draft of an object; a new one has no name yet, and a form if the kind has a schema.
 func (req *request) newDraft(ref object.Ref) *draft {
 	kind := ref.Kind
 	d := &draft{Kind: kind, Ref: ref, Mode: modeForm, digester: req.digester, values: url.Values{}, Cancel: resourceURL(kind)}
 	if d.Existing() {
-		d.Cancel = objectURL(ref)
+		d.Mode, d.Cancel = modeYAML, objectURL(ref)
+		return d
 	}
 	schema, known, err := req.api.Schema(req.context(), kind)
 	if err != nil {
@@ -125,10 +117,8 @@ func (req *request) newDraft(ref object.Ref) *draft {
 		}
 		return d
 	}
-	options := form.Options{
-		APIVersion: kind.APIVersion(), Kind: kind.Kind, Namespaced: kind.Namespaced, Existing: d.Existing(),
-	}
-	if kind.Namespaced && !options.Existing {
+	options := form.Options{APIVersion: kind.APIVersion(), Kind: kind.Kind, Namespaced: kind.Namespaced}
+	if kind.Namespaced {
 		// Users who may not list namespaces type a name.
 		options.Namespaces, _ = req.api.Namespaces(req.context())
 	}
@@ -149,7 +139,7 @@ func (d *draft) loadStored(stored json.RawMessage) error {
 	uid, _ := metadata["uid"].(string)
 	d.loaded = d.digester.digest(uid, editableFields(object))
 	d.base = maskSecrets(d.loaded)
-	d.setObject(d.base)
+	d.Text = form.FormatYAML(d.base)
 	return nil
 }
 
@@ -167,46 +157,33 @@ func editableFields(object map[string]any) map[string]any {
 	return made
 }
 
-// setObject fills the form and the YAML from an object.
-func (d *draft) setObject(object map[string]any) {
-	d.formBase = object
-	d.Text = form.FormatYAML(object)
-	if d.form != nil {
-		d.values = d.form.Values(object)
-	}
-}
-
 // readForm reads the posted form.
 func (d *draft) readForm(req *request) error {
 	d.values, d.Version = req.r.PostForm, req.field("version")
 	d.Text = strings.ReplaceAll(req.field("text"), "\r\n", "\n")
 	switch as := req.field("as"); {
+	case d.Existing():
+		return d.readBase(req.field("base"))
 	case as == modeForm && d.form == nil:
 		return d.schemaUnavailable()
 	case as == modeYAML:
 		d.Mode = modeYAML
 	case req.field("whole") == "":
-		// Missing fields would count as removed.
+		// Missing fields would be missing in the object.
 		return badRequest("The form was sent before the page finished loading. Nothing was changed. Go back and send it again.")
 	}
-	if d.Existing() && req.field("base") == "" {
+	return nil
+}
+
+// readBase reads the loaded object from the page.
+func (d *draft) readBase(text string) (err error) {
+	if text == "" {
 		return badRequest("The form is incomplete. Reload the page.")
 	}
-	loaded := map[string]*map[string]any{"base": &d.loaded, "before": &d.formBase}
-	if d.Mode == modeYAML && !d.Existing() {
-		loaded = nil // YAML of a new object is based on nothing.
-	}
-	for name, into := range loaded {
-		object, err := decodeObject(req.field(name))
-		if err != nil {
-			return badRequest("The form is invalid: %v. Reload the page.", err)
-		}
-		*into = object
+	if d.loaded, err = decodeObject(text); err != nil {
+		return badRequest("The form is invalid: %v. Reload the page.", err)
 	}
 	d.base = maskSecrets(d.loaded)
-	if d.formBase == nil {
-		d.formBase = d.base
-	}
 	return nil
 }
 
@@ -231,22 +208,12 @@ func (d *draft) parse() (object map[string]any, valid bool) {
 
 // parseForm returns the object of the form; nil if it is invalid.
 func (d *draft) parseForm() map[string]any {
-	root, object, problems, err := d.readFields(d.values)
-	if err == nil && d.formBase != nil {
-		// Only the fields that the user changed are applied, and problems that existed before
-		// do not prevent other changes.
-		var before map[string]any
-		var known []form.Problem
-		_, before, known, err = d.readFields(d.form.Values(d.formBase))
-		object = form.Apply(d.formBase, form.Patch(before, object))
-		problems = slices.DeleteFunc(problems, func(p form.Problem) bool {
-			return slices.ContainsFunc(known, func(k form.Problem) bool { return k.Field == p.Field && k.Message == p.Message })
-		})
-	}
+	root, err := d.form.Read(d.values)
 	if err != nil {
 		d.Problem = capitalize(err.Error()) + "."
 		return nil
 	}
+	object, problems := d.form.Object(root)
 	d.Root = root
 	if len(problems) > 0 {
 		d.addProblems(problems...)
@@ -254,15 +221,6 @@ func (d *draft) parseForm() map[string]any {
 		return nil
 	}
 	return object
-}
-
-func (d *draft) readFields(values url.Values) (*form.Field, map[string]any, []form.Problem, error) {
-	root, err := d.form.Read(values)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	object, problems := d.form.Object(root)
-	return root, object, problems, nil
 }
 
 // parseYAML returns the object of the YAML; nil if it is invalid.
@@ -316,14 +274,10 @@ func (d *draft) warnForbidden(forbidden error) {
 	d.Hint = "Choose another namespace. Or a cluster admin can grant the permission with:"
 }
 
-// switchMode switches the input mode and keeps the input. Invalid input must be fixed first.
-func (d *draft) switchMode(to string) {
-	if to == d.Mode || to == modeForm && d.form == nil {
-		return
-	}
-	if object, valid := d.parse(); valid {
-		d.setObject(object)
-		d.Mode, d.Root = to, nil
+// turnToYAML shows the input of the form as YAML. Invalid input must be fixed first.
+func (d *draft) turnToYAML() {
+	if object, valid := d.parse(); valid && d.Mode == modeForm {
+		d.Mode, d.Text = modeYAML, form.FormatYAML(object)
 	}
 }
 
@@ -335,9 +289,6 @@ func (d *draft) buildForm() {
 	root, err := d.form.Read(d.values)
 	if err != nil {
 		d.Mode, d.Problem = modeYAML, capitalize(err.Error())+"."
-		if d.formBase != nil {
-			d.Text = form.FormatYAML(d.formBase)
-		}
 		return
 	}
 	d.Root = root

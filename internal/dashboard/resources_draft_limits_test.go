@@ -117,19 +117,19 @@ func TestDraftMemory(t *testing.T) {
 		code       int
 	}{
 		{"edit without a right", edit, nil, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: b"}}
 		}, http.StatusForbidden},
 		{"create without a right", create, nil, func() url.Values {
-			return url.Values{"before": {bomb(t, "{}", 15<<20)}, "whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, "turn": {"yaml"}}
+			return url.Values{"whole": {"yes"}, "as": {"form"}, ".metadata.namespace": {"shop"}, "turn": {"yaml"}}
 		}, http.StatusForbidden},
 		{"create as YAML without a right", create, nil, func() url.Values {
-			return url.Values{"before": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: [" + strings.Repeat("{},", 40_000) + "]"}, "turn": {"form"}}
+			return url.Values{"as": {"yaml"}, "text": {"a: [" + strings.Repeat("{},", 40_000) + "]"}, "turn": {"form"}}
 		}, http.StatusForbidden},
 		{"large with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "before": {bomb(t, "[]", 15<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 15<<20)}, "as": {"yaml"}, "text": {"a: b"}}
 		}, http.StatusBadRequest},
 		{"many values with a right", edit, []string{"patch configmaps in shop"}, func() url.Values {
-			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "before": {bomb(t, "[]", 4<<20)}, "whole": {"yes"}, "as": {"form"}, "turn": {"yaml"}}
+			return url.Values{"base": {bomb(t, "{}", 4<<20)}, "as": {"yaml"}, "text": {"a: b"}}
 		}, http.StatusBadRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func newTestDraft(t *testing.T, stored string) *draft {
 		t.Fatal(err)
 	}
 	d := &draft{Kind: object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"}, Mode: modeForm, values: url.Values{}}
-	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop", Existing: stored != ""}
+	options := form.Options{APIVersion: "example.org/v1", Kind: "Shop"}
 	d.form, d.digester = form.New(schema, nil, options), newSecretDigester()
 	if stored != "" {
 		data, err := yaml.YAMLToJSON([]byte(stored))
@@ -52,8 +52,7 @@ const storedShop = `{apiVersion: example.org/v1, kind: Shop, metadata: {name: a,
 
 func TestDraftKeepsHiddenFields(t *testing.T) {
 	d := newTestDraft(t, storedShop)
-	d.values.Set(".spec.size", "2")
-	form.Remove(d.values, ".spec.tags[0]")
+	d.Mode, d.Text = modeYAML, strings.NewReplacer("size: 1", "size: 2", "  tags:\n  - a\n", "").Replace(d.Text)
 	object, valid := d.parse()
 	if !valid {
 		t.Fatal(d.Problem, d.Problems)
@@ -63,29 +62,6 @@ func TestDraftKeepsHiddenFields(t *testing.T) {
 	}
 	if d.Version != "7" {
 		t.Errorf("the version is %q", d.Version)
-	}
-}
-
-func TestSwitchingModeKeepsInput(t *testing.T) {
-	d := newTestDraft(t, storedShop)
-	d.values.Set(".spec.size", "2")
-	d.switchMode(modeYAML)
-	if d.Mode != modeYAML || !strings.Contains(d.Text, "size: 2") || !strings.Contains(d.Text, "x/y") {
-		t.Fatalf("as YAML it is\n%s", d.Text)
-	}
-	d.Text = strings.ReplaceAll(d.Text, "x/y", "z/y")
-	d.switchMode(modeForm)
-	d.values.Set(".spec.name", "new")
-	object, valid := d.parse()
-	if !valid {
-		t.Fatal(d.Problem, d.Problems)
-	}
-	want := `{"metadata":{"finalizers":["z/y"]},"spec":{"name":"new","size":2}}`
-	if got := compactJSON(form.Patch(d.base, object)); got != want {
-		t.Errorf("the patch is %s, want %s", got, want)
-	}
-	if d.FormBase() == "" {
-		t.Error("what the form is laid over does not travel with the page")
 	}
 }
 
@@ -120,7 +96,7 @@ func TestFormWithoutSchema(t *testing.T) {
 		t.Fatal("the page has no token")
 	}
 	sent := url.Values{"csrf": {token[1]}, "as": {modeForm}, "do": {"save"}, ".spec.name": {`"old" & new`}}
-	for _, path := range []string{"/resources/shops.example.org/new", "/resources/shops.example.org/-/a/edit"} {
+	for _, path := range []string{"/resources/shops.example.org/new"} {
 		r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(sent.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
@@ -139,28 +115,33 @@ func TestFormWithoutSchema(t *testing.T) {
 	}
 }
 
-// A form that is sent while its page loads lacks fields. They do not count as removed.
+// A form that is sent while its page loads lacks fields.
 func TestPartialFormIsRejected(t *testing.T) {
 	k, s := newObjectServer(t, v1Object("ConfigMap", map[string]any{"a": "b"}))
-	fields := formFields(get(t, s, "/resources/configmaps/shop/a/edit").Body.String())
+	fields := formFields(get(t, s, "/resources/configmaps/new").Body.String())
 	fields.Del("whole")
-	for name := range fields {
-		if strings.HasPrefix(name, ".data") {
-			fields.Del(name)
-		}
-	}
-	if w := post(t, s, "/resources/configmaps/shop/a/edit", fields); w.Code != http.StatusBadRequest || len(k.patches) > 0 {
+	if w := post(t, s, "/resources/configmaps/new", fields); w.Code != http.StatusBadRequest || len(k.patches) > 0 {
 		t.Errorf("status %d, patches %v:\n%s", w.Code, k.patches, w.Body)
 	}
 }
 
-func TestSwitchingModeNeedsValidInput(t *testing.T) {
+func TestTurningToYAMLNeedsValidInput(t *testing.T) {
 	d := newTestDraft(t, "")
 	d.values = url.Values{".metadata.name": {"a"}, ".spec.size": {"two"}}
-	d.switchMode(modeYAML)
+	d.turnToYAML()
 	d.buildForm()
 	if d.Mode != modeForm || d.Problem == "" || !d.Root.HasProblems() {
 		t.Errorf("as %s, problem %q", d.Mode, d.Problem)
+	}
+	d.Root.Walk(func(f *form.Field) {
+		if f.Path == "spec.size" && (f.Text != "two" || f.Input.Type != "text") {
+			t.Errorf("the form shows %q in an input of type %s", f.Text, f.Input.Type)
+		}
+	})
+	d.values.Set(".spec.size", "2")
+	d.turnToYAML()
+	if d.Mode != modeYAML || !strings.Contains(d.Text, "size: 2") {
+		t.Errorf("as %s it is\n%s", d.Mode, d.Text)
 	}
 }
 
@@ -204,28 +185,6 @@ func TestSecretValuesAreNotSent(t *testing.T) {
 	d.Text = "metadata: {name: a}\ndata: {b: (unchanged)}"
 	if _, valid := d.parse(); valid || len(d.Problems) != 1 || d.Problems[0].Field != "data[b]" {
 		t.Errorf("a value that is not there is kept: %t, %v", valid, d.Problems)
-	}
-}
-
-// Fault U9: text in a number field was lost when switching from YAML to the form. It is kept,
-// and the API server reports it.
-func TestSwitchingModeKeepsInvalidNumbers(t *testing.T) {
-	d := newTestDraft(t, storedShop)
-	d.Mode, d.Text = modeYAML, strings.Replace(d.Text, "size: 1", "size: three", 1)
-	d.switchMode(modeForm)
-	d.buildForm()
-	found := false
-	d.Root.Walk(func(f *form.Field) {
-		if f.Path == "spec.size" {
-			found = f.Text == "three" && f.Input.Type == "text"
-		}
-	})
-	if d.Mode != modeForm || !found {
-		t.Fatalf("as %s, the form does not show what was entered", d.Mode)
-	}
-	object, valid := d.parse()
-	if !valid || compactJSON(form.Patch(d.base, object)) != `{"spec":{"size":"three"}}` {
-		t.Errorf("what is sent to be refused is %s, %t", compactJSON(object), valid)
 	}
 }
 

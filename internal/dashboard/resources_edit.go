@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/diff"
 )
 
-// showEdit shows the form of an object.
+// showEdit shows the YAML of an object.
 func showEdit(req *request) error {
 	ref, err := req.editableRef()
 	if err != nil {
@@ -30,13 +30,10 @@ func showEdit(req *request) error {
 	if err := d.loadStored(stored); err != nil {
 		return err
 	}
-	if req.query("as") == modeYAML {
-		d.Mode = modeYAML
-	}
 	return req.renderDraft(d, 0)
 }
 
-// saveObject saves the changes, or updates the form. It patches only what changed, so that
+// saveObject saves the changes. It patches only what changed, so that
 // hidden fields stay.
 func saveObject(req *request) error {
 	return req.submitDraft(req.editableRef, func(d *draft, parsed map[string]any) error {
@@ -117,8 +114,7 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 		return false, err
 	}
 	d.Changes = diffObjects(loaded, d.loaded)
-	d.setObject(form.Apply(d.base, patch))
-	d.Root = nil
+	d.Text = form.FormatYAML(form.Apply(d.base, patch))
 	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
 	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
 	return reflect.DeepEqual(loaded, d.loaded), nil

@@ -45,38 +45,30 @@ const editPath = "/resources/configmaps/shop/a/edit"
 
 func TestPreviewWritesNothing(t *testing.T) {
 	k, s, source := newPreviewServer(t, v1Object("ConfigMap", map[string]any{"size": "old"}))
-	for _, as := range []string{modeForm, modeYAML} {
-		fields := formFields(get(t, s, editPath+"?as="+as).Body.String())
-		for name, values := range fields {
-			fields.Set(name, strings.ReplaceAll(strings.Replace(values[0], "size: old", "size: new", 1), "\x00", ""))
-			if values[0] == "old" {
-				fields.Set(name, "new")
-			}
+	fields := formFields(get(t, s, editPath).Body.String())
+	fields.Set("text", strings.Replace(fields.Get("text"), "size: old", "size: new", 1))
+	fields.Set("do", doPreview)
+	w := post(t, s, editPath, fields)
+	page := w.Body.String()
+	for _, text := range []string{"diff-del\">  size: old", "diff-add\">  size: new", "diff-add\">  mode: default", "Set by the API server", "plan-del\">- Pod shop/b", `value="save-previewed"`} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the preview has no %s:\n%s", text, page)
 		}
-		fields.Set("do", doPreview)
-		w := post(t, s, editPath, fields)
-		page := w.Body.String()
-		for _, text := range []string{"diff-del\">  size: old", "diff-add\">  size: new", "diff-add\">  mode: default", "Set by the API server", "plan-del\">- Pod shop/b", `value="save-previewed"`} {
-			if !strings.Contains(page, text) {
-				t.Errorf("the preview as %s has no %s:\n%s", as, text, page)
-			}
-		}
-		if w.Code != http.StatusOK || len(k.patches) != 0 || !strings.Contains(source.planned[len(source.planned)-1], `"size":"new"`) {
-			t.Errorf("as %s: status %d, patches %q, planned %q", as, w.Code, k.patches, source.planned)
-		}
+	}
+	if w.Code != http.StatusOK || len(k.patches) != 0 || !strings.Contains(source.planned[len(source.planned)-1], `"size":"new"`) {
+		t.Errorf("status %d, patches %q, planned %q", w.Code, k.patches, source.planned)
+	}
 
-		// Another input than the previewed one is not saved.
-		previewed := formFields(page)
-		previewed.Set("do", doSavePreviewed)
-		other := formFields(strings.ReplaceAll(page, "new", "other"))
-		other.Set("do", doSavePreviewed)
-		if w := post(t, s, editPath, other); !strings.Contains(w.Body.String(), "Not saved: the input changed") || len(k.patches) != 0 {
-			t.Errorf("another input as %s: patches %q: %s", as, k.patches, w.Body)
-		}
-		if w := post(t, s, editPath, previewed); w.Code != http.StatusSeeOther || len(k.patches) != 1 {
-			t.Errorf("saved as %s: status %d, patches %q: %s", as, w.Code, k.patches, w.Body)
-		}
-		k.object, k.patches = v1Object("ConfigMap", map[string]any{"size": "old"}), nil
+	// Another input than the previewed one is not saved.
+	previewed := formFields(page)
+	previewed.Set("do", doSavePreviewed)
+	other := formFields(strings.ReplaceAll(page, "new", "other"))
+	other.Set("do", doSavePreviewed)
+	if w := post(t, s, editPath, other); !strings.Contains(w.Body.String(), "Not saved: the input changed") || len(k.patches) != 0 {
+		t.Errorf("another input: patches %q: %s", k.patches, w.Body)
+	}
+	if w := post(t, s, editPath, previewed); w.Code != http.StatusSeeOther || len(k.patches) != 1 {
+		t.Errorf("saved: status %d, patches %q: %s", w.Code, k.patches, w.Body)
 	}
 }
 
@@ -99,7 +91,7 @@ func TestPreviewFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k, s, source := newPreviewServer(t, v1Object("ConfigMap", map[string]any{"size": "old"}))
 			source.planErr = c.planErr
-			fields := formFields(get(t, s, editPath+"?as=yaml").Body.String())
+			fields := formFields(get(t, s, editPath).Body.String())
 			fields.Set("text", strings.Replace(fields.Get("text"), "size: old", "size: "+c.text, 1))
 			fields.Set("do", doPreview)
 			if c.change != nil {

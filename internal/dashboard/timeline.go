@@ -52,12 +52,6 @@ func (req *request) fetchRuns(s *pageObject, limit int) (all []model.Run, missin
 // redact removes what the user may not read.
 func (req *request) redact(run model.Run) model.Run { return model.Redact(run, req.canRead) }
 
-// timelineEntries returns up to limit entries. Only the newest get their triggers.
-func (req *request) timelineEntries(s *pageObject, runs []model.Run, limit int) []entry {
-	found := timeline.Entries(runs)
-	return req.entriesOf(s, found[:min(len(found), limit)], runs)
-}
-
 // entriesOf returns the entries as a page shows them. The runs are all of the object.
 func (req *request) entriesOf(s *pageObject, found []timeline.Entry, runs []model.Run) []entry {
 	all := make([]entry, 0, len(found))

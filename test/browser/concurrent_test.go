@@ -24,8 +24,7 @@ func TestTwoBrowsers(t *testing.T) {
 	bob.follow(object)
 	bob.at(object)
 	ann.open(object + "/edit")
-	ann.fill("brand", "Martin")
-	ann.clickIn("#f-spec-review", "false")
+	ann.fill("YAML", replaced(t, ann.valueOf("YAML"), "Gretsch", "Martin", "review: true", "review: false"))
 	ann.click("Save")
 	bob.see("this is a great instrument")
 

@@ -42,8 +42,7 @@ func TestIncident(t *testing.T) {
 
 	// A preview writes nothing. The hook is called with the edit.
 	p.follow(shelf + "/edit")
-	p.at(shelf + "/edit") // The object's page also has a link called YAML.
-	p.click("YAML")
+	p.at(shelf + "/edit")
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 3", "size: 1"))
 	p.click("Preview")
 	p.seeIn("#preview", "size: 3", "size: 1", "- ConfigMap "+ns+"/oak-2", "delete (no longer desired)", "2 to delete", "Nothing was written")
@@ -90,7 +89,7 @@ func TestIncident(t *testing.T) {
 	p.back()
 
 	// The way back goes through the same preview.
-	p.open(shelf + "/edit?as=yaml")
+	p.open(shelf + "/edit")
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 13", "size: 3"))
 	p.click("Preview")
 	p.seeIn("#preview", "size: 13", "size: 3")
@@ -103,7 +102,7 @@ func TestIncident(t *testing.T) {
 	}
 
 	// Two users edit the same object; and one deletes it.
-	p.open(shelf + "/edit?as=yaml")
+	p.open(shelf + "/edit")
 	c.kubectl("patch", "shelfs."+group, "oak", "-n", ns, "--type=merge", "-p", `{"spec":{"color":"red"}}`)
 	p.fill("YAML", strings.ReplaceAll(p.valueOf("YAML"), "size: 3", "size: 2"))
 	p.click("Preview")

@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 	p.open(object)
 	p.see("example-immortalpod")
 	editor.open(object + "/edit")
-	editor.fill("image", "nginx:1.28")
+	editor.fill("YAML", replaced(t, editor.valueOf("YAML"), "nginx:1.27", "nginx:1.28"))
 
 	// First it hangs, then it is killed and dev restarts it.
 	server := c.component("kube-apiserver")
@@ -46,9 +46,7 @@ func TestOutage(t *testing.T) {
 	p.notSee("unreachable")
 	p.see("example-immortalpod")
 
-	if got := editor.valueOf("image"); got != "nginx:1.28" {
-		t.Errorf("the form holds %q, not what was entered", got)
-	}
+	replaced(t, editor.valueOf("YAML"), "nginx:1.28", "") // What was entered is kept.
 	editor.click("Save")
 	editor.at(object)
 	p.see("nginx:1.28")

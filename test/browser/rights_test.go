@@ -79,7 +79,6 @@ func mayWrite(t *testing.T, c *cluster, ui string) {
 	p.at(widgetsPath + "/people/in-people")
 	p.follow(widgetsPath + "/people/in-people/edit")
 	p.at(widgetsPath + "/people/in-people/edit")
-	p.has("button", "YAML")
 	p.has("button", "Save")
 	p.open(widgetsPath + "/new")
 	p.has("button", "Create")

@@ -272,3 +272,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d connections", proven)
 	}
 }
+
+// counts returns the numbers of unproven and proven connections.
+func (c *connections) counts() (unproven, proven int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unproven.Len(), c.proven.Len()
+}

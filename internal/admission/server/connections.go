@@ -92,13 +92,6 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// counts returns the numbers of unproven and proven connections.
-func (c *connections) counts() (unproven, proven int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unproven.Len(), c.proven.Len()
-}
-
 type connectionKey struct{}
 
 // withConnection is the ConnContext of a server.

@@ -1,11 +1,11 @@
 // Package form builds forms from OpenAPI schemas.
 //
-// It builds fields from a schema and an input, objects from fields, inputs from objects, and
-// merge patches between objects. It contains no HTML and no HTTP, and does not validate: the
+// It builds fields from a schema and an input, objects from fields, and merge patches between
+// objects. It contains no HTML and no HTTP, and does not validate: the
 // API server does, and AddProblems attaches its errors to the fields.
 //
 // All input is url.Values whose names are paths such as ".spec.items[0].name". A browser posts
-// it, Values creates it from an object, and Read builds fields from it. Row numbers may have
+// it, and Read builds fields from it. Row numbers may have
 // gaps; empty rows are dropped when the object is built.
 package form
 
@@ -23,8 +23,6 @@ type Options struct {
 	// Namespaced objects need a namespace, one of Namespaces or another.
 	Namespaced bool
 	Namespaces []string
-	// Existing objects already have a name and namespace.
-	Existing bool
 }
 
 // Form is the form of a schema.
@@ -63,9 +61,6 @@ func (f *Form) metadata() spec.Schema {
 		"labels":      texts("Labels to select the object by."),
 		"annotations": texts("Annotations for tools and people."),
 	}}}
-	if f.options.Existing {
-		return s
-	}
 	s.Properties["name"] = *nameSchema("Lowercase letters, digits, dashes and dots.")
 	s.Required = []string{"name"}
 	if f.options.Namespaced {

@@ -23,10 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "update the expected files of the vectors in testdata")
 
-// TestVectors reads schema.yaml, optional definitions.yaml, and an input: "entered" (a name
-// and a text per line, "\n" for a line break) or stored.yaml, an object. It compares the
-// "values" of a stored object, "fields", object.yaml, "problems", and where the messages in
-// "server" are shown: "explained".
+// TestVectors reads schema.yaml, optional definitions.yaml, and "entered": a name and a text per
+// line, "\n" for a line break. It compares "fields", object.yaml, "problems", and where the
+// messages in "server" are shown: "explained".
 func TestVectors(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -62,19 +61,10 @@ type vector struct {
 }
 
 func (v *vector) run() {
-	_, existing := v.files["existing"]
 	f := form.New(schemaOf(v.T, v.files["schema.yaml"]), definitionsOf(v.T, v.files["definitions.yaml"]), form.Options{
-		APIVersion: "example.org/v1", Kind: "Shop", Namespaced: true, Existing: existing,
+		APIVersion: "example.org/v1", Kind: "Shop", Namespaced: true,
 	})
 	values := entries(v.files["entered"])
-	if stored, is := v.files["stored.yaml"]; is {
-		parsed, err := form.ParseYAML(stored)
-		if err != nil {
-			v.Fatal(err)
-		}
-		values = f.Values(parsed.(map[string]any))
-		v.wanted["values"] = lines(values)
-	}
 	root, err := f.Read(values)
 	if err != nil {
 		v.wanted["problems"] = "refused: " + err.Error() + "\n"
@@ -323,7 +313,7 @@ func TestParseYAMLErrorPosition(t *testing.T) {
 }
 
 func TestNumbersStayExact(t *testing.T) {
-	f := form.New(schemaOf(t, "type: object\nproperties: {size: {type: integer}, price: {type: number}}"), nil, form.Options{Existing: true})
+	f := form.New(schemaOf(t, "type: object\nproperties: {size: {type: integer}, price: {type: number}}"), nil, form.Options{})
 	root, err := f.Read(url.Values{".size": {"9223372036854775807"}, ".price": {"19.90"}})
 	if err != nil {
 		t.Fatal(err)

