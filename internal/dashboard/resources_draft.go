@@ -144,9 +144,9 @@ func (d *draft) loadStored(stored json.RawMessage) error {
 }
 
 // editableFields returns the fields of an object that users edit.
-func editableFields(object map[string]any) map[string]any {
-	made := form.Apply(object, map[string]any{"status": nil})
-	metadata, _ := object["metadata"].(map[string]any)
+func editableFields(stored map[string]any) map[string]any {
+	made := object.MergePatch(stored, map[string]any{"status": nil})
+	metadata, _ := stored["metadata"].(map[string]any)
 	editable := map[string]any{}
 	for _, name := range []string{"name", "namespace", "generateName", "labels", "annotations", "finalizers", "ownerReferences"} {
 		if value, is := metadata[name]; is {

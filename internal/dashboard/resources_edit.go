@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/diff"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // showEdit shows the YAML of an object.
@@ -114,7 +115,7 @@ func (req *request) rebase(d *draft, patch map[string]any) (same bool, err error
 		return false, err
 	}
 	d.Changes = diffObjects(loaded, d.loaded)
-	d.Text = form.FormatYAML(form.Apply(d.base, patch))
+	d.Text = form.FormatYAML(object.MergePatch(d.base, patch))
 	d.Problem = "This " + d.Kind.Kind + " changed while you edited it."
 	d.Hint = "Your changes are merged with the other changes below. Check them and save again."
 	return reflect.DeepEqual(loaded, d.loaded), nil

@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/dashboard/form"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // objectServer is an API server with one object that is changed by merge patches.
@@ -98,21 +99,21 @@ func (k *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (k *objectServer) stored() map[string]any {
-	return form.Apply(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
+	return object.MergePatch(k.object, map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}})
 }
 
 // dryRun responds to a patch as if it stored it, with a default.
 func (k *objectServer) dryRun(w http.ResponseWriter, r *http.Request) {
-	object, version, patches := k.object, k.version, k.patches
+	before, version, patches := k.object, k.version, k.patches
 	if k.patch(w, r) {
-		_ = json.NewEncoder(w).Encode(form.Apply(k.stored(), map[string]any{"data": map[string]any{"mode": "default"}}))
-		k.object, k.version, k.patches = object, version, patches
+		_ = json.NewEncoder(w).Encode(object.MergePatch(k.stored(), map[string]any{"data": map[string]any{"mode": "default"}}))
+		k.object, k.version, k.patches = before, version, patches
 	}
 }
 
 func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {
 	if k.concurrentPatch != nil {
-		k.object, k.concurrentPatch = form.Apply(k.object, k.concurrentPatch), nil
+		k.object, k.concurrentPatch = object.MergePatch(k.object, k.concurrentPatch), nil
 		k.version++
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -127,7 +128,7 @@ func (k *objectServer) patch(w http.ResponseWriter, r *http.Request) bool {
 		_ = json.NewEncoder(w).Encode(refusal)
 		return false
 	}
-	k.object = form.Apply(k.object, patch)
+	k.object = object.MergePatch(k.object, patch)
 	k.version++
 	k.patches = append(k.patches, string(body))
 	return true

@@ -55,7 +55,7 @@ func (req *request) previewEdit(d *draft, input, patch map[string]any) error {
 	if err != nil {
 		return req.renderUnsaved(d, err)
 	}
-	return req.renderPreview(d, input, form.Apply(d.loaded, patch), result)
+	return req.renderPreview(d, input, object.MergePatch(d.loaded, patch), result)
 }
 
 // previewCreate shows what creating the object of a draft would do.

@@ -1,9 +1,6 @@
 package form
 
-import (
-	"maps"
-	"reflect"
-)
+import "reflect"
 
 // Patch returns the JSON merge patch between two objects. Lists are replaced as a whole.
 func Patch(from, to map[string]any) map[string]any {
@@ -27,25 +24,4 @@ func Patch(from, to map[string]any) map[string]any {
 		patch[name] = after
 	}
 	return patch
-}
-
-// Apply applies a merge patch to a copy of an object.
-func Apply(object, patch map[string]any) map[string]any {
-	made := maps.Clone(object)
-	if made == nil {
-		made = map[string]any{}
-	}
-	for name, after := range patch {
-		inner, isObject := after.(map[string]any)
-		before, _ := made[name].(map[string]any)
-		switch {
-		case after == nil:
-			delete(made, name)
-		case isObject:
-			made[name] = Apply(before, inner)
-		default:
-			made[name] = after
-		}
-	}
-	return made
 }
