@@ -55,9 +55,6 @@ func (m *Memory) Release() {}
 // ForgetReported lets the next failure send an event even if the message is the same.
 func (m *Memory) ForgetReported() { m.reported = reported{} }
 
-// ForgetSaid lets SendOnce send the next event of a reason even if the message is the same.
-func (m *Memory) ForgetSaid(reason string) { delete(m.said, reason) }
-
 // Result is how a run ended.
 type Result struct {
 	// HookFailing means that the hook or a handler failed, Unreachable that there was no

@@ -112,7 +112,7 @@ func incompleteMessage(err error) string {
 
 // severity returns the sort order of a health.
 func severity(health string) int {
-	order := []string{"Failed", "InProgress", "Terminating"}
+	order := []string{model.HealthFailed, model.HealthInProgress, model.HealthTerminating}
 	if i := slices.Index(order, health); i >= 0 {
 		return i
 	}

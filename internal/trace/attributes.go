@@ -10,10 +10,8 @@ const (
 	AttrResource   = "k8s.object.resource"
 	AttrVersion    = "k8s.object.resource_version"
 
-	AttrMethod    = "http.request.method"
 	AttrStatus    = "http.response.status_code"
 	AttrURL       = "url.full"
-	AttrServer    = "server.address"
 	AttrErrorType = "error.type"
 
 	AttrController = "setpoint.controller"
@@ -25,8 +23,6 @@ const (
 	AttrWaited     = "setpoint.queue.duration"
 	AttrOutcome    = "setpoint.outcome"
 	AttrMessage    = "setpoint.message"
-	AttrHook       = "setpoint.hook"
-	AttrHandler    = "setpoint.handler"
 	AttrWebhook    = "setpoint.webhook"
 	AttrReason     = "setpoint.reason"
 	AttrOperation  = "setpoint.operation"

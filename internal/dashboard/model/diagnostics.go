@@ -27,9 +27,7 @@ const (
 	DiagnosticMetrics = "metrics"
 	// DiagnosticGoroutines are the stacks of goroutines, equal ones together.
 	DiagnosticGoroutines = "goroutines"
-	// DiagnosticHeap is a profile of the heap, for go tool pprof.
-	DiagnosticHeap = "heap"
 )
 
 // Diagnostics lists them.
-var Diagnostics = []string{DiagnosticCommand, DiagnosticMetrics, DiagnosticGoroutines, DiagnosticHeap} //nolint:gochecknoglobals // A constant list.
+var Diagnostics = []string{DiagnosticCommand, DiagnosticMetrics, DiagnosticGoroutines} //nolint:gochecknoglobals // A constant list.

@@ -25,9 +25,6 @@ func Diagnostic(name string, metrics prometheus.Gatherer) ([]byte, error) {
 	case model.DiagnosticGoroutines:
 		err := pprof.Lookup("goroutine").WriteTo(&out, 1)
 		return out.Bytes(), err
-	case model.DiagnosticHeap:
-		err := pprof.Lookup("heap").WriteTo(&out, 0)
-		return out.Bytes(), err
 	}
 	return nil, fmt.Errorf("the diagnostic %q does not exist: use one of %s", name, strings.Join(model.Diagnostics, ", "))
 }
