@@ -205,7 +205,7 @@ func (r *Report) add(other *Report) {
 			r.Violations = append(r.Violations, v)
 		}
 	}
-	r.Unmade = append(r.Unmade, other.Unmade...)
+	r.Unmade, r.Suggested = append(r.Unmade, other.Unmade...), append(r.Suggested, other.Suggested...)
 	for _, note := range other.Notes {
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)

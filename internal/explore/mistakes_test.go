@@ -142,6 +142,26 @@ var mistakes = []mistake{
 	},
 }
 
+// TestSuggestedInvariants takes what the report of a right hook suggests, and finds a wrong one with it.
+func TestSuggestedInvariants(t *testing.T) {
+	options := func(do sync, invariants ...explore.Invariant) explore.Options {
+		options := system(t, do)
+		options.Edits, options.Bounds, options.Invariants = []explore.Edit{editOf("one", map[string]any{"size": 1})}, explore.Bounds{Edits: 1}, invariants
+		return options
+	}
+	report := run(t, options(numbered))
+	wantText(t, report.Text(), `- {name: "a-1 of a goes before a-0 in its life", step: `)
+	wantViolations(t, run(t, options(numbered, report.Suggested...)))
+	oldest := func(parent thing, r *hook.Request) *hook.Response {
+		all := numbered(parent, r)
+		if parent.Spec.Size == 1 {
+			all.Children = []json.RawMessage{configMap("a-1", parent.Spec.Text)}
+		}
+		return all
+	}
+	wantViolations(t, run(t, options(oldest, report.Suggested...)), explore.Property(report.Suggested[0].Name))
+}
+
 func TestMistakesAreFound(t *testing.T) {
 	for _, m := range mistakes {
 		t.Run(m.name, func(t *testing.T) {

@@ -32,6 +32,8 @@ type Report struct {
 	Violations []Story    `json:"violations,omitempty"`
 	// NotVaried is what was the same in all states.
 	NotVaried []string `json:"notVaried,omitempty"`
+	// Suggested are invariants that hold, if there are none and nothing is violated.
+	Suggested []Invariant `json:"suggested,omitempty"`
 	// Unmade are the edits of authors that were never made.
 	Unmade []UnmadeEdit `json:"unmade,omitempty"`
 	Notes  []string     `json:"notes,omitempty"`
@@ -64,6 +66,9 @@ func (s *search) report() *Report {
 		}
 	}
 	r.Complete = s.completeness()
+	if len(s.options.Invariants)+len(r.Violations) == 0 {
+		r.Suggested = s.suggested()
+	}
 	if s.options.shared != "" {
 		r.Notes = append(r.Notes, "All objects were explored together: "+s.options.shared+".")
 	}
@@ -213,6 +218,12 @@ func (r *Report) Text() string {
 			where = "in what was explored"
 		}
 		fmt.Fprintf(&b, "No violation %s: %s.\n", where, join(r.Holds))
+	}
+	if len(r.Suggested) > 0 {
+		b.WriteString("Which child goes first is not checked. If it is meant, invariants keep what was so without faults:\n")
+	}
+	for _, i := range r.Suggested {
+		fmt.Fprintf(&b, "- {name: %q, step: %q}\n", i.Name, i.Step)
 	}
 	if len(r.Unchecked) > 0 {
 		fmt.Fprintf(&b, "Not checked: %s.\n", join(r.Unchecked))

@@ -85,7 +85,10 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 	}
 	report.NotVaried = options.NotVaried
 	if len(options.Invariants)+len(report.Violations) == 0 {
-		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, or how many children are ready during an update.")
+		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, how many children change at a time, or how many "+
+			"are ready during an update.")
+	} else {
+		report.Suggested = nil
 	}
 	report.addHooks(&options)
 	return report, nil

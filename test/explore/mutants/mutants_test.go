@@ -6,7 +6,11 @@ package mutants
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +23,33 @@ func TestMutants(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) { s.explore(t, setpoint, &table) })
 	}
 	t.Log("\n" + table.String())
+}
+
+// TestWhatTheReportSuggests writes what the report of the right deck suggests into an Exploration, which then finds the deck
+// whose first card goes first. Without it, nothing is wrong with that one.
+func TestWhatTheReportSuggests(t *testing.T) {
+	setpoint, all := build(t), sets(t)
+	deck := all[slices.IndexFunc(all, func(s set) bool { return s.name == "deck" })]
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "test.setpoint.dev/v1alpha1", "kind": "Exploration", "metadata": map[string]any{"name": "suggested"},
+		"invariants": deck.run(t, setpoint, nil, deck.Bounds).Report.Suggested,
+	})
+	file := filepath.Join(t.TempDir(), "exploration.yaml")
+	if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	deck.With = append(deck.With, file)
+	for name, want := range map[string]int{"": 0, "the first card goes first": 1} {
+		var replace []replacement
+		for _, m := range deck.Mutants {
+			if m.Name == name {
+				replace = m.Replace
+			}
+		}
+		if got := deck.run(t, setpoint, replace, deck.Bounds).Report.Violations; len(got) != want || want > 0 && !strings.HasSuffix(got[0].Property, "goes before a-card-0 in its deletion") {
+			t.Errorf("%q violates %v, want %d of %s", name, got, want, text)
+		}
+	}
 }
 
 // explore explores the operator within all bounds that its mutants have, and then the mutants.

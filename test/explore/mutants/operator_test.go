@@ -63,6 +63,8 @@ type exploration struct {
 		Seconds    float64 `json:"seconds"`
 		Cut        string  `json:"cut"`
 		Violations []story `json:"violations"`
+		// Suggested are invariants as the file of an Exploration has them.
+		Suggested []json.RawMessage `json:"suggested"`
 	} `json:"report"`
 }
 
@@ -86,9 +88,7 @@ func (s *set) run(t *testing.T, setpoint string, replace []replacement, b bounds
 		"test", s.write(t, replace), "--only", "explore", "-o", "json", "--stories", t.TempDir(), "--time", "10m",
 		"--edits", strconv.Itoa(b.Edits), "--crashes", strconv.Itoa(b.Crashes), "--faults", strconv.Itoa(b.Faults),
 	}
-	for _, file := range s.With {
-		arguments = append(arguments, filepath.Join("testdata", file))
-	}
+	arguments = append(arguments, s.With...)
 	command := exec.CommandContext(t.Context(), setpoint, arguments...)
 	var stderr strings.Builder
 	command.Stderr = &stderr
@@ -160,6 +160,9 @@ func sets(t *testing.T) []set {
 		s := set{name: strings.TrimSuffix(name, ".mutants.yaml")}
 		if err := yaml.UnmarshalStrict([]byte(read(t, name)), &s); err != nil {
 			t.Fatalf("%s: %v", name, err)
+		}
+		for i, with := range s.With {
+			s.With[i] = filepath.Join("testdata", with)
 		}
 		all = append(all, s)
 	}
