@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/explore/loop"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -85,6 +86,9 @@ var kindsOfControllers = []object.GroupKind{
 // fitsCluster reports what a cluster would not do at the time at which the story has it.
 func (s *Story) fitsCluster() error {
 	for i, step := range slices.Concat(s.Steps, s.Other) {
+		if step.Step == edit && step.Object.GroupKind() == loop.OutageResource.GroupKind() {
+			return fmt.Errorf("step %d takes a kind or a right away, which is not done to a cluster that others use: %s", i+1, step.Text)
+		}
 		if step.Step == proceed && slices.Contains(kindsOfControllers, step.Object.GroupKind()) {
 			return fmt.Errorf("step %d is one of a controller of Kubernetes, which does not wait for the story: %s", i+1, step.Text)
 		}

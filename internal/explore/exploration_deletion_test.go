@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,4 +126,10 @@ func TestDeletionThatNeedsAChild(t *testing.T) {
 	report := run(t, options)
 	wantViolations(t, report, explore.Finalized)
 	wantText(t, report.Text(), "Thing explored/a is being deleted for ever")
+	deletion := options.Passes[len(options.Passes)-1].Options
+	deletion.Edits = slices.DeleteFunc(deletion.Edits, func(e explore.Edit) bool { return e.Object.Kind.Kind == "Namespace" })
+	_, err := explore.ReplayOn(t.Context(), deletion, run(t, deletion).Violations[0], nil)
+	if err == nil || !strings.Contains(err.Error(), "takes a kind or a right away, which is not done to a cluster that others use: ") {
+		t.Errorf("%v", err)
+	}
 }

@@ -70,6 +70,10 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 		if ctx.Err() != nil || options.hasDifferences() {
 			break // What is explored of a hook that responds in two ways says nothing of it.
 		}
+		if len(report.Violations) > 0 {
+			report.Cut = cmp.Or(report.Cut, enoughFound) // Such as a status that grows, which no other search ends at.
+			break
+		}
 		pass.Options.Progress = options.Progress
 		further, err := exploreWithin(ctx, &pass.Options)
 		if options.hasDifferences() {
