@@ -82,8 +82,8 @@ func (x *Exploration) inNamespaceOfItsOwn(objects []*object.Object) (*Exploratio
 	return &moved, nil
 }
 
-// dependencies returns what of the world around them controllers may miss: kinds of children and of related objects, and
-// rights on them. Without the kind of a parent there is no parent.
+// dependencies returns what of the world around them controllers may miss: kinds, and rights on those of children and of
+// related objects. Without the right to write a parent, nothing can go.
 func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, objects []*object.Object) []loop.Outage {
 	var managed, written, read []object.Resource
 	for _, c := range x.controllers(w) {
@@ -94,9 +94,15 @@ func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, 
 	var all []loop.Outage
 	add := func(of object.Resource, what ...loop.OutageKind) {
 		for _, one := range what {
-			if outage := (loop.Outage{What: one, Of: of}); !slices.Contains(managed, of) && !slices.Contains(all, outage) {
+			outage, parents := loop.Outage{What: one, Of: of}, one != loop.Unserved && slices.Contains(managed, of)
+			if !parents && !slices.Contains(all, outage) {
 				all = append(all, outage)
 			}
+		}
+	}
+	for _, of := range managed {
+		if of.Custom { // Its CRD may go.
+			add(of, loop.Unserved)
 		}
 	}
 	for _, of := range written {

@@ -111,7 +111,7 @@ func TestDeletionNeedsNothingElse(t *testing.T) {
 	})
 	report := run(t, options)
 	wantViolations(t, report)
-	wantText(t, report.Text(), "Deletion was explored while parts.example.com/v1 is not served any more, parts.example.com/v1 may not be written any more, "+
+	wantText(t, report.Text(), "Deletion was explored while things.example.com/v1 is not served any more, parts.example.com/v1 is not served any more, parts.example.com/v1 may not be written any more, "+
 		"plans.example.com/v1 is not served any more, plans.example.com/v1 may not be read any more, with the namespace, and after the object has left the selection: ")
 }
 

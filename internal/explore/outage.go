@@ -2,7 +2,6 @@ package explore
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,15 +46,15 @@ func refusal(stored Stored, r *Request) *Response {
 	return nil
 }
 
-// withoutKind returns a state without the objects of a kind, if an edit ends that it is served: the API server deletes them
-// before, and waits until they are gone.
-func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (*apiserver.State, error) {
+// withoutKind returns a state without the objects of a kind, if an edit ends that it is served. The API server deletes them
+// before, and serves the kind until they are gone.
+func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (without *apiserver.State, held bool, err error) {
 	if begins == nil {
-		return state, nil
+		return state, false, nil
 	}
 	outage, is := loop.OutageOf(begins)
 	if !is || outage.What != loop.Unserved {
-		return state, nil
+		return state, false, nil
 	}
 	for resource, o := range state.All() {
 		if resource.GroupKind() != outage.Of.GroupKind() {
@@ -64,13 +63,12 @@ func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (*
 		now := int64(0)
 		after, _, err := s.As(editor).Send(state, apiserver.DeletionOf(resource, o, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if state = after; state.Get(resource, o.Namespace(), o.Name()) != nil {
-			return nil, fmt.Errorf("%s is not gone yet", o.Ref())
-		}
+		state = after
+		held = held || state.Get(resource, o.Namespace(), o.Name()) != nil
 	}
-	return state, nil
+	return state, held, nil
 }
 
 // heldByOutage reports whether a write of a reconcile of an object is refused because a right was revoked: that, and not the

@@ -82,9 +82,15 @@ func (s *inMemory) Edit(stored Stored, edit Edit) (Stored, error) {
 	if !served {
 		return nil, fmt.Errorf("the kind %s is not known: add its CustomResourceDefinition", edit.Object.Kind.Kind)
 	}
-	before, err := s.withoutKind(s.state(stored), edit.Create)
-	if err != nil {
+	now := s.state(stored)
+	before, held, err := s.withoutKind(now, edit.Create)
+	switch {
+	case err != nil:
 		return nil, err
+	case held && before == now:
+		return nil, errUnchanged
+	case held:
+		return s.stored(before), nil
 	}
 	request, changes := requestOf(resource, before.Get(resource, edit.Object.Namespace, edit.Object.Name), edit)
 	if !changes {

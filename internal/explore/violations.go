@@ -79,12 +79,13 @@ func (o *Options) checksHooks() bool {
 func (o *Options) hasDifferences() bool { return o.checksHooks() && len(o.Memo.Differences()) > 0 }
 
 // These bound the calls that are made once more at the end: the time in which they begin, and that in which they end, of
-// the same processes and of those that were restarted, and how often they are.
+// the same processes and of those that were restarted, and how often they are: a few times also on a slow machine.
 const (
 	repeating       = time.Second
 	lastRepeating   = 10 * time.Second
 	restarting      = 5 * time.Second
 	lastRestarting  = 30 * time.Second
+	minHookRestarts = 3
 	maxHookRestarts = 8
 )
 
@@ -110,7 +111,7 @@ func (o *Options) restartHooks(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastRestarting)
 	defer cancel()
-	for i, end := 0, time.Now().Add(restarting); i < maxHookRestarts && time.Now().Before(end) && len(o.Memo.Differences()) == 0; i++ {
+	for i, end := 0, time.Now().Add(restarting); i < maxHookRestarts && (i < minHookRestarts || time.Now().Before(end)) && len(o.Memo.Differences()) == 0; i++ {
 		programs, stop, err := o.Restart(ctx)
 		if ctx.Err() != nil {
 			return nil
