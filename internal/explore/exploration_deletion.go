@@ -22,7 +22,7 @@ const deletionEdits = 2
 // namespace, and leave what the controller selects, while kinds are no longer served and rights are revoked. It returns nil if
 // nothing is to be found: no controller keeps objects, or an author says that they stay.
 func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main *Options) (*Pass, error) {
-	if !slices.ContainsFunc(x.controllers(w), finalizes) || slices.Contains(x.spec.Unchecked, Finalized) {
+	if !slices.ContainsFunc(x.controllers(w), (*workspace.Controller).Finalizes) || slices.Contains(x.spec.Unchecked, Finalized) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
 	moved, err := x.inNamespaceOfItsOwn(main.Objects)
@@ -48,8 +48,6 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 	})
 	return &Pass{Name: "Deletion was explored " + circumstances(dependencies), Options: o}, nil
 }
-
-func finalizes(c *workspace.Controller) bool { return c.Finalizes() }
 
 // circumstances says in which circumstances objects are deleted.
 func circumstances(dependencies []loop.Outage) string {
@@ -85,11 +83,7 @@ func (x *Exploration) inNamespaceOfItsOwn(objects []*object.Object) (*Exploratio
 // dependencies returns what of the world around them controllers may miss: kinds, and rights on those of children and of
 // related objects. Without the right to write a parent, nothing can go.
 func (x *Exploration) dependencies(ctx context.Context, w *workspace.Workspace, objects []*object.Object) []loop.Outage {
-	var managed, written, read []object.Resource
-	for _, c := range x.controllers(w) {
-		m, wr, r := c.Resources()
-		managed, written, read = append(managed, m...), append(written, wr...), append(read, r...)
-	}
+	managed, written, read := x.resources(w)
 	read = append(read, x.related(ctx, w, objects)...)
 	var all []loop.Outage
 	add := func(of object.Resource, what ...loop.OutageKind) {

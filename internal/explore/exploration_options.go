@@ -27,6 +27,15 @@ func (x *Exploration) controllers(w *workspace.Workspace) []*workspace.Controlle
 	return w.Controllers
 }
 
+// resources returns the kinds that the controllers manage, write and read.
+func (x *Exploration) resources(w *workspace.Workspace) (managed, written, read []object.Resource) {
+	for _, c := range x.controllers(w) {
+		m, wr, r := c.Resources()
+		managed, written, read = append(managed, m...), append(written, wr...), append(read, r...)
+	}
+	return managed, written, read
+}
+
 // generatedEdits is how many edits of fields are generated for each object.
 const generatedEdits = 8
 
@@ -117,12 +126,8 @@ func (x *Exploration) server(ctx context.Context, w *workspace.Workspace) (*apis
 			}
 		}
 	}
-	for _, c := range x.controllers(w) {
-		managed, written, read := c.Resources()
-		add(managed...)
-		add(written...)
-		add(read...)
-	}
+	managed, written, read := x.resources(w)
+	add(slices.Concat(managed, written, read)...)
 	add(plan.ControllerRevisions, loop.OutageResource)
 	if x.External != nil {
 		add(loop.ExternalKind)

@@ -48,10 +48,8 @@ func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *O
 
 // manages reports whether objects are reconciled, and not only read.
 func (x *Exploration) manages(w *workspace.Workspace, o *object.Object) bool {
-	return slices.ContainsFunc(x.controllers(w), func(c *workspace.Controller) bool {
-		managed, _, _ := c.Resources()
-		return slices.ContainsFunc(managed, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
-	})
+	managed, _, _ := x.resources(w)
+	return slices.ContainsFunc(managed, func(r object.Resource) bool { return r.GroupKind() == o.GroupKind() })
 }
 
 // second returns another object of a kind: the second sample in the files, or a copy with a name that begins like the first

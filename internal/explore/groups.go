@@ -194,21 +194,26 @@ const exploredApart = "Explored apart, because they have nothing in common: "
 
 // add adds the report of other objects.
 func (r *Report) add(other *Report) {
-	r.States, r.Steps, r.Seconds = r.States+other.States, r.Steps+other.Steps, r.Seconds+other.Seconds
-	r.Runs, r.Deliveries, r.Requests = r.Runs+other.Runs, r.Deliveries+other.Deliveries, r.Requests+other.Requests
+	r.addFound(other)
 	if other.Cut != "" && r.Cut == "" {
 		r.Cut, r.Complete = other.Cut, other.Complete
 	}
 	r.Holds = slices.DeleteFunc(r.Holds, func(p Property) bool { return !slices.Contains(other.Holds, p) })
-	for _, v := range other.Violations {
-		if !r.violates(v.Property) {
-			r.Violations = append(r.Violations, v)
-		}
-	}
 	r.Unmade, r.Suggested = append(r.Unmade, other.Unmade...), append(r.Suggested, other.Suggested...)
 	for _, note := range other.Notes {
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)
+		}
+	}
+}
+
+// addFound adds what another search has counted and found.
+func (r *Report) addFound(other *Report) {
+	r.States, r.Steps, r.Seconds = r.States+other.States, r.Steps+other.Steps, r.Seconds+other.Seconds
+	r.Runs, r.Deliveries, r.Requests = r.Runs+other.Runs, r.Deliveries+other.Deliveries, r.Requests+other.Requests
+	for _, v := range other.Violations {
+		if !r.violates(v.Property) {
+			r.Violations = append(r.Violations, v)
 		}
 	}
 }

@@ -15,9 +15,6 @@ import (
 func outagesIn(stored Stored) []loop.Outage {
 	var all []loop.Outage
 	for i := range stored {
-		if stored[i].Object == nil {
-			continue
-		}
 		if one, is := loop.OutageOf(stored[i].Object); is {
 			all = append(all, one)
 		}
@@ -49,9 +46,6 @@ func refusal(stored Stored, r *Request) *Response {
 // withoutKind returns a state without the objects of a kind, if an edit ends that it is served. The API server deletes them
 // before, and serves the kind until they are gone.
 func (s *inMemory) withoutKind(state *apiserver.State, begins *object.Object) (without *apiserver.State, held bool, err error) {
-	if begins == nil {
-		return state, false, nil
-	}
 	outage, is := loop.OutageOf(begins)
 	if !is || outage.What != loop.Unserved {
 		return state, false, nil

@@ -11,13 +11,7 @@ import (
 
 // addPass adds the report of a further search.
 func (r *Report) addPass(name string, p *Report) {
-	r.States, r.Steps, r.Seconds = r.States+p.States, r.Steps+p.Steps, r.Seconds+p.Seconds
-	r.Runs, r.Deliveries, r.Requests = r.Runs+p.Runs, r.Deliveries+p.Deliveries, r.Requests+p.Requests
-	for _, v := range p.Violations {
-		if !r.violates(v.Property) {
-			r.Violations = append(r.Violations, v)
-		}
-	}
+	r.addFound(p)
 	r.Holds = slices.DeleteFunc(r.Holds, r.violates)
 	note := fmt.Sprintf("%s: %s", name, count(p.States, "state"))
 	if p.Cut != "" {

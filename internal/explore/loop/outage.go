@@ -58,9 +58,9 @@ func (o Outage) Object() (*object.Object, error) {
 	return object.Parse(text)
 }
 
-// OutageOf returns the outage of an object; false if it is of another kind.
+// OutageOf returns the outage of an object; false if it is of another kind, or nil.
 func OutageOf(o *object.Object) (outage Outage, is bool) {
-	if o.GroupKind() != OutageResource.GroupKind() {
+	if o == nil || o.GroupKind() != OutageResource.GroupKind() {
 		return Outage{}, false
 	}
 	return outage, json.Unmarshal(o.Field("spec"), &outage) == nil
