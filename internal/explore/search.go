@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/failure"
 )
 
 // batch is how many states are expanded before their results are merged.
@@ -309,4 +311,15 @@ func (s *search) merge(id uint32, steps []transition) {
 	}
 	s.nodes[id].edges = edges
 	s.steps += len(steps)
+}
+
+// guarded runs a part of a search and returns a panic in it as an error, because a defect of ours must not take the
+// other tests of a run with it. The states are whole nevertheless: all locks are deferred.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = failure.FromPanic("internal error in Setpoint", value)
+		}
+	}()
+	return do()
 }

@@ -51,14 +51,12 @@ func addGoing(seen map[going]bool, before, after *stored) {
 			continue
 		}
 		owner, _ := at.version.object.Controller()
-		for _, one := range before.slots {
-			if one.version == nil || owner.UID == "" || one.version.object.UID() != owner.UID {
-				continue
-			}
-			for _, other := range after.slots {
-				if other.version != nil && compareKinds(other.name.ref, at.name.ref) == 0 && other.version.object.ControlledBy(owner.UID) {
-					seen[going{at.name, other.name, owner, one.version.object.Deleting()}] = true
-				}
+		isOwner := func(one slot) bool { return one.version != nil && one.version.object.UID() == owner.UID }
+		parent := slices.IndexFunc(before.slots, isOwner)
+		for _, other := range after.slots {
+			isSibling := other.version != nil && compareKinds(other.name.ref, at.name.ref) == 0 && other.version.object.ControlledBy(owner.UID)
+			if parent >= 0 && isSibling {
+				seen[going{at.name, other.name, owner, before.slots[parent].version.object.Deleting()}] = true
 			}
 		}
 	}

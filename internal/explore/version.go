@@ -87,14 +87,19 @@ func (e *engine) versionOf(o *object.Object, gone bool) *version {
 }
 
 func (e *engine) numbered(v *version) *version {
-	k := key(nil).number(v.name.id).number(v.body).long(v.number)
-	if v.gone {
-		k = append(k, 1)
-	}
-	return e.versions.add(k, func(id uint32) *version {
+	return e.versions.add(v.key(v.number), func(id uint32) *version {
 		v.id = id
 		return v
 	})
+}
+
+// key identifies the version, with another resource version.
+func (v *version) key(number uint64) key {
+	k := key(nil).number(v.name.id).number(v.body).long(number)
+	if v.gone {
+		k = append(k, 1)
+	}
+	return k
 }
 
 // renumbered returns a version with another resource version.
@@ -102,11 +107,7 @@ func (e *engine) renumbered(v *version, number uint64) *version {
 	if v.number == number {
 		return v
 	}
-	k := key(nil).number(v.name.id).number(v.body).long(number)
-	if v.gone {
-		k = append(k, 1)
-	}
-	return e.versions.add(k, func(id uint32) *version {
+	return e.versions.add(v.key(number), func(id uint32) *version {
 		text := []byte(strconv.Quote(strconv.FormatUint(number, 10)))
 		o, err := v.object.With(text, "metadata", "resourceVersion")
 		if err != nil {

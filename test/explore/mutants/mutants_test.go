@@ -46,7 +46,8 @@ func TestWhatTheReportSuggests(t *testing.T) {
 				replace = m.Replace
 			}
 		}
-		if got := deck.run(t, setpoint, replace, deck.Bounds).Report.Violations; len(got) != want || want > 0 && !strings.HasSuffix(got[0].Property, "goes before a-card-0 in its deletion") {
+		got := deck.run(t, setpoint, replace, deck.Bounds).Report.Violations
+		if len(got) != want || want > 0 && !strings.HasSuffix(got[0].Property, "goes before a-card-0 in its deletion") {
 			t.Errorf("%q violates %v, want %d of %s", name, got, want, text)
 		}
 	}
