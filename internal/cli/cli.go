@@ -165,11 +165,20 @@ func noCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
-	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		begin := func(name string) int { return commonPrefix(name, args[0]) } // Few mistype the first letters.
-		err = fmt.Errorf("%w; did you mean %q?", err, slices.MaxFunc(like, func(a, b string) int { return begin(a) - begin(b) }))
+	if like := likest(c, args[0]); like != "" {
+		err = fmt.Errorf("%w; did you mean %q?", err, like)
 	}
 	return usageError{err}
+}
+
+// likest returns the command whose name is most like a word; "" for none.
+func likest(c *cobra.Command, word string) string {
+	like := c.SuggestionsFor(word)
+	if len(like) == 0 {
+		return ""
+	}
+	begin := func(name string) int { return commonPrefix(name, word) } // Few mistype the first letters.
+	return slices.MaxFunc(like, func(a, b string) int { return begin(a) - begin(b) })
 }
 
 // commonPrefix returns how many bytes two texts begin with in common.

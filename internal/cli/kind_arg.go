@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/setpoint-dev/setpoint/internal/compile"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/userclient"
 	"github.com/setpoint-dev/setpoint/internal/failure"
@@ -20,9 +22,32 @@ func (r *permissions) kind(ctx context.Context, word string) (object.Kind, error
 		return kind, usageError{err}
 	}
 	if errors.Is(err, failure.ErrNotFound) {
-		return kind, errorWithHint{&unknownKindError{word}, "`kubectl api-resources` lists the kinds"}
+		hint := "`kubectl api-resources` lists the kinds; a kind that is missing there needs its CustomResourceDefinition"
+		if near := r.nearKind(ctx, word); near != "" {
+			hint = "did you mean " + near + "? `kubectl api-resources` lists the kinds"
+		}
+		return kind, errorWithHint{&unknownKindError{word}, hint}
 	}
 	return kind, err
+}
+
+// nearKind returns the kind whose name is most like a word that names none, as an argument has it; "" for none.
+func (r *permissions) nearKind(ctx context.Context, word string) string {
+	kinds, err := r.api.Kinds(ctx)
+	if err != nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.ToLower(word), ".")
+	// Names of kinds are compared as those of commands are.
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	resources := map[string]string{}
+	for _, kind := range kinds {
+		for _, each := range []string{kind.Plural, strings.ToLower(kind.Kind)} {
+			names.AddCommand(&cobra.Command{Use: each, Run: func(*cobra.Command, []string) {}})
+			resources[each] = kind.Resource()
+		}
+	}
+	return resources[likest(names, name)]
 }
 
 // unknownKindError is a word that names no kind.

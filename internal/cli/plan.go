@@ -181,7 +181,8 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 	case len(args) > 0:
 		stored, err := perms.controllerOf(ctx, h, args[0], len(declared) == 0)
 		if unknown, is := errors.AsType[*unknownKindError](err); is {
-			return o, errorWithHint{unknown, "`kubectl api-resources` lists the kinds; controllers of a process, such as " + args[0] + ", are planned by --python FILE, or in the dashboard"}
+			hinted, _ := errors.AsType[errorWithHint](err)
+			return o, errorWithHint{unknown, hinted.hint + "; controllers of a process, such as " + args[0] + ", are planned by --python FILE, or in the dashboard"}
 		}
 		if err != nil {
 			return o, err

@@ -24,7 +24,7 @@ func (r *Running) PID() int { return r.pid }
 func (r *Running) Exited() <-chan struct{} { return r.exited }
 
 // Err is how a program exited that should keep running. It is valid once Exited is closed.
-func (r *Running) Err() error { return r.exit.err() }
+func (r *Running) Err() error { return r.exit.err("") }
 
 // CPU is the processor time that the program used. It is valid once Exited is closed.
 func (r *Running) CPU() time.Duration { return r.exit.state.UserTime() + r.exit.state.SystemTime() }
@@ -125,13 +125,13 @@ type exitedError struct {
 
 func (e *exitedError) Error() string { return e.text }
 
-// err describes the exit of a program that should keep running.
-func (e exit) err() error {
+// err describes the exit of a program that should keep running, with a hint.
+func (e exit) err(hint string) error {
 	text := fmt.Sprintf("exited with code %d", e.state.ExitCode())
 	if status, ok := e.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		text = fmt.Sprintf("killed by signal %d (%s)", status.Signal(), status.Signal())
 	} else if e.state.ExitCode() == 0 {
 		text = "exited with code 0, but it should keep running"
 	}
-	return &exitedError{text, e.code()}
+	return &exitedError{text + hint, e.code()}
 }

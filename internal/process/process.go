@@ -225,7 +225,7 @@ func (p *Process) runOnce(ctx context.Context, cause string) (next string, err e
 	}()
 	select {
 	case <-run.exited:
-		return "process exited", run.exit.err()
+		return "process exited", run.exit.err(p.nodeHint(ctx, run.exit.code()))
 	case next = <-p.restart:
 	case <-ctx.Done():
 	}

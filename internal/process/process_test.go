@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,6 +108,23 @@ func TestExitReasons(t *testing.T) {
 		if e := s.next(t); e.Died == nil || e.Died.Error() != want {
 			t.Errorf("%s: got %v, want %s", script, e.Died, want)
 		}
+	}
+}
+
+// A Node.js that is too old for TypeScript is named with what it takes.
+func TestOldNode(t *testing.T) {
+	node := filepath.Join(t.TempDir(), "node")
+	if err := os.WriteFile(node, []byte("#!/bin/sh\ntest \"$1\" = --version && echo v20.20.2 && exit 0\nexit 9\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := "exited with code 9: TypeScript needs Node.js 22.6 or newer, and " + node + " is v20.20.2"
+	s := supervise(t, process.Options{Command: []string{node, "--experimental-strip-types", "server.ts"}, Port: 1, Backoff: time.Hour})
+	if e := s.next(t); e.Died == nil || e.Died.Error() != want {
+		t.Errorf("got %v, want %s", e.Died, want)
+	}
+	s = supervise(t, process.Options{Command: []string{node, "server.js"}, Port: 1, Backoff: time.Hour})
+	if e := s.next(t); e.Died == nil || e.Died.Error() != "exited with code 9" {
+		t.Errorf("got %v", e.Died)
 	}
 }
 

@@ -15,11 +15,9 @@ import (
 
 // respond is a response in JSON, as JSON.stringify writes it. That one makes null of some values and leaves out others,
 // which are errors here, and takes three times as long.
-func (m *vm) respond(response value) ([]byte, error) {
-	const (
-		what       = "the function returned %s, not an object"
-		whatToJSON = "toJSON of the response returned %s, not an object"
-	)
+func (m *vm) respond(response value, function string) ([]byte, error) {
+	const whatToJSON = "toJSON of the response returned %s, not an object"
+	what := "the function " + function + " returned %s, not an object"
 	array, err := m.isArray(response)
 	switch class := libquickjs.XJS_GetClassID(m.tls, response); {
 	case err != nil:

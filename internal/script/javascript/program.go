@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"modernc.org/libquickjs"
@@ -142,7 +143,10 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 	if result, err = m.settled(result, c.Function); err != nil {
 		return nil, err
 	}
-	response, err := m.respond(result)
+	response, err := m.respond(result, c.Function)
+	if refused, is := errors.AsType[*script.Error](err); is && refused.File == "" && refused.Limit == "" {
+		m.addPlace(refused, function)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +155,20 @@ func (m *vm) run(c *script.Call) ([]byte, error) {
 		return nil, err
 	}
 	return response, m.unhandled()
+}
+
+// addPlace adds where a function begins, if the engine knows.
+func (m *vm) addPlace(e *script.Error, function value) {
+	var texts [3]string
+	for i, name := range []string{"fileName", "lineNumber", "columnNumber"} {
+		if v, err := m.property(function, name); err == nil {
+			text, _ := m.rawText(v)
+			texts[i] = string(text)
+		}
+	}
+	if file, line, column := parsePlace(strings.Join(texts[:], ":")); m.sources[file] {
+		e.File, e.Line, e.Column = file, line, column
+	}
 }
 
 // start sets the clock, runs the top level of the modules if it has not run, and returns what the entry exports.

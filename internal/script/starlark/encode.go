@@ -15,14 +15,18 @@ import (
 
 // encode is the response in JSON. The language's own json.encode sorts keys, and does not say where
 // the value is that it refuses.
-func encode(response starlark.Value) ([]byte, error) {
+func encode(response starlark.Value, function string) ([]byte, error) {
 	switch response.(type) {
 	case *starlark.Dict, *starlarkstruct.Struct:
 		e := &encoder{}
 		err := e.add(response)
 		return e.json, err
 	}
-	return nil, fmt.Errorf("the function returned %s, not a dict", describe(response))
+	hint := ""
+	if response == starlark.None {
+		hint = ": does it lack a return?"
+	}
+	return nil, fmt.Errorf("the function %s returned %s, not a dict%s", function, describe(response), hint)
 }
 
 func describe(v starlark.Value) string {

@@ -38,7 +38,7 @@ func (Engine) Load(files script.Files) (script.Program, error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	p := &program{entry: files.Entry, functions: map[string]starlark.Callable{}}
+	p := &program{entry: files.Entry, functions: map[string]*starlark.Function{}}
 	for name, v := range globals {
 		if f, ok := v.(*starlark.Function); ok {
 			p.functions[name] = f

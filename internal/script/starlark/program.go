@@ -16,7 +16,7 @@ import (
 // program is the frozen globals of a file.
 type program struct {
 	entry     string
-	functions map[string]starlark.Callable
+	functions map[string]*starlark.Function
 }
 
 func (p *program) Functions() []string { return slices.Sorted(maps.Keys(p.functions)) }
@@ -36,9 +36,9 @@ func (p *program) Call(c *script.Call) ([]byte, error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	response, err := encode(result)
+	response, err := encode(result, c.Function)
 	if err != nil {
-		return nil, &script.Error{Message: err.Error()}
+		return nil, at(function.Position(), err.Error())
 	}
 	return response, nil
 }
