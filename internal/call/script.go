@@ -29,6 +29,8 @@ type Script struct {
 	Sources map[string]string
 	// Holder is the object that has the Sources. It is no part of the code.
 	Holder object.Ref `json:"-"`
+	// Place returns where a file is, as errors name it; nil for its name.
+	Place func(file string) string `json:"-"`
 }
 
 // Program is a compiled Script.

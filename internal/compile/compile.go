@@ -150,8 +150,9 @@ type Environment struct {
 	ObserveCall func(controller, address string, exchange call.Result)
 }
 
-// Status says whether the status schema of a kind has conditions, and the records of handlers.
-type Status struct{ Conditions, Records bool }
+// Status says whether the status schema of a kind has conditions, takes any field for lack of a schema of conditions, and
+// has the records of handlers.
+type Status struct{ Conditions, Untyped, Records bool }
 
 // ErrNotServed means that the API server does not serve a resource.
 var ErrNotServed = served.ErrNotServed

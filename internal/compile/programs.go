@@ -111,7 +111,7 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 
 // script returns the files to compile.
 func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
-	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources, Holder: c.object}
+	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources, Holder: c.object, Place: of.place}
 	if !of.inConfigMap() {
 		return script, nil
 	}

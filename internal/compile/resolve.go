@@ -211,7 +211,7 @@ func annotationSelector(a *setpoint.AnnotationSelector) (labels.Selector, error)
 	return labels.SelectorFromValidatedSet(a.MatchAnnotations).Add(requirements...), nil
 }
 
-// setConditions turns on Setpoint's conditions if the status schema has conditions.
+// setConditions turns on Setpoint's conditions if the status holds them.
 func (d *declared) setConditions(ctx context.Context, env Environment, programs []compose.Program) error {
 	if !d.conditions {
 		return nil
@@ -226,11 +226,11 @@ func (d *declared) setConditions(ctx context.Context, env Environment, programs 
 	return nil
 }
 
-// Conditions reports whether the status schema of a kind has conditions; false if unknown.
+// Conditions reports whether the status of a kind of parents holds conditions; false if unknown.
 func (env *Environment) Conditions(ctx context.Context, resource object.Resource) (bool, error) {
 	if env.StatusOf == nil || !resource.Custom || !resource.Status {
 		return false, nil
 	}
 	status, err := env.StatusOf(ctx, resource)
-	return status.Conditions, err
+	return status.Conditions || status.Untyped, err
 }

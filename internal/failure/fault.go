@@ -9,7 +9,7 @@ type Fault struct {
 	Body string `json:"said,omitempty"`
 	// Path is the invalid field of a response or object.
 	Path string `json:"path,omitempty"`
-	// Place is where the code of a hook failed, such as "sync.js:12:5", and Line that line.
+	// Place is where the code of a hook failed, such as "spec.hooks.sync.inline.source:12:5", and Line that line.
 	Place string `json:"place,omitempty"`
 	Line  string `json:"line,omitempty"`
 }

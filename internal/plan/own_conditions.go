@@ -84,6 +84,9 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 	}
 	former, _ := have["conditions"].([]any)
 	overlaid, given := want["conditions"].([]any)
+	if want["conditions"] != nil && !given || slices.ContainsFunc(overlaid, isNoObject) {
+		return parent, nil // A field of the author's, which an untyped status takes.
+	}
 	list := slices.DeleteFunc(slices.Clone(overlaid), func(item any) bool { return isOwnCondition(item, hookConditions) })
 	list = append(list, conditionStamp{parent.Generation(), now}.transition(former, report, hookConditions)...)
 	if given || len(list) > 0 {
@@ -100,6 +103,11 @@ func SetOwnConditions(parent, stored *object.Object, report StatusReport, hookCo
 		return nil, err
 	}
 	return parent.With(text, "status")
+}
+
+func isNoObject(item any) bool {
+	_, is := item.(map[string]any)
+	return !is
 }
 
 func isOwnCondition(item any, hookConditions []string) bool {

@@ -165,3 +165,19 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 		t.Errorf("got  %s, %v\nwant %s", overlaid.Field("status"), err, want)
 	}
 }
+
+// An untyped status may have a field conditions that is none of Kubernetes: it stays the author's.
+func TestConditionsOfTheAuthor(t *testing.T) {
+	for status, want := range map[string]string{
+		`{"a":1}`:                            `{"a":1,"conditions":[{"lastTransitionTime":"0001-01-01T00:00:00Z","message":"","reason":"","status":"True","type":"Synced"}]}`,
+		`{"conditions":"sunny"}`:             `{"conditions":"sunny"}`,
+		`{"conditions":{"Synced":"yes"}}`:    `{"conditions":{"Synced":"yes"}}`,
+		`{"conditions":["sunny", {"a": 1}]}`: `{"conditions":["sunny", {"a": 1}]}`,
+	} {
+		parent := parse(t, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"books"},"status":`+status+`}`)
+		got, err := SetOwnConditions(parent, parent, StatusReport{State: Synced}, nil, time.Time{})
+		if err != nil || string(got.Field("status")) != want {
+			t.Errorf("%s: got %s, %v", status, got.Field("status"), err)
+		}
+	}
+}

@@ -37,7 +37,7 @@ var attacks = map[string]struct{ body, want string }{
 	"shared lists, compared":   {"x = []\n    for i in range(64): x = [x, x]\n    y = []\n    for i in range(64): y = [y, y]\n    x == y", "comparison exceeded maximum recursion depth"},
 	"shared lists, returned":   {"x = []\n    for i in range(64): x = [x, x]\n    return {'x': x}", aLimit},
 	"a deep list, shown":       {"x = []\n    for i in range(1 << 18): x = [x]\n    str(x)", aLimit},
-	"a deep list, returned":    {"x = []\n    for i in range(1 << 16): x = [x]\n    return {'x': x}", "inline: the response has more than 1000 levels"},
+	"a deep list, returned":    {"x = []\n    for i in range(1 << 16): x = [x]\n    return {'x': x}", "inline (sync.star:2:1): the response has more than 1000 levels"},
 	"a deep list, hashed":      {"x = ()\n    for i in range(1 << 18): x = (x,)\n    y = {x: 1}", aLimit},
 	"deep JSON":                {"json.decode('[' * (1 << 22))", aLimit},
 	"deep JSON, encoded":       {"x = []\n    for i in range(1 << 18): x = [x]\n    json.encode(x)", aLimit},

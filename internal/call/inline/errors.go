@@ -17,12 +17,14 @@ import (
 type Error struct {
 	// Function is empty if it is the default one of the hook, which the caller names.
 	Function string
+	// Place is the field and the position where the function failed, as compile errors have it; empty if it is not known.
+	Place string
 	// Line is the line of the source where the function failed; empty if it is not known.
 	Line string
 	Err  error
 }
 
-// Error is text such as "inline (sync.js:12:5): TypeError: …".
+// Error is text such as "inline (spec.hooks.sync.inline.source:12:5): TypeError: …".
 func (e *Error) Error() string {
 	text := "inline"
 	if e.Function != "" {
@@ -32,8 +34,8 @@ func (e *Error) Error() string {
 	if !is {
 		return fmt.Sprintf("%s: %v", text, e.Err)
 	}
-	if place := thrown.Place(); place != "" {
-		text += " (" + place + ")"
+	if e.Place != "" {
+		text += " (" + e.Place + ")"
 	}
 	return text + ": " + thrown.Message
 }
@@ -47,9 +49,9 @@ func (e *Error) Fault() *failure.Fault {
 	case !is:
 		return &failure.Fault{Kind: child.FaultKind(e.Err)}
 	case thrown.Limit == script.TimeLimit:
-		return &failure.Fault{Kind: failure.HookTimeout, Place: thrown.Place(), Line: e.Line}
+		return &failure.Fault{Kind: failure.HookTimeout, Place: e.Place, Line: e.Line}
 	}
-	return &failure.Fault{Kind: failure.HookFailed, Place: thrown.Place(), Line: e.Line}
+	return &failure.Fault{Kind: failure.HookFailed, Place: e.Place, Line: e.Line}
 }
 
 // Wrap implements call.Transport.
@@ -59,7 +61,7 @@ func (f *function) Wrap(hookType call.HookType, err error) error {
 		wrapped.Function = ""
 	}
 	if thrown, is := errors.AsType[*script.Error](err); is {
-		wrapped.Line = f.lineOf(thrown)
+		wrapped.Place, wrapped.Line = f.placeOf(thrown), f.lineOf(thrown)
 	}
 	return wrapped
 }
@@ -70,6 +72,14 @@ func defaultFunction(t call.HookType) string {
 		return "review"
 	}
 	return string(t)
+}
+
+// placeOf returns where the code failed.
+func (p *program) placeOf(e *script.Error) string {
+	if p.place == nil || e.File == "" {
+		return e.Place()
+	}
+	return p.place(e.File) + (&call.SourceError{Line: e.Line, Column: e.Column}).Position()
 }
 
 const maxLineBytes = 120

@@ -43,7 +43,7 @@ const killGrace = 500 * time.Millisecond
 // Compile compiles a script. An error in the code is a *call.SourceError. The caller closes the
 // program.
 func (c *Compiler) Compile(ctx context.Context, s call.Script) (call.Program, error) {
-	p := &program{memory: c.MemoryBytes, sources: s.Sources, former: &c.former}
+	p := &program{memory: c.MemoryBytes, sources: s.Sources, place: s.Place, former: &c.former}
 	p.code = call.Code{Digest: digestOf(s), Since: time.Now(), Holder: s.Holder}
 	p.code.Keep(textOf(s))
 	limiter := c.Limiter
@@ -73,6 +73,7 @@ type program struct {
 	memory int64
 	// sources are the files by name.
 	sources map[string]string
+	place   func(file string) string
 	code    call.Code
 	former  *formerCode
 	// ran reports that a function was called: no history needs other code.

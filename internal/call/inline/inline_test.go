@@ -299,3 +299,20 @@ func TestFormerCode(t *testing.T) {
 		t.Errorf("not forgotten: %q", got)
 	}
 }
+
+// An error of a call has the place that compile errors have.
+func TestErrorsNameTheField(t *testing.T) {
+	field := func(file string) string { return "spec.hooks.sync.inline.source of " + file }
+	p, err := newCompiler(t, child.NewLimiter(0), slog.New(slog.DiscardHandler)).Compile(t.Context(), call.Script{
+		Controller: "test", Language: "JavaScript", Entry: "sync.js", Place: field, Sources: map[string]string{"sync.js": "export function sync() {}"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const place = "spec.hooks.sync.inline.source of sync.js:1:8"
+	_, err = call.New(call.Config{Transport: p.Function("sync", time.Minute)}).Call(t.Context(), request())
+	if failed, is := errors.AsType[*inline.Error](err); !is || failed.Fault().Place != place || !strings.HasPrefix(err.Error(), "inline ("+place+"): the function sync returned") {
+		t.Errorf("got %v", err)
+	}
+}

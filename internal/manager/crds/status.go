@@ -22,6 +22,7 @@ func StatusSchema(crd *object.Object, version string) (compile.Status, error) {
 		}
 		if status := v.Schema.OpenAPIV3Schema.Properties["status"]; status != nil {
 			return compile.Status{
+				Untyped:    status.Properties["conditions"] == nil && status.PreserveUnknown,
 				Conditions: status.Properties["conditions"].holdsConditions(),
 				Records:    status.Properties[handle.HandledStatusField] != nil,
 			}, nil

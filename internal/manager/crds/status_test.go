@@ -18,7 +18,8 @@ func TestStatusSchema(t *testing.T) {
 		want   compile.Status
 	}{
 		"nothing":             {`{type: object}`, compile.Status{}},
-		"anything":            {`{type: object, x-kubernetes-preserve-unknown-fields: true}`, compile.Status{}},
+		"anything":            {`{type: object, x-kubernetes-preserve-unknown-fields: true}`, compile.Status{Untyped: true}},
+		"words, and anything": {`{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {conditions: {type: array, items: {type: string}}}}`, compile.Status{}},
 		"conditions":          {`{type: object, properties: {` + conditionsSchema + `}}`, compile.Status{Conditions: true}},
 		"records":             {`{type: object, properties: {setpointHandledBy: {type: object, additionalProperties: {type: string}}}}`, compile.Status{Records: true}},
 		"words":               {`{type: object, properties: {conditions: {type: array, items: {type: string}}}}`, compile.Status{}},
