@@ -280,7 +280,7 @@ func (l *leftovers) releaseCommand(a plan.Action) string {
 	return command + " --type=json -p '" + strings.ReplaceAll(string(edits), "'", `'\''`) + "'"
 }
 
-// HeldFieldError says that the server rejects a write because of a field that nobody desires and that
+// HeldFieldError says that the server rejects a write because of a field that no response desires and that
 // another field manager holds.
 type HeldFieldError struct {
 	// Manager holds the field at Path. After Command it does not, and the next write removes the field.

@@ -20,7 +20,7 @@ var errIdle = errors.New("the API server, or a proxy before it, sends nothing")
 
 // idleBody is the body of a response that is canceled when nothing arrives for the timeout. A
 // proxy that drops packets, or an API server that lost a request, cannot be detected
-// otherwise. Time in which nobody reads does not count.
+// otherwise. Time in which no watch reads does not count.
 type idleBody struct {
 	io.ReadCloser
 	//nolint:containedctx // Its cause says why the body ended.

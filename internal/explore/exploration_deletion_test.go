@@ -115,7 +115,7 @@ func TestDeletionNeedsNothingElse(t *testing.T) {
 		"plans.example.com/v1 is not served any more, plans.example.com/v1 may not be read any more, with the namespace, and after the object has left the selection: ")
 }
 
-// TestDeletionThatNeedsAChild finds a hook that waits for a child which nobody can create any more.
+// TestDeletionThatNeedsAChild finds a hook that waits for a child which no controller can create any more.
 func TestDeletionThatNeedsAChild(t *testing.T) {
 	options := dependentOn(t, func(children int) string {
 		if children == 0 {

@@ -31,7 +31,7 @@ type Options struct {
 	External *loop.External
 	// Memo has the responses of hooks, for the report; nil if there are none.
 	Memo *loop.Memo
-	// Restart starts the processes of the hooks once more, until stop is called; nil if nobody can.
+	// Restart starts the processes of the hooks once more, until stop is called; nil if that is not possible.
 	Restart func(ctx context.Context) (programs loop.Programs, stop func(), err error)
 	// Version is that of Setpoint, and Files are the digests of what is explored, for stories.
 	Version string

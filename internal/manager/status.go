@@ -26,7 +26,7 @@ const reportEvery = time.Second
 // reportStatuses updates the status of all controller objects.
 func (cs *controllerSet) reportStatuses(ctx context.Context) {
 	cs.resetReported()
-	cs.unselected.Store(true) // Labels may have changed while nobody led.
+	cs.unselected.Store(true) // Labels may have changed while no process led.
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if cs.unselected.Swap(false) {
 			if err := cs.reportUnselected(ctx); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
-// A null in a response removes the field from the child, also one that nobody applied: a default, or a
+// A null in a response removes the field from the child, also one that no manager applied: a default, or a
 // field of others. It does so once, when it is new in the response. Later the field is as one that the
 // response does not have: a default would differ for ever, and others may need the field.
 

@@ -101,7 +101,7 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
 
 def _token(path: Optional[str]) -> str:
     if not path:
-        raise ValueError("--listen needs --token-file: whoever reaches the port could run the handlers; --socket needs none")
+        raise ValueError("--listen needs --token-file: any client of the port could run the handlers; --socket needs none")
     with open(path, encoding="utf-8") as file:
         token = file.read().strip()
     if not token:

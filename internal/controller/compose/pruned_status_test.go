@@ -38,7 +38,7 @@ func TestPrunedStatusIsWrittenAgain(t *testing.T) {
 			s.prune = nil
 			shops.run(queue.Resync)
 			if status := s.stored("shops/a", "status"); strings.Contains(status, "late") {
-				t.Errorf("%s, although nobody asked", status)
+				t.Errorf("%s, although no user asked", status)
 			}
 			if c.wait {
 				shops.clockOffset += controller.PrunedRetry

@@ -16,7 +16,7 @@ import (
 )
 
 // changingHandlers are the handlers of a scenario that change what they watch. Each sets only members with its own name,
-// which nobody else sets, so every call for a change has a cause that is known here.
+// which no other client sets, so every call for a change has a cause that is known here.
 func changingHandlers() []Handler {
 	both := []hook.Reason{onCreate, onUpdate}
 	fields := func(own ...string) [][]string { return [][]string{{"spec", "n"}, own} }
@@ -130,12 +130,12 @@ func (m *callModel) calls(p *process, key string, n *hook.HandlerRequest) sight 
 	case n.Reason == hook.ReasonDrift:
 		m.drifts[key]--
 		if m.drifts[key] < 0 && same {
-			m.t.Errorf("%s: Drift, and nobody changed what it owns", key)
+			m.t.Errorf("%s: Drift, and no other client changed what it owns", key)
 		}
 	case n.Reason == onCreate && same:
 		m.t.Errorf("%s: Create once more", key)
 	case n.Reason == onUpdate && (same && changes == was.changes || !known && changes == 0):
-		m.t.Errorf("%s: Update, and nobody else changed what it watches since; changes %v", key, n.Changes)
+		m.t.Errorf("%s: Update, and no other client changed what it watches since; changes %v", key, n.Changes)
 	case n.Reason == onUpdate && same && n.PreviousState != nil:
 		if before, now := ownPart(n.Handler, decodeObject(n.PreviousState)), ownPart(n.Handler, o); before != now {
 			m.t.Errorf("%s: Update with its own changes, from %s to %s; changes %v", key, before, now, n.Changes)

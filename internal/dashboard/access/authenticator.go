@@ -19,7 +19,7 @@ import (
 
 // Options configure authentication. By default users sign in with a token.
 type Options struct {
-	// Token makes the dashboard private: whoever signs in with it, or opens an address with it, uses the
+	// Token makes the dashboard private: a user who signs in with it, or opens an address with it, uses the
 	// credentials of the process, as long as the process lives. It is for development and accepts loopback only.
 	Token string
 	// Headers are set by a proxy that authenticated the user.

@@ -48,9 +48,10 @@ func (c *Client) Schema(ctx context.Context, kind object.Kind) (*spec.Schema, ma
 	found, err := schemas.lookup(ctx, kind)
 	// The index may be older than the kind, also that of a shared call, which began before this one.
 	for lacks(found, err, kind) && schemas.fetchedBefore(began) {
-		if err = schemas.refresh(ctx); err == nil {
-			found, err = schemas.lookup(ctx, kind)
+		if err = schemas.refresh(ctx); err != nil {
+			break // An API server without OpenAPI stays without.
 		}
+		found, err = schemas.lookup(ctx, kind)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the schema of %s: %w", describe(kind, "", ""), err)

@@ -1,6 +1,7 @@
 package userclient
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -65,5 +66,29 @@ func TestSchemasDuringOutage(t *testing.T) {
 	server.Close()
 	if err := later(); err != nil {
 		t.Errorf("no listener: %v", err)
+	}
+}
+
+// An API server without OpenAPI has no schemas, which is known after one request.
+func TestNoSchemasWithoutOpenAPI(t *testing.T) {
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	api, err := New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := api.As(User{OwnCredentials: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, _, err = client.Schema(ctx, object.Kind{Group: "example.org", Version: "v1", Kind: "Shop", Plural: "shops"})
+	if !errors.Is(err, failure.ErrNotFound) || requests.Load() > 2 {
+		t.Errorf("%v, after %d requests", err, requests.Load())
 	}
 }

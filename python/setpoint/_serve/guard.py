@@ -1,4 +1,4 @@
-"""Refuses requests that are not Setpoint's: whoever runs a handler acts with the rights of the script."""
+"""Refuses requests that are not Setpoint's: a client that runs a handler acts with the rights of the script."""
 
 from __future__ import annotations
 
