@@ -167,7 +167,34 @@ func (r *releaser) release(ctx context.Context, ref object.Ref) error {
 			return err
 		}
 	}
+	r.sayChildren(ctx, stored, ref)
 	return nil
+}
+
+// maxChildren is the most children that are named.
+const maxChildren = 20
+
+// sayChildren names the objects with an owner reference to a released one, as far as the user may list them.
+func (r *releaser) sayChildren(ctx context.Context, stored *object.Object, ref object.Ref) {
+	ref.UID = stored.UID()
+	kinds, _ := r.perms.api.Kinds(ctx)
+	found, _ := r.perms.api.Dependents(ctx, ref, kinds) // What cannot be listed does not hold the release.
+	if len(found) == 0 {
+		return
+	}
+	names := make([]string, 0, len(found))
+	for i := range found {
+		names = append(names, nameOf(found[i].Ref))
+	}
+	slices.Sort(names)
+	if more := len(names) - maxChildren; more > 0 {
+		names = append(names[:maxChildren], fmt.Sprintf("%d more", more))
+	}
+	then := "stay"
+	if stored.Deleting() {
+		then = "are left to the garbage collector"
+	}
+	fmt.Fprintf(r.stdout, "%s: its children %s: %s\n", nameOf(ref), then, strings.Join(names, ", "))
 }
 
 // owns reports whether a finalizer is one of Setpoint's.

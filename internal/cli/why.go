@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	setpoint "github.com/setpoint-dev/setpoint/api/v1alpha1"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
 	"github.com/setpoint-dev/setpoint/internal/object"
@@ -348,6 +349,10 @@ func (w *explainer) explainUnmanaged(ctx context.Context, a explanation) error {
 		return fmt.Errorf("%s not found, and it has no reconcile history", nameOf(w.ref))
 	}
 	hints := []string{w.managerHint(ctx, controllers, a.stored)}
+	ours := func(name string) bool { return strings.HasPrefix(name, setpoint.GroupVersion.Group+"/") }
+	if a.stored.Deleting() && slices.ContainsFunc(a.stored.Finalizers(), ours) {
+		hints = append(hints, "hint: it waits for a controller that does not run; "+releaseAdvice(w.ref))
+	}
 	var refused []string
 	for i := range controllers {
 		if controllers[i].Refusal() != "" {

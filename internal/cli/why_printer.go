@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/dashboard/model"
 	"github.com/setpoint-dev/setpoint/internal/dashboard/timeline"
+	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
 // printer prints explanations as text.
@@ -230,7 +231,11 @@ func (t printer) moment(at time.Time) string {
 func (t printer) printAdvice(a explanation) {
 	said := map[string]bool{}
 	for _, c := range a.States {
-		for _, idea := range adviceOn(c.ObjectState) {
+		ideas := adviceOn(c.ObjectState)
+		if d := a.Deletion; c.State == model.StateFailing && d != nil && len(d.Finalizers) > 0 {
+			ideas = append(ideas, "if what it waits for will not come back: "+releaseAdvice(c.Ref))
+		}
+		for _, idea := range ideas {
 			if said[idea] {
 				continue
 			}
@@ -242,6 +247,11 @@ func (t printer) printAdvice(a explanation) {
 			t.line(1, "- %s", idea)
 		}
 	}
+}
+
+// releaseAdvice is the last way out of a deletion.
+func releaseAdvice(ref object.Ref) string {
+	return "`setpoint release " + argOf(ref) + "` removes Setpoint's finalizers, without a call of a hook or handler"
 }
 
 // adviceOn returns what to do about an object that is paused or has a problem.
