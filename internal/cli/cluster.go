@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/setpoint-dev/setpoint/internal/manager"
 )
 
@@ -23,4 +25,31 @@ func (f clusterFlags) find() (manager.Cluster, error) {
 	}
 	found.UserAgent = "setpoint/" + readVersion().Version
 	return found, nil
+}
+
+// placeFlags select a cluster and a namespace in it.
+type placeFlags struct {
+	cluster   clusterFlags
+	namespace string
+}
+
+// ofObjects is the usage of the namespace of objects.
+const ofObjects = "`namespace` of the objects (default: that of the context)"
+
+// registerPlace adds the flags, with the default and the usage of the namespace.
+func (f *placeFlags) registerPlace(c *cobra.Command, namespace, usage string) {
+	set := c.Flags()
+	set.SortFlags = false
+	f.cluster.register(c)
+	set.StringVarP(&f.namespace, "namespace", "n", namespace, usage)
+	completeNamespaces(c, &f.cluster, "namespace")
+}
+
+// find finds the cluster, with the namespace that was given.
+func (f *placeFlags) find() (manager.Cluster, error) {
+	found, err := f.cluster.find()
+	if f.namespace != "" {
+		found.Namespace = f.namespace
+	}
+	return found, err
 }

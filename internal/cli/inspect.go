@@ -19,9 +19,9 @@ import (
 
 // readFlags are the flags of commands that read running processes.
 type readFlags struct {
-	cluster   clusterFlags
-	namespace string
-	process   string
+	placeFlags
+
+	process string
 	// pod is the pod to read, instead of those found by their Leases in leaseNamespace.
 	pod, leaseNamespace string
 	watch               bool
@@ -55,14 +55,12 @@ func (f *readFlags) register(c *cobra.Command) {
 
 // registerDiscovery adds the flags that select the processes.
 func (f *readFlags) registerDiscovery(c *cobra.Command) {
+	f.registerPlace(c, "", ofObjects)
 	set := c.Flags()
-	set.SortFlags = false
-	f.cluster.register(c)
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
 	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
 	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", installNamespace, "`namespace` of the Leases, if you cannot list those of all namespaces")
-	completeNamespaces(c, &f.cluster, "namespace", "setpoint-namespace")
+	completeNamespaces(c, &f.cluster, "setpoint-namespace")
 	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, completeProcesses)) // It fails only for an undefined flag.
 }
 
@@ -94,12 +92,9 @@ const processTimeout = 10 * time.Second
 
 // open finds the cluster and the processes.
 func (f *readFlags) open(ctx context.Context, p *program) (*session, error) {
-	cluster, err := f.cluster.find()
+	cluster, err := f.find()
 	if err != nil {
 		return nil, err
-	}
-	if f.namespace != "" {
-		cluster.Namespace = f.namespace
 	}
 	perms, err := newPermissions(cluster)
 	if err != nil {

@@ -90,7 +90,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	set.SortFlags = false
 	f.cluster.register(c)
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`file` or folder with controllers and objects (repeatable)")
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
+	set.StringVarP(&f.namespace, "namespace", "n", "", ofObjects)
 	completeNamespaces(c, &f.cluster, "namespace")
 	set.BoolVar(&f.all, "all", false, "plan all objects of the controller in the namespace")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "plan all objects of the controller")

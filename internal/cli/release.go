@@ -20,9 +20,9 @@ import (
 
 // releaseFlags are the flags of `setpoint release`.
 type releaseFlags struct {
-	cluster   clusterFlags
-	namespace string
-	yes       bool
+	placeFlags
+
+	yes bool
 }
 
 func (p *program) releaseCommand() *cobra.Command {
@@ -57,22 +57,15 @@ Exit codes: 0 all released, 1 failure, or nothing to release, 2 wrong usage.`,
 		ValidArgsFunction: complete(&f.cluster, &f.namespace, completer.object),
 		RunE:              func(c *cobra.Command, args []string) error { return p.release(c.Context(), f, args) },
 	}
-	set := c.Flags()
-	set.SortFlags = false
-	f.cluster.register(c)
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of the objects (default: that of the context)")
-	set.BoolVar(&f.yes, "yes", false, "remove the finalizers, without a call of any hook or handler")
-	completeNamespaces(c, &f.cluster, "namespace")
+	f.registerPlace(c, "", ofObjects)
+	c.Flags().BoolVar(&f.yes, "yes", false, "remove the finalizers, without a call of any hook or handler")
 	return c
 }
 
 func (p *program) release(ctx context.Context, f *releaseFlags, args []string) error {
-	cluster, err := f.cluster.find()
+	cluster, err := f.find()
 	if err != nil {
 		return err
-	}
-	if f.namespace != "" {
-		cluster.Namespace = f.namespace
 	}
 	r := releaser{program: p, flags: f}
 	if r.perms, err = newPermissions(cluster); err != nil {

@@ -22,9 +22,9 @@ const installNamespace = "setpoint-system"
 
 // uninstallFlags are the flags of `setpoint uninstall`. They name the same as those of run.
 type uninstallFlags struct {
-	cluster   clusterFlags
-	namespace string
-	selector  string
+	placeFlags
+
+	selector string
 	// namespaces are those that Setpoint was limited to.
 	namespaces flags.Namespaces
 	service    string
@@ -61,10 +61,8 @@ are imported, but no handler is called.`,
 }
 
 func (f *uninstallFlags) register(c *cobra.Command) {
+	f.registerPlace(c, installNamespace, "`namespace` that Setpoint ran in")
 	set := c.Flags()
-	set.SortFlags = false
-	f.cluster.register(c)
-	set.StringVarP(&f.namespace, "namespace", "n", installNamespace, "`namespace` that Setpoint ran in")
 	set.StringVarP(&f.selector, "selector", "l", "", "label `selector` of the controllers, if Setpoint ran with one")
 	set.Var(&f.namespaces, "namespaces", "comma-separated namespaces in which Setpoint handled objects, if it ran with some")
 	set.StringVar(&f.service, "admission-service", "setpoint", "`name` of the Service of the webhook server")
