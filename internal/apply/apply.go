@@ -1,7 +1,7 @@
 // Package apply writes plans and objects to the API server, and reports the results.
 //
 // It sends and returns JSON bytes, bounds concurrent writes, and classifies errors. Package plan
-// decides what to write. The controllers and the manager call it.
+// decides what to write.
 package apply
 
 import (

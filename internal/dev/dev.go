@@ -4,7 +4,7 @@
 //
 // Subpackages: project reads setpoint.yaml, manifest applies, watch reports changed files,
 // progress writes to the terminal; package process supervises. The caller provides Boot, because
-// the control plane makes a binary ten times as large. Package cli calls it.
+// the control plane makes a binary ten times as large.
 package dev
 
 import (

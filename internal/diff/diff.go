@@ -2,7 +2,7 @@
 // by objects, two texts by lines; and which field manager changed a field.
 //
 // Its functions are pure, on JSON and text, and bounded, since their input is untrusted. It
-// contains no HTTP, no HTML and no requests to the API server. The dashboard calls it.
+// contains no HTTP, no HTML and no requests to the API server.
 package diff
 
 import (

@@ -2,7 +2,7 @@
 // nothing.
 //
 // It selects the objects, runs their controllers, which the package manager compiles, and sends the
-// planned writes to the API server as dry runs. The command line and the dashboard call it.
+// planned writes to the API server as dry runs.
 package dryrun
 
 import (

@@ -4,7 +4,6 @@
 // It contains the states, the steps between them, the search, the properties, the invariants of authors, and the
 // stories. It neither decides what a controller does nor what an API server stores: packages below it do, behind
 // the interfaces of this file. Everything they compute is remembered by its input, so that most steps are lookups.
-// Package testcase and the command `setpoint test` call it.
 package explore
 
 import (

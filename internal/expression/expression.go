@@ -3,8 +3,7 @@
 // The language is that of Kubernetes 1.34: the standard library, optional types, two-variable comprehensions,
 // and the extensions strings, lists and sets; math as well. It does not have the types that only the API server
 // has, such as quantity and url. Expressions cannot loop without end; a limit of cost bounds what one evaluation
-// takes. The package knows neither the specs nor the objects. Package compile calls it through its Environment,
-// so that Go programs do not link CEL.
+// takes. The package knows neither the specs nor the objects.
 package expression
 
 import (

@@ -4,7 +4,6 @@
 // It installs the CRDs, discovers what the API server serves, starts and stops one
 // controller per controller object, and reports on each in its status, events, metrics and
 // health endpoints. How a controller works is in the packages below internal/controller.
-// The command line, the dev loop and the SDK call it.
 package manager
 
 import (

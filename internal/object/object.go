@@ -3,7 +3,6 @@
 //
 // It contains parsing, edits of single fields, references, field paths, digests, labels and the
 // description of a served resource. It sends no requests and knows nothing of controllers.
-// All layers above use it.
 package object
 
 import (

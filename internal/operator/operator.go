@@ -4,7 +4,6 @@
 // It finds the interpreter, starts and stops the process, reads its declaration, and resolves
 // the selectors of its controllers by discovery. How controllers work is in the packages below;
 // what a process declares and how it is called says designs/0014-operators-in-python.md.
-// Package cli calls it.
 package operator
 
 import (

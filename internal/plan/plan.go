@@ -3,8 +3,7 @@
 // Its functions are pure. From the observed objects, a hook response and the rules of a controller
 // they make a Plan, which can be printed, compared and tested. The package validates responses,
 // claims children, merges desired into observed objects, rolls out revisions and orders writes. It
-// does not call the API server or a hook, and has no clock. Package compose calls it, and package
-// apply writes its plans.
+// does not call the API server or a hook, and has no clock.
 package plan
 
 import (

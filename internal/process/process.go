@@ -2,8 +2,7 @@
 // restarted when it exits or on request, and is killed with this program, however that
 // ends.
 //
-// It does not know what a process is for or how events are shown. Packages dev and operator call
-// it.
+// It does not know what a process is for or how events are shown.
 package process
 
 import (

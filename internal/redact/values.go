@@ -3,8 +3,6 @@
 //
 // Values are those that one run has seen, in requests, responses and writes. They are looked for in texts and in
 // JSON, in the forms that encoders give them, and replaced by a mask, or by tokens that stay equal where values are.
-// The loops, reviews, the history and recordings use it; what has no run, such as the log files of a support bundle,
-// is masked by the looks of it, elsewhere.
 package redact
 
 import (

@@ -2,8 +2,7 @@
 // starts them on demand, gives each one call at a time, kills one that exceeds a limit, and
 // ends those without work.
 //
-// It does not know what the lines mean. Packages inline and program call it; package process
-// starts and kills.
+// It does not know what the lines mean.
 package child
 
 import (

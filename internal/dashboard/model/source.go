@@ -5,7 +5,7 @@
 // History of runs. It holds no pages, no commands, no requests to the API server, and no
 // permission checks. Each process is a Source; package wire reads the Source of another
 // process. The controllers do not know this package: they hand records to the manager,
-// which implements Source. Packages cli and dashboard read it.
+// which implements Source.
 package model
 
 import (

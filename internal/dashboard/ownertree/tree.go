@@ -2,7 +2,7 @@
 // controllers, as their processes report them, and dependents by owner references.
 //
 // It holds the tree and its limits, but not how it is shown. It reads with the permissions
-// of the user, and counts what the user may not read. Packages dashboard and cli call it.
+// of the user, and counts what the user may not read.
 package ownertree
 
 import (

@@ -3,7 +3,6 @@
 // it is compared.
 //
 // It holds pure functions on runs of package model, but no layout and no permission checks.
-// Packages dashboard and cli call it, so that both show the same.
 package timeline
 
 import (

@@ -2,7 +2,7 @@
 // lines, and the output of several processes without mixing lines.
 //
 // On a terminal the running phases stay at the bottom as live lines; elsewhere each line is
-// written once. Packages dev and cli call it.
+// written once.
 package progress
 
 import (

@@ -1,7 +1,7 @@
 // Package project reads setpoint.yaml: the manifests to apply, and the local processes that
 // replace Services.
 //
-// It reads and validates only. Packages dev and workspace call it for each folder.
+// It reads and validates only.
 package project
 
 import (

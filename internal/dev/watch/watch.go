@@ -1,7 +1,7 @@
 // Package watch reports changed files below folders in bursts: editors write a file in
 // several steps, and checkouts write many files.
 //
-// It does not interpret the files. Package dev calls it.
+// It does not interpret the files.
 package watch
 
 import (

@@ -4,7 +4,7 @@
 // It handles requests of client-go as kube-apiserver does, with the same libraries: managed fields, defaulting,
 // pruning and validation by the schemas of CRDs, preconditions, finalizers, and the garbage collector as single
 // steps. It has no admission, no quotas, no watches, and of the defaults and rules of built-in kinds only those that
-// a controller notices. Package explore and its tests call it.
+// a controller notices.
 package apiserver
 
 import (

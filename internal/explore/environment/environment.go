@@ -2,8 +2,8 @@
 // kubelet, the controllers of Kubernetes, and those of kinds with conditions.
 //
 // A model is a function from a state to the states that can follow by one step. It leaves out what a controller
-// cannot rely on, such as times, and makes no ReplicaSets and Pods for workloads: it counts them. Package explore
-// calls it; test/explore compares each model with the real control plane.
+// cannot rely on, such as times, and makes no ReplicaSets and Pods for workloads: it counts them.
+// test/explore compares each model with the real control plane.
 package environment
 
 import (

@@ -3,7 +3,7 @@
 //
 // It contains the views of a process, the delivery of events, the steps of runs, and the memory of what
 // hooks responded. It copies nothing of what the loops decide. It stores no objects and chooses no order:
-// package apiserver and the search do. Package explore and the tests of controllers call it.
+// package apiserver and the search do.
 package loop
 
 import (

@@ -1,7 +1,7 @@
 // Package realcluster makes room for a story on a real API server: the kinds of its files, namespaces of its own, and a
 // client that writes nowhere else and remembers what to remove.
 //
-// It knows no steps: package explore makes them. The command `setpoint test` calls it.
+// It knows no steps: package explore makes them.
 package realcluster
 
 import (

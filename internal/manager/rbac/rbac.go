@@ -1,8 +1,5 @@
 // Package rbac knows which permissions controllers and their process need. It asks the API
 // server which of them are missing, and writes the roles that grant them.
-//
-// Package manager calls it before a controller starts, the command line for `setpoint rbac`,
-// and the SDK for the command rbac.
 package rbac
 
 import (
