@@ -362,6 +362,9 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 		Unserved:      d.unserved,
 		Release:       c.release,
 	}
+	if len(programs) > 0 {
+		compiled.Notes = append(compiled.Notes, d.hooks.all().bareNameNotes(programs[0].Children)...)
+	}
 	if compiled.StatusWarning != "" {
 		compiled.Notes = append(compiled.Notes, compiled.StatusWarning)
 	}
