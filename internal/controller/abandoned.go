@@ -36,19 +36,21 @@ type Abandoned struct {
 	Left int
 }
 
-// ReleaseAbandoned removes the finalizer from an object in a terminating namespace if the ServiceAccount of the
-// controller may not, and returns it as stored; nil if the object has to wait. No account or right can be given back
-// there: the namespace accepts no new objects.
+// ReleaseAbandoned removes the finalizer from an object in a terminating namespace, or in one that is gone, if the
+// ServiceAccount of the controller may not, and returns it as stored; nil if the object has to wait. No account or right
+// can be given back there: the namespace accepts no new objects.
 func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object, error) {
 	if !a.Forbidden || !r.Stored.Deleting() || !r.Stored.HasFinalizer(a.Finalizer) || r.Stored.Namespace() == "" {
 		return nil, nil //nolint:nilnil // The object waits.
 	}
-	if failing := r.memory.Result; a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
-		return nil, nil //nolint:nilnil // The namespace controller deletes what is left.
-	}
 	namespace, err := a.Own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
-	if err != nil || !namespace.Deleting() {
+	// A namespace may go before its objects: its own finalizer was removed by hand, or their kind was not served meanwhile.
+	gone := apply.NotFound(err)
+	if !gone && (err != nil || !namespace.Deleting()) {
 		return nil, nil //nolint:nilnil,nilerr // The cause says what is missing.
+	}
+	if failing := r.memory.Result; !gone && a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
+		return nil, nil //nolint:nilnil // The namespace controller deletes what is left.
 	}
 	body, err := RemovalOf(a.Finalizer, r.Stored)
 	if err != nil {
@@ -67,8 +69,10 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 		message += fmt.Sprintf("; objects left of it: %d", a.Left)
 	}
 	r.Log.Warn("finalizer removed in a terminating namespace", "object", r.Stored.Ref().String(), "error", a.Why)
-	// The namespace accepts no events either, so this one is about it.
-	r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+	if !gone {
+		// The namespace accepts no events either, so this one is about it.
+		r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
+	}
 	return stored, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,12 +190,48 @@ func (s *soakRun) restoreCamps() {
 				return err
 			}
 		}
-		return nil
+		return s.deleteLostTents(ctx)
 	})
 }
 
-// checkCamps wants each deleted namespace gone, and in the others what tents want.
+// deleteLostTents deletes tents whose namespace is gone. The namespace controller leaves them behind if the API server,
+// just started, did not serve their kind yet.
+func (s *soakRun) deleteLostTents(ctx context.Context) error {
+	lost, err := s.cluster.lostTents(ctx)
+	for _, o := range lost {
+		err := s.cluster.Resource(parentsOf(tent)).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the tent of %s: %w", o.GetNamespace(), err)
+		}
+	}
+	return err
+}
+
+// lostTents returns the tents whose namespace is gone.
+func (c *cluster) lostTents(ctx context.Context) ([]unstructured.Unstructured, error) {
+	// Tents first: a namespace that comes meanwhile does not count as gone.
+	tents, err := c.Resource(parentsOf(tent)).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list tents: %w", err)
+	}
+	camps, err := c.listCamps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(tents.Items, func(o unstructured.Unstructured) bool {
+		return slices.ContainsFunc(camps, func(camp unstructured.Unstructured) bool { return camp.GetName() == o.GetNamespace() })
+	}), nil
+}
+
+// checkCamps wants each deleted namespace gone with its tent, and in the others what tents want.
 func (f *state) checkCamps(ctx context.Context) {
+	lost, err := f.cluster.lostTents(ctx)
+	if err != nil {
+		f.problem("%v", err)
+	}
+	for _, o := range lost {
+		f.problem("the tent of %s is there without its namespace; finalizers: %v", o.GetNamespace(), o.GetFinalizers())
+	}
 	camps, err := f.cluster.listCamps(ctx)
 	if err != nil {
 		f.problem("%v", err)

@@ -160,7 +160,8 @@ type release struct {
 func (r *releaser) release(faults context.Context, version string) {
 	v := &release{releaser: r, version: version, before: r.barnUIDs()}
 	v.barns = len(v.before)
-	v.generation = r.edit(fmt.Sprintf(`{"spec":{"rollout":{"paused":false},"hooks":{"sync":{"webhook":{"url":%q}}}}}`, r.hook.url()+"/rollout/"+version))
+	v.generation = r.edit(fmt.Sprintf(`{"spec":{"rollout":{"paused":false},"hooks":{"sync":{"webhook":{"url":%q}}}}}`,
+		r.hook.url()+"/rollout/"+version)).GetGeneration()
 	for over := (time.Time{}); !v.ended(); _ = pause(r.t.Context(), 100*time.Millisecond) {
 		switch {
 		case faults.Err() == nil:
@@ -181,16 +182,16 @@ func (v *release) doesNotEnd() {
 	v.rollouts.problem("the rollout of %s (generation %d, undone: %v) does not end: %+v", v.version, v.generation, v.undone, v.status)
 }
 
-// edit patches the controller of barns, and returns its generation. It tries until it succeeds.
-func (r *releaser) edit(patch string) (generation int64) {
+// edit patches the controller of barns, and returns it as stored. It tries until it succeeds.
+func (r *releaser) edit(patch string) *unstructured.Unstructured {
 	for r.t.Context().Err() == nil {
 		stored, err := r.cluster.Resource(barnController).Patch(r.t.Context(), barn+"s", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err == nil {
-			return stored.GetGeneration()
+			return stored
 		}
 		_ = pause(r.t.Context(), 100*time.Millisecond)
 	}
-	return 0
+	return &unstructured.Unstructured{}
 }
 
 var barnController = resourceOf("setpoint.dev/v1alpha1", "CompositeController")
@@ -222,9 +223,7 @@ func (v *release) ended() bool {
 	if v.status == nil || v.status.Phase != s.Phase || v.status.Percent != s.Percent {
 		v.t.Logf("%s at %s: %+v", v.version, time.Now().Format(time.TimeOnly), s.RolloutStatus)
 	}
-	v.status = &s.RolloutStatus
-	v.percent = max(v.percent, s.Percent)
-	v.notePosition()
+	v.note(&s.RolloutStatus)
 	if s.Phase == setpoint.RolloutRolledBack && defectOf(v.version) == good {
 		v.tally.add("a fault takes a good version back; it is resumed")
 		v.retry()
@@ -233,7 +232,10 @@ func (v *release) ended() bool {
 	return s.Phase != setpoint.RolloutStepping
 }
 
-func (v *release) notePosition() {
+// note keeps how far the rollout came.
+func (v *release) note(s *setpoint.RolloutStatus) {
+	v.status = s
+	v.percent = max(v.percent, s.Percent)
 	v.rollouts.mu.Lock()
 	defer v.rollouts.mu.Unlock()
 	position := v.status.Position
@@ -286,8 +288,12 @@ func (v *release) interfere() {
 		v.edit(`{"spec":{"rollout":{"paused":false}}}`)
 	case n < 4 && v.status != nil && v.status.Phase == setpoint.RolloutStepping:
 		v.tally.add("a user undoes a rollout")
-		v.undone = true
-		v.generation = v.edit(fmt.Sprintf(`{"spec":{"hooks":{"sync":{"webhook":{"url":%q}}}}}`, v.hook.url()+"/rollout/"+v.rollouts.complete))
+		stored := v.edit(fmt.Sprintf(`{"spec":{"hooks":{"sync":{"webhook":{"url":%q}}}}}`, v.hook.url()+"/rollout/"+v.rollouts.complete))
+		// The edit may have taken longer than a step.
+		if s := rolloutOf(stored); s != nil {
+			v.note(&s.RolloutStatus)
+		}
+		v.undone, v.generation = true, stored.GetGeneration()
 	}
 }
 
