@@ -36,20 +36,21 @@ type Abandoned struct {
 	Left int
 }
 
-// ReleaseAbandoned removes the finalizer from an object in a terminating namespace, or in one that is gone, if the
-// ServiceAccount of the controller may not, and returns it as stored; nil if the object has to wait. No account or right
-// can be given back there: the namespace accepts no new objects.
+// ReleaseAbandoned removes the finalizer from an object in a terminating namespace if the ServiceAccount of the
+// controller may not, and returns it as stored; nil if the object has to wait. No account or right can be given back
+// there: the namespace accepts no new objects.
 func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object, error) {
 	if !a.Forbidden || !r.Stored.Deleting() || !r.Stored.HasFinalizer(a.Finalizer) || r.Stored.Namespace() == "" {
 		return nil, nil //nolint:nilnil // The object waits.
 	}
 	namespace, err := a.Own.Get(ctx, object.Namespaces, "", r.Stored.Namespace())
-	// A namespace may go before its objects: its own finalizer was removed by hand, or their kind was not served meanwhile.
-	gone := apply.NotFound(err)
-	if !gone && (err != nil || !namespace.Deleting()) {
+	if apply.NotFound(err) {
+		return nil, namespaceGone(r.Stored.Namespace())
+	}
+	if err != nil || !namespace.Deleting() {
 		return nil, nil //nolint:nilnil,nilerr // The cause says what is missing.
 	}
-	if failing := r.memory.Result; !gone && a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
+	if failing := r.memory.Result; a.Left > 0 && (!failing.Failing || r.base.Since(failing.Since) < abandonAfter) {
 		return nil, nil //nolint:nilnil // The namespace controller deletes what is left.
 	}
 	body, err := RemovalOf(a.Finalizer, r.Stored)
@@ -69,11 +70,17 @@ func (r *Run) ReleaseAbandoned(ctx context.Context, a Abandoned) (*object.Object
 		message += fmt.Sprintf("; objects left of it: %d", a.Left)
 	}
 	r.Log.Warn("finalizer removed in a terminating namespace", "object", r.Stored.Ref().String(), "error", a.Why)
-	if !gone {
-		// The namespace accepts no events either, so this one is about it.
-		r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
-	}
+	// The namespace accepts no events either, so this one is about it.
+	r.base.options.Observer.OwnEvent(namespace, hook.Event{Type: Warning, Reason: ReasonReleased, Message: message})
 	return stored, nil
+}
+
+// namespaceGone tells the only way in which an object goes whose namespace went first, because the namespace's own
+// finalizer was removed by hand, or because the kind was not served while the namespace was deleted. The API server
+// refuses every update in a namespace that does not exist.
+func namespaceGone(name string) error {
+	return fmt.Errorf("the namespace %s is gone, and the API server stores no change in it; to let the object go, run: "+
+		"kubectl create namespace %[1]s && kubectl delete namespace %[1]s", name)
 }
 
 // IsForbidden reports whether the API server, or a review of it, forbids what a run did, other than to create

@@ -104,12 +104,15 @@ func (c *cluster) listCamps(ctx context.Context) ([]unstructured.Unstructured, e
 
 // pitch makes a camp.
 func (c *camper) pitch(ctx context.Context, name string) {
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"name": name, "labels": map[string]any{campLabel: ""}}}}
-	_, err := c.cluster.Resource(resourceOf("v1", "Namespace")).Create(ctx, namespace, metav1.CreateOptions{})
+	_, err := c.cluster.Resource(resourceOf("v1", "Namespace")).Create(ctx, camp(name), metav1.CreateOptions{})
 	c.cluster.noteRequest("a user makes a namespace", err)
 	_ = c.cluster.equip(ctx, name) // restoreCamps makes up for what fails
 	c.cluster.noteRequest("a user makes a tent", c.cluster.makeTent(ctx, name))
+}
+
+func camp(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{campLabel: ""}}}}
 }
 
 // equip gives a camp its account and the rights of it.
@@ -194,14 +197,17 @@ func (s *soakRun) restoreCamps() {
 	})
 }
 
-// deleteLostTents deletes tents whose namespace is gone. The namespace controller leaves them behind if the API server,
-// just started, did not serve their kind yet.
+// deleteLostTents gives tents whose namespace is gone their namespace again, and deletes it. The namespace controller leaves
+// tents behind if the API server, just started, did not serve their kind yet, and no client can change them then.
 func (s *soakRun) deleteLostTents(ctx context.Context) error {
 	lost, err := s.cluster.lostTents(ctx)
+	namespaces := s.cluster.Resource(resourceOf("v1", "Namespace"))
 	for _, o := range lost {
-		err := s.cluster.Resource(parentsOf(tent)).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the tent of %s: %w", o.GetNamespace(), err)
+		if _, err := namespaces.Create(ctx, camp(o.GetNamespace()), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create the namespace %s again: %w", o.GetNamespace(), err)
+		}
+		if err := namespaces.Delete(ctx, o.GetNamespace(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the namespace %s again: %w", o.GetNamespace(), err)
 		}
 	}
 	return err
