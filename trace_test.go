@@ -18,10 +18,11 @@ func TestWhereSpansGo(t *testing.T) {
 	if err != nil || sent.Endpoint != "http://collector:4318/v1/traces" || !sent.Annotate {
 		t.Errorf("the environment: %+v, %v", sent, err)
 	}
-	t.Setenv("OTEL_TRACES_SAMPLER", "sometimes")
-	if _, err := (&Options{}).traces(); err == nil || !strings.Contains(err.Error(), "$OTEL_TRACES_SAMPLER") {
+	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
+	if _, err := (&Options{}).traces(); err == nil || !strings.Contains(err.Error(), "$OTEL_TRACES_EXPORTER") {
 		t.Errorf("a wrong variable: %v", err)
 	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 	if none, err := (&Options{}).traces(); err != nil || none != nil {
 		t.Errorf("off: %+v, %v", none, err)

@@ -1,13 +1,17 @@
 package handle
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/hook"
+	"github.com/setpoint-dev/setpoint/internal/apply"
+	"github.com/setpoint-dev/setpoint/internal/controller"
 	"github.com/setpoint-dev/setpoint/internal/object"
 )
 
@@ -31,10 +35,40 @@ func (r *run) noteApplied(ref object.Ref, stored *object.Object) {
 		delete(r.memory.appliedNames, appliedName(ref))
 		return
 	}
+	r.noteOwner(ref, true)
+}
+
+// noteOwner notes whether a response applied an owned object.
+func (r *run) noteOwner(ref object.Ref, ours bool) {
 	if r.memory.appliedNames == nil {
 		r.memory.appliedNames = map[string]bool{}
 	}
-	r.memory.appliedNames[appliedName(ref)] = true
+	r.memory.appliedNames[appliedName(ref)] = ours
+}
+
+// findApplied asks the API server whose the owned objects are of which that is not known: the connection may have ended
+// before the response to a create, and Setpoint before the record of it was stored.
+func (r *run) findApplied(ctx context.Context) error {
+	if r.Phase != controller.PhaseManaged || !r.program.handles(hook.ReasonDrift) {
+		return nil
+	}
+	for i, resource := range r.program.Owns {
+		for _, o := range r.owned[i] {
+			if _, known := r.memory.appliedNames[appliedName(o.Ref())]; known {
+				continue
+			}
+			existing, err := r.writer().Ownership(ctx, resource, o.Namespace(), o.Name())
+			switch {
+			case apply.NotFound(err):
+			case err != nil:
+				return fmt.Errorf("read who applied %s: %w", o.Ref(), err)
+			default:
+				r.noteOwner(o.Ref(), slices.Contains(existing.Managers, r.program.Manager))
+			}
+		}
+	}
+	r.ownedDigest = r.digests.owned(r.appliedNow())
+	return nil
 }
 
 // appliedNow returns the owned objects that responses applied.

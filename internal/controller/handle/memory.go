@@ -37,8 +37,8 @@ type memory struct {
 	// for none.
 	prunedStatus map[string]any
 	prunedNext   time.Time
-	// applied are digests of the owned objects after the latest apply, and appliedNames the short names of all that
-	// responses have applied, for programs with Drift handlers.
+	// applied are digests of the owned objects after the latest apply. appliedNames says by their short names which of them
+	// responses have applied, and which not. Both are for programs with Drift handlers.
 	applied      []appliedDigests
 	appliedNames map[string]bool
 	revisions    revisionHistory

@@ -95,6 +95,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.checkReads(ctx); err != nil {
 		return err
 	}
+	if err := r.findApplied(ctx); err != nil {
+		return err
+	}
 	if err := r.matchHandlers(ctx); err != nil {
 		return err
 	}
