@@ -183,7 +183,8 @@ func (h *Handlers[T]) checkReviews() []error {
 	for _, one := range h.reviews {
 		problems = append(problems, one.check(&h.c)...)
 		if named[one.name] {
-			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them", one.name, h.c.name()))
+			problems = append(problems, fmt.Errorf("two admission webhooks of %[2]s are named %[1]q: rename one of them",
+				one.name, h.c.name()))
 		}
 		named[one.name] = true
 	}

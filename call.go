@@ -81,7 +81,8 @@ type Call[T any] struct {
 
 func newCall[T any](h *handler[T], n *hook.HandlerRequest) (*Call[T], error) {
 	c := &Call[T]{
-		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, FirstAttempt: n.FirstAttempt, EventType: n.Event, Gone: n.Deleted, Since: n.Since,
+		Changes: n.Changes, Reason: n.Reason, Attempt: n.Attempt, FirstAttempt: n.FirstAttempt, EventType: n.Event, Gone: n.Deleted,
+		Since:   n.Since,
 		handler: h, request: n,
 	}
 	var err error
@@ -181,6 +182,7 @@ func (c *Call[T]) buildResponse() (*hook.HandlerResponse, error) {
 		return nil, err
 	}
 	response := c.response
-	response.Events, response.Conditions, response.Message, response.RetryAfter = c.report.events, c.report.conditions, c.report.message, c.report.requeueAfter
+	response.Events, response.Conditions, response.Message, response.RetryAfter = c.report.events, c.report.conditions, c.report.message,
+		c.report.requeueAfter
 	return &response, nil
 }

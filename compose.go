@@ -97,7 +97,8 @@ func (c *Composer[T]) OmitConditions() { c.omitConditions = true }
 // held.
 func (c *Composer[T]) GuardDeletions(maxDeletions, maxPercent int) {
 	if maxDeletions < 0 || maxPercent < 0 || maxPercent > 100 {
-		c.c.app.addProblem("GuardDeletions(%d, %d): maxDeletions must not be negative, and maxPercent must be 0 to 100", maxDeletions, maxPercent)
+		c.c.app.addProblem("GuardDeletions(%d, %d): maxDeletions must not be negative, and maxPercent must be 0 to 100",
+			maxDeletions, maxPercent)
 	}
 	c.guard = &plan.DeletionLimit{MaxDeletions: maxDeletions, MaxPercent: maxPercent}
 }
@@ -142,7 +143,8 @@ func (c *Composer[T]) checkFunctions() (problems []error) {
 		say("Sync is required")
 	}
 	if c.c.fields != "" && c.finalize != nil {
-		say("FieldSelector and Finalize are mutually exclusive, because Setpoint does not observe a parent that no longer matches; use Labels")
+		say("FieldSelector and Finalize are mutually exclusive, because Setpoint does not observe a parent that no longer matches; use " +
+			"Labels")
 	}
 	seen := map[kind]bool{}
 	for _, k := range c.c.owns {

@@ -19,7 +19,8 @@ func (f *runFlags) parse(a *App, args []string, stdout io.Writer) error {
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
 	f.register(a, set)
 	return a.parseFlags(set, args, stdout, func() {
-		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGINT or SIGTERM\n%[1]s rbac [flags]        print the required RBAC rules as manifests\n%[1]s uninstall [flags]   remove what the program left in the cluster\n\n", program())
+		fmt.Fprintf(stdout, "%[1]s [run] [flags]       run the controllers until SIGINT or SIGTERM\n%[1]s rbac [flags]        print the "+
+			"required RBAC rules as manifests\n%[1]s uninstall [flags]   remove what the program left in the cluster\n\n", program())
 		fmt.Fprint(stdout, "Exit codes: 0 success, 1 failure, 2 wrong usage.\n\nFlags of run:\n")
 		set.PrintDefaults()
 	})

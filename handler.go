@@ -115,12 +115,14 @@ func (h *handler[T]) check(c *controller) []error {
 		if slices.ContainsFunc(h.handlers.handlers, func(other *handler[T]) bool {
 			return other.name == former || other != h && slices.Contains(other.spec.FormerNames, former)
 		}) {
-			problems = append(problems, fmt.Errorf("handler %q of %s: FormerName(%q): a handler has this name, or had it: use another one", h.name, c.name(), former))
+			problems = append(problems, fmt.Errorf("handler %q of %s: FormerName(%q): a handler has this name, or had it: use another one",
+				h.name, c.name(), former))
 		}
 	}
 	for _, one := range h.predicates {
 		if _, ok := one.(func(old, now *T) bool); !ok {
-			problems = append(problems, fmt.Errorf("handler %q of %s: the type of When is %T, and the handler has objects of %s", h.name, c.name(), one, c.goType))
+			problems = append(problems, fmt.Errorf("handler %q of %s: the type of When is %T, and the handler has objects of %s",
+				h.name, c.name(), one, c.goType))
 		}
 	}
 	if !h.daemon && h.spec.StopTimeout != 0 {

@@ -88,7 +88,9 @@ func (s *handlerSettings) checkPreviousState(c *controller) []error {
 	}
 	for _, path := range s.comparedFields {
 		if !s.spec.Watches(path) {
-			problems = append(problems, fmt.Errorf("KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field", strings.Join(path, ".")))
+			problems = append(problems,
+				fmt.Errorf("KeepPreviousState requires that the handler watches the field %s of FieldChanged: add it to Field",
+					strings.Join(path, ".")))
 		}
 	}
 	return problems

@@ -88,7 +88,8 @@ func checkPatchable(delta map[string]any) error {
 		}
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("the handler changed %s of the object: only spec, status, labels and annotations can be changed", strings.Join(refused, ", "))
+		return fmt.Errorf("the handler changed %s of the object: only spec, status, labels and annotations can be changed",
+			strings.Join(refused, ", "))
 	}
 	return nil
 }

@@ -161,7 +161,8 @@ func (s *objectContext) complete(data []byte, k kind, opts applySettings) ([]byt
 	if metadata, err = s.defaultMetadata(metadata.without(serverFields...), k, opts); err != nil {
 		return nil, err
 	}
-	head := members{{[]byte(`"apiVersion"`), quoted(k.apiVersion)}, {[]byte(`"kind"`), quoted(k.kind)}, {[]byte(`"metadata"`), metadata.JSON()}}
+	head := members{{[]byte(`"apiVersion"`), quoted(k.apiVersion)}, {[]byte(`"kind"`), quoted(k.kind)},
+		{[]byte(`"metadata"`), metadata.JSON()}}
 	return dropNullTimestamps(append(head, all.without("apiVersion", "kind", "metadata", "status")...).JSON())
 }
 

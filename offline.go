@@ -17,7 +17,8 @@ import (
 func (k *kinds) resource(wanted kind) object.Resource {
 	gvk := schema.FromAPIVersionAndKind(wanted.apiVersion, wanted.kind)
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
-	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true, Custom: true}
+	r := object.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: guess.Resource, Namespaced: true, Status: true,
+		Custom: true}
 	if o, err := k.scheme.New(gvk); err == nil {
 		r.Namespaced, r.Custom = !object.IsClusterScoped(gvk.Kind), false
 		_, r.Status = reflect.TypeOf(o).Elem().FieldByName("Status")
@@ -26,7 +27,10 @@ func (k *kinds) resource(wanted kind) object.Resource {
 	for _, d := range k.crds {
 		if d.Spec.Group == gvk.Group && d.Spec.Names.Kind == gvk.Kind {
 			r.Plural, r.Namespaced = d.Spec.Names.Plural, d.Spec.Scope != "Cluster"
-			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool { return v.Name == gvk.Version && v.Subresources.Status != nil })
+			r.Status = slices.ContainsFunc(d.Spec.Versions, func(v crdVersion) bool {
+				return v.Name == gvk.Version &&
+					v.Subresources.Status != nil
+			})
 		}
 	}
 	return r

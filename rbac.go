@@ -18,14 +18,20 @@ func (a *App) rbacCommand(args []string, stdout io.Writer) (command, error) {
 	set := flag.NewFlagSet(a.name+" rbac", flag.ContinueOnError)
 	account := set.String("service-account", a.name, "`name` of the ServiceAccount")
 	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program runs in")
-	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces", "comma-separated `namespaces` in which the program handles objects (default: all)")
+	set.Var((*flags.Namespaces)(&o.Namespaces), "namespaces",
+		"comma-separated `namespaces` in which the program handles objects (default: all)")
 	set.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "allow to elect a leader")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of the lease by which they do")
-	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
-	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server comes before it stores objects")
-	set.StringVar(&o.Admission.URL, "admission-url", "", "`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
-	set.StringVar(&o.Admission.CertificateSecretName, "admission-certificate-secret", "", "`name` of the Secret with the certificate, if you provide it")
-	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto, "`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
+	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
+		"`namespace` of that lease; the one of --namespace if empty")
+	set.StringVar(&o.Admission.Service, "admission-service", a.name,
+		"`name` of the Service by which the API server comes before it stores objects")
+	set.StringVar(&o.Admission.URL, "admission-url", "",
+		"`URL` by which it comes otherwise; the certificate is kept in memory then, and not in a Secret")
+	set.StringVar(&o.Admission.CertificateSecretName, "admission-certificate-secret", "",
+		"`name` of the Secret with the certificate, if you provide it")
+	set.StringVar(&o.InspectAddress, "inspect-address", manager.InspectAuto,
+		"`address` where setpoint get and the like read, for which the program needs a Secret with a token; empty for nowhere")
 	err := a.parseFlags(set, args, stdout, func() {
 		fmt.Fprintf(stdout, "%s rbac [flags] prints the ServiceAccount, roles and bindings that the program needs.\n\nFlags:\n", program())
 		set.PrintDefaults()

@@ -42,17 +42,18 @@ func Watches[T, R any](handlers *Handlers[T], related *Handlers[R], handledBy fu
 		app.addProblem("Watches: the related kind is of another app")
 	}
 	related.c.isRelated = true
-	handlers.c.related = append(handlers.c.related, relatedKind{&related.c, func(o *object.Object) (names []types.NamespacedName, err error) {
-		typed, err := decodeObject[R](o)
-		if err != nil {
-			return nil, err
-		}
-		err = failure.Recover("the function of Watches", func() error {
-			names = handledBy(typed)
-			return nil
-		})
-		return names, err
-	}})
+	handlers.c.related = append(handlers.c.related, relatedKind{&related.c,
+		func(o *object.Object) (names []types.NamespacedName, err error) {
+			typed, err := decodeObject[R](o)
+			if err != nil {
+				return nil, err
+			}
+			err = failure.Recover("the function of Watches", func() error {
+				names = handledBy(typed)
+				return nil
+			})
+			return names, err
+		}})
 }
 
 // resolve returns the related kind as a program has it.

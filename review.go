@@ -74,7 +74,8 @@ func newReview[T any](of *review[T], req *hook.ReviewRequest) (*Review[T], error
 			return nil, fmt.Errorf("write the object as JSON: %w", err)
 		}
 	}
-	r.objectContext = objectContext{controller: &of.handlers.c, functionName: of.name, metadata: objectMeta{Namespace: r.Namespace, Name: r.Name}}
+	r.objectContext = objectContext{controller: &of.handlers.c, functionName: of.name,
+		metadata: objectMeta{Namespace: r.Namespace, Name: r.Name}}
 	r.Log = r.objectContext.logger().With("review", of.name)
 	return r, nil
 }

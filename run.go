@@ -197,13 +197,15 @@ func (a *App) managerOptions(o Options, inside bool) manager.Options {
 	managerOpts := manager.Options{
 		Name: a.name, Version: cmp.Or(o.Version, buildVersion()), ClientQPS: o.ClientQPS, ClientBurst: o.ClientBurst,
 		CRDs: a.crds.texts, AllowBreakingCRDs: o.AllowBreakingCRDs, RecreateCRDs: o.RecreateCRDs,
-		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, Namespaces: o.Namespaces, Workers: o.Workers,
+		Namespace: cmp.Or(o.Namespace, manager.PodNamespace()), LeaderElection: election, ProcessLease: true, Namespaces: o.Namespaces,
+		Workers:         o.Workers,
 		Dashboard:       a.dashboard,
 		Admission:       serving.AdmissionOptions(o.Admission).WithClusterDefaults(inside, a.name),
 		ShutdownTimeout: o.ShutdownTimeout, UnfinishedTasks: a.inFlight.names,
 		Health: a.health, Unready: a.unready, Metrics: a.metrics,
 		Address: o.Address, HealthAddress: o.HealthAddress, Profiling: o.Profiling, Log: o.Log,
-		History: manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)}, Recording: manager.Recording{File: o.RecordFile, MaxBytes: o.RecordMaxSize}, Plan: dryrun.ForObject,
+		History:   manager.History{Off: o.HistorySize < 0, MaxBytes: max(0, o.HistorySize)},
+		Recording: manager.Recording{File: o.RecordFile, MaxBytes: o.RecordMaxSize}, Plan: dryrun.ForObject,
 	}
 	for _, c := range a.controllers {
 		if c.runs() {

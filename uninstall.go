@@ -15,12 +15,14 @@ func (a *App) uninstallCommand(args []string, stdout io.Writer) (command, error)
 	var namespaces flags.Namespaces
 	var dryRun bool
 	set := flag.NewFlagSet(a.name+" uninstall", flag.ContinueOnError)
-	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
+	set.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"`file` that says how to reach the cluster; else $KUBECONFIG, the cluster this program runs in, or ~/.kube/config")
 	set.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig to use")
 	set.StringVar(&o.Namespace, "namespace", "default", "`namespace` that the program ran in")
 	set.StringVar(&o.Admission.Service, "admission-service", a.name, "`name` of the Service by which the API server came")
 	set.StringVar(&o.LeaderElection.Name, "leader-elect-resource-name", a.name, "`name` of its lease")
-	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "", "`namespace` of that lease; the one of --namespace if empty")
+	set.StringVar(&o.LeaderElection.Namespace, "leader-elect-resource-namespace", "",
+		"`namespace` of that lease; the one of --namespace if empty")
 	set.Var(&namespaces, "namespaces", "comma-separated `namespaces` in which the program handled objects, if it ran with some")
 	set.BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
 	err := a.parseFlags(set, args, stdout, func() {

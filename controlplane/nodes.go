@@ -62,7 +62,8 @@ func (c *Cluster) authorizeKwok(ctx context.Context) error {
 	if err := c.admin.Create(ctx, url+"clusterroles", object{
 		"metadata": object{"name": kwokUser},
 		"rules": []object{
-			{"apiGroups": []string{""}, "resources": []string{"nodes", "pods"}, "verbs": []string{"get", "list", "watch", "update", "patch", "delete"}},
+			{"apiGroups": []string{""}, "resources": []string{"nodes", "pods"},
+				"verbs": []string{"get", "list", "watch", "update", "patch", "delete"}},
 			{"apiGroups": []string{""}, "resources": []string{"nodes/status", "pods/status"}, "verbs": []string{"update", "patch"}},
 			{"apiGroups": []string{"", "events.k8s.io"}, "resources": []string{"events"}, "verbs": []string{"create", "patch", "update"}},
 		},

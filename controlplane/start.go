@@ -61,7 +61,8 @@ func StartAPI(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	c := &Cluster{opts: opts, binaries: programs, dir: dir, lifeline: line, ports: map[string]*port.Reservation{}, done: make(chan struct{})}
+	c := &Cluster{opts: opts, binaries: programs, dir: dir, lifeline: line, ports: map[string]*port.Reservation{},
+		done: make(chan struct{})}
 
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

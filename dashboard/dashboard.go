@@ -75,7 +75,8 @@ func (o *Options) proxies() ([]netip.Prefix, error) {
 		if err != nil {
 			var address netip.Addr
 			if address, err = netip.ParseAddr(text); err != nil {
-				return nil, fmt.Errorf("the trusted proxy %q is neither an address, such as 10.0.0.7, nor a network, such as 10.0.0.0/8", text)
+				return nil, fmt.Errorf("the trusted proxy %q is neither an address, such as 10.0.0.7, nor a network, such as 10.0.0.0/8",
+					text)
 			}
 			prefix = netip.PrefixFrom(address, address.BitLen())
 		}
@@ -88,7 +89,8 @@ func (o *Options) proxies() ([]netip.Prefix, error) {
 func (o *Options) access() (access.Options, error) {
 	proxies, err := o.proxies()
 	return access.Options{
-		Headers:  access.Headers{User: o.UserHeader, Groups: o.GroupsHeader, UserPrefix: o.UserPrefix, GroupsPrefix: o.GroupsPrefix, Trusted: proxies},
+		Headers: access.Headers{User: o.UserHeader, Groups: o.GroupsHeader, UserPrefix: o.UserPrefix, GroupsPrefix: o.GroupsPrefix,
+			Trusted: proxies},
 		Hosts:    o.Hosts,
 		Lifetime: o.SessionLifetime,
 		Secure:   o.CertFile != "" || len(proxies) > 0,

@@ -34,7 +34,8 @@ const (
 )
 
 func (n *HandlerRequest) wireSize() int {
-	size := handlerRequestSize + len(n.Handler) + len(n.Controller) + len(n.Object) + len(n.PreviousState) + len(n.Progress) + sizeOf(n.Owned)
+	size := handlerRequestSize + len(n.Handler) + len(n.Controller) + len(n.Object) + len(n.PreviousState) + len(n.Progress) +
+		sizeOf(n.Owned)
 	for _, c := range n.Changes {
 		size += changeSize + len(c.Path) + len(c.From) + len(c.To)
 	}

@@ -108,7 +108,8 @@ func (r *handlerResponseReader) progress() error {
 		return err
 	}
 	if len(compact) > MaxProgress {
-		return r.errorAt("", "must not exceed %d bytes, has %d: Setpoint stores it in the object; keep more elsewhere", MaxProgress, len(compact))
+		return r.errorAt("", "must not exceed %d bytes, has %d: Setpoint stores it in the object; keep more elsewhere",
+			MaxProgress, len(compact))
 	}
 	r.out.Progress = json.RawMessage(compact)
 	return nil

@@ -124,7 +124,8 @@ func (r *reader) documentWithList(l *requiredList, fields []field) error {
 	}
 	for _, name := range r.unknown {
 		if r.decoding.mayReplace(name, l.name) {
-			return malformedAt(topLevelPath(name), "unknown field, and %s is missing%s; return [] for none", l.name, suggestion(name, namesOf(fields)))
+			return malformedAt(topLevelPath(name), "unknown field, and %s is missing%s; return [] for none",
+				l.name, suggestion(name, namesOf(fields)))
 		}
 	}
 	return nil

@@ -57,7 +57,8 @@ func (r *reviewResponseReader) decode() error {
 	case r.isSet:
 		return r.check()
 	case len(r.unknown) > 0:
-		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and %s is missing%s", fieldAllowed, suggestion(r.unknown[0], namesOf(fields)))
+		return malformedAt(topLevelPath(r.unknown[0]), "unknown field, and %s is missing%s",
+			fieldAllowed, suggestion(r.unknown[0], namesOf(fields)))
 	}
 	return malformedAt(fieldAllowed, "required: true or false")
 }

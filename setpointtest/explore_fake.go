@@ -17,7 +17,8 @@ func newFake(of any) (*fake, error) {
 		return nil, fmt.Errorf("must be a pointer to a value that JSON holds, such as a struct with exported fields, not %T", of)
 	}
 	f := &fake{v}
-	if _, marshals := of.(json.Marshaler); !marshals && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 && len(f.fields()) == 0 {
+	if _, marshals := of.(json.Marshaler); !marshals && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 &&
+		len(f.fields()) == 0 {
 		return nil, fmt.Errorf("%T has no exported fields, so its state would not be explored", of)
 	}
 	before, err := f.Snapshot()

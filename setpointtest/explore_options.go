@@ -78,7 +78,8 @@ func (e *Exploration) workspace(ctx context.Context, app *setpoint.App) (*worksp
 	}
 	for _, c := range compiled {
 		// Stories name controllers by their objects.
-		named, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"setpoint.dev/v1alpha1","kind":"App","metadata":{"name":%q}}`, nameOf(c)))
+		named, err := object.Parse(fmt.Appendf(nil, `{"apiVersion":"setpoint.dev/v1alpha1","kind":"App","metadata":{"name":%q}}`,
+			nameOf(c)))
 		if err != nil {
 			return nil, err
 		}

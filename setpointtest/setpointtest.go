@@ -177,7 +177,8 @@ func withDiff(h hook.Handler) Option {
 
 func newRequestBuilder(t testing.TB, app *setpoint.App, name string, object any, options []Option) *requestBuilder {
 	t.Helper()
-	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name, Reason: setpoint.ReasonCreate, Since: time.Now()}}
+	b := &requestBuilder{app: app, operation: setpoint.OperationCreate, HandlerRequest: hook.HandlerRequest{Handler: name,
+		Reason: setpoint.ReasonCreate, Since: time.Now()}}
 	b.Reader = &b.stored
 	if err := b.setObject(object); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,8 @@ type ParentResource struct {
 // RevisionHistory says which changes of a parent make a new revision of it.
 type RevisionHistory struct {
 	// fieldPaths are paths of the fields of the parent whose change makes a new revision, such as
-	// spec.template, or metadata.annotations["example.com/note"] where a name has dots. All other fields take effect on every child at once. Default spec.
+	// spec.template, or metadata.annotations["example.com/note"] where a name has dots. All other fields take effect on every child at
+	// once. Default spec.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HandlerController calls handlers when objects are created, changed or deleted, and on a schedule. A handler receives what happened to an object and returns what to write. Setpoint writes it,
+// HandlerController calls handlers when objects are created, changed or deleted, and on a schedule. A handler receives what happened to an
+// object and returns what to write. Setpoint writes it,
 // and records what each handler has handled.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.spec.finalizer) == has(oldSelf.spec.finalizer) && (!has(self.spec.finalizer) || self.spec.finalizer == oldSelf.spec.finalizer) || has(self.spec.replacedFinalizers) && self.spec.replacedFinalizers.exists(f, has(oldSelf.spec.finalizer) ? f == oldSelf.spec.finalizer : f.startsWith('setpoint.dev/handlercontroller-'))",message="must contain the former finalizer, which objects still have",fieldPath=".spec.replacedFinalizers"

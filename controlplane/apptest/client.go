@@ -134,7 +134,8 @@ func (c *client) createNamespace(ctx context.Context, prefix string) (string, er
 	if err != nil {
 		return "", err
 	}
-	made, err := c.objects(r, "").Create(ctx, object(kind{"v1", "Namespace"}, map[string]any{"generateName": prefix}), metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := c.objects(r, "").Create(ctx, object(kind{"v1", "Namespace"}, map[string]any{"generateName": prefix}),
+		metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return "", fmt.Errorf("make a namespace for the test: %w", err)
 	}

@@ -125,7 +125,8 @@ func (c *Cluster) remove(ctx context.Context, ref reference) error {
 
 // removeFinalizers takes the finalizers off an object.
 func (c *Cluster) removeFinalizers(ctx context.Context, ref reference) error {
-	_, err := c.objects(ref).Patch(ctx, ref.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := c.objects(ref).Patch(ctx, ref.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{FieldManager: fieldManager})
 	return ignoreNotFound(err)
 }
 

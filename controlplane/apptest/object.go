@@ -238,7 +238,8 @@ func (c *Cluster) patch(ref reference, stored *unstructured.Unstructured, patch 
 }
 
 // patchOnce writes a patch, unless the object has been changed by others.
-func (c *Cluster) patchOnce(ref reference, stored *unstructured.Unstructured, patch map[string]any, sub ...string) (*unstructured.Unstructured, error) {
+func (c *Cluster) patchOnce(ref reference, stored *unstructured.Unstructured, patch map[string]any,
+	sub ...string) (*unstructured.Unstructured, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}

@@ -163,7 +163,8 @@ func (c *Cluster) stopWithin(r *appRun, limit time.Duration) {
 			c.t.Errorf("stop the app: %v", r.err)
 		}
 	case <-time.After(limit):
-		c.t.Errorf("the app has not stopped after %v: a handler or a daemon ignores that its context is done. Goroutines:\n%s", limit, goroutines())
+		c.t.Errorf("the app has not stopped after %v: a handler or a daemon ignores that its context is done. Goroutines:\n%s",
+			limit, goroutines())
 	}
 }
 

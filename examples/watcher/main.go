@@ -38,7 +38,8 @@ func newApp() *setpoint.App {
 	notMirrored := setpoint.Match("not-mirrored", "!("+annotated+"'kubernetes.io/config.mirror' in object.metadata.annotations)")
 	pods.Mutate("inject", i.inject, setpoint.Reinvoke(), notMirrored)
 	pods.Validate("complete", i.complete, setpoint.On(setpoint.OperationCreate), notMirrored, setpoint.Match("required",
-		annotated+"'"+requiredAnnotation+"' in object.metadata.annotations && object.metadata.annotations['"+requiredAnnotation+"'] == 'true'"))
+		annotated+"'"+requiredAnnotation+"' in object.metadata.annotations && object.metadata.annotations['"+requiredAnnotation+
+			"'] == 'true'"))
 	pods.Validate("complete-here", i.complete, setpoint.On(setpoint.OperationCreate), notMirrored,
 		setpoint.NamespaceLabels(requiredAnnotation+"=true"))
 	return app

@@ -18,7 +18,8 @@ func RunCustomizer(t *testing.T, open CustomizerOpener) {
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"x", "y"}}},
 	}
 	suite[hook.CustomizeRequest, hook.CustomizeResponse]{
-		open: func(t *testing.T, logic call[hook.CustomizeRequest, hook.CustomizeResponse]) call[hook.CustomizeRequest, hook.CustomizeResponse] {
+		open: func(t *testing.T, logic call[hook.CustomizeRequest, hook.CustomizeResponse]) call[hook.CustomizeRequest,
+			hook.CustomizeResponse] {
 			return open(t, hook.CustomizerFunc(logic)).Customize
 		},
 		newRequest: func(name string) *hook.CustomizeRequest {

@@ -19,8 +19,9 @@ func RunHandler(t *testing.T, open HandlerOpener) {
 			return open(t, hook.HandlerFunc(logic)).Handle
 		},
 		newRequest: newHandlerRequest,
-		requests:   []*hook.HandlerRequest{{Handler: "feed", Reason: hook.ReasonCreate, Controller: newRequest("tom").Controller, Object: json.RawMessage(`{}`)}},
-		responses:  handlerResponses(),
+		requests: []*hook.HandlerRequest{{Handler: "feed", Reason: hook.ReasonCreate, Controller: newRequest("tom").Controller,
+			Object: json.RawMessage(`{}`)}},
+		responses: handlerResponses(),
 		echo: func(request *hook.HandlerRequest) *hook.HandlerResponse {
 			return &hook.HandlerResponse{Message: request.Name}
 		},
@@ -61,7 +62,8 @@ func handlerResponses() map[string]hook.HandlerResponse {
 		"status":  {Status: json.RawMessage(`{"text":"\u2028 ü \"quoted\"","none":null}`)},
 		"apply":   {Apply: []hook.AppliedObject{{Object: child("b", "1")}, {Object: child("a", "2"), Unowned: true}}},
 		"delete": {Delete: []hook.Deletion{
-			{APIVersion: "v1", Kind: "Pod", Name: "a", Evict: true}, {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "b", Selector: "app in (x,y)"},
+			{APIVersion: "v1", Kind: "Pod", Name: "a", Evict: true}, {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "b",
+				Selector: "app in (x,y)"},
 		}},
 		"events and conditions": {
 			Message:    "3 of 5 \"cats\" are home",

@@ -60,8 +60,9 @@ func RunDecorator(t *testing.T, open Opener) {
 // objects.
 func newRequest(name string) *hook.Request {
 	return &hook.Request{
-		Controller:      json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
-		Parent:          fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Cat","metadata":{"name":%q,"namespace":"home"},"spec":{"big":9007199254740993}}`, name),
+		Controller: json.RawMessage(`{"apiVersion":"setpoint.dev/v1alpha1","kind":"CompositeController","metadata":{"name":"cats"}}`),
+		Parent: fmt.Appendf(nil,
+			`{"apiVersion":"example.com/v1","kind":"Cat","metadata":{"name":%q,"namespace":"home"},"spec":{"big":9007199254740993}}`, name),
 		ParentNamespace: "home",
 		Children: []hook.Group{
 			{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -129,7 +130,8 @@ func (s hookSuite) largeResponseArrives(t *testing.T) {
 func (s hookSuite) responseBelongsToCaller(t *testing.T) {
 	want := hook.Response{Status: json.RawMessage(`{"ready":1}`), Children: []json.RawMessage{child("a", "1"), child("b", "2")}}
 	do := s.open(t, func(context.Context, *hook.Request) (*hook.Response, error) {
-		return &hook.Response{Status: bytes.Clone(want.Status), Children: []json.RawMessage{bytes.Clone(want.Children[0]), bytes.Clone(want.Children[1])}}, nil
+		return &hook.Response{Status: bytes.Clone(want.Status), Children: []json.RawMessage{bytes.Clone(want.Children[0]),
+			bytes.Clone(want.Children[1])}}, nil
 	})
 	first, second := mustCall(t, do, newRequest("tom")), mustCall(t, do, newRequest("tom"))
 	first.Children[0] = append(first.Children[0], "scribble"...)

@@ -249,7 +249,8 @@ func Unreachable(err error) bool {
 		return true
 	}
 	code := status.Status().Code
-	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized || errors.Is(err, io.ErrUnexpectedEOF)
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // Terminating reports whether the server rejects a write because the namespace is being deleted.

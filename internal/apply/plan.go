@@ -69,7 +69,8 @@ func splitByNamespace(stage []plan.Action, missing []string) (possible []plan.Ac
 	}
 	for _, a := range stage {
 		if slices.ContainsFunc(missing, a.WritesInto) {
-			waiting = append(waiting, Result{Action: a, Err: fmt.Errorf("%s %s: %w", a.Verb, a.Ref, &MissingNamespaceError{a.Ref.Namespace})})
+			waiting = append(waiting, Result{Action: a, Err: fmt.Errorf("%s %s: %w",
+				a.Verb, a.Ref, &MissingNamespaceError{a.Ref.Namespace})})
 			continue
 		}
 		possible = append(possible, a)

@@ -44,7 +44,8 @@ func annotated(ctx context.Context, o *object.Object) *object.Object {
 }
 
 // startSpan starts the span of a request, which carries the trace to the API server.
-func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (context.Context, trace.Sent) {
+func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb string, request *rest.Request) (context.Context,
+	trace.Sent) {
 	if !trace.On(ctx) {
 		return ctx, trace.Sent{}
 	}
@@ -53,7 +54,8 @@ func (w *Writer) startSpan(ctx context.Context, resource object.Resource, verb s
 		name = created
 	}
 	ctx, span := trace.StartRequest(ctx, trace.APIRequest{
-		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun && !reads[verb],
+		Verb: verb, Resource: resource.Plural, Kind: resource.Kind, Namespace: namespace, Name: name, Write: !w.options.DryRun &&
+			!reads[verb],
 	})
 	trace.Inject(ctx, func(key, value string) { request.SetHeader(key, value) })
 	return ctx, span

@@ -90,7 +90,8 @@ func (a *archive) add(name string, data []byte) {
 
 func (a *archive) write(name string, data []byte) {
 	if a.err == nil {
-		a.err = a.tar.WriteHeader(&tar.Header{Name: root + name, Mode: 0o600, Size: int64(len(data)), ModTime: a.time, Format: tar.FormatPAX})
+		a.err = a.tar.WriteHeader(&tar.Header{Name: root + name, Mode: 0o600, Size: int64(len(data)), ModTime: a.time,
+			Format: tar.FormatPAX})
 	}
 	if a.err == nil {
 		_, a.err = a.tar.Write(data)
@@ -104,7 +105,9 @@ func (a *archive) miss(name string, err error) {
 
 // close adds the summary, and returns the first error of writing.
 func (a *archive) close() error {
-	a.write("summary.txt", []byte("Setpoint's support bundle of "+a.time.UTC().Format(time.RFC3339)+". Secrets are not read; what looks like one is "+masked+
-		".\nLook at the files before you send them.\n\nFiles:\n  "+strings.Join(a.files, "\n  ")+"\n\nNot read:\n  "+strings.Join(a.missing, "\n  ")+"\n"))
+	a.write("summary.txt", []byte("Setpoint's support bundle of "+a.time.UTC().Format(time.RFC3339)+
+		". Secrets are not read; what looks like one is "+masked+
+		".\nLook at the files before you send them.\n\nFiles:\n  "+strings.Join(a.files, "\n  ")+"\n\nNot read:\n  "+
+		strings.Join(a.missing, "\n  ")+"\n"))
 	return errors.Join(a.err, a.tar.Close(), a.compressed.Close())
 }

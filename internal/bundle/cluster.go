@@ -71,13 +71,15 @@ func (c *cluster) read(ctx context.Context) {
 // readNamespace reads a namespace of Setpoint. Pods are those with its label, and those of the processes.
 func (c *cluster) readNamespace(ctx context.Context, namespace string) {
 	folder, in := "namespaces/"+namespace+"/", "/namespaces/"+namespace+"/"
-	for _, path := range []string{"/api/v1" + in + "events", "/apis/apps/v1" + in + "deployments", "/apis/coordination.k8s.io/v1" + in + "leases"} {
+	for _, path := range []string{"/api/v1" + in + "events", "/apis/apps/v1" + in + "deployments", "/apis/coordination.k8s.io/v1" + in +
+		"leases"} {
 		c.addList(ctx, folder+path[strings.LastIndex(path, "/")+1:], path)
 	}
 	labeled := c.addList(ctx, folder+"pods", "/api/v1"+in+"pods", "labelSelector", "app.kubernetes.io/name=setpoint")
 	c.addLogs(ctx, labeled)
 	for _, pod := range c.options.Pods {
-		known := slices.ContainsFunc(labeled, func(o map[string]any) bool { return (&unstructured.Unstructured{Object: o}).GetName() == pod.Name })
+		known := slices.ContainsFunc(labeled,
+			func(o map[string]any) bool { return (&unstructured.Unstructured{Object: o}).GetName() == pod.Name })
 		if pod.Namespace == namespace && !known {
 			c.addLogs(ctx, c.addList(ctx, folder+"pods/"+pod.Name, "/api/v1"+in+"pods", "fieldSelector", "metadata.name="+pod.Name))
 		}

@@ -23,7 +23,8 @@ var privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(
 
 // hints are in every line in which the patterns may find something. They are much faster, and few lines of a
 // large file have one.
-var hints = []string{"pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie", "bearer", "basic", "://", "eyj", "akia", "gh", "glpat-", "xox", "aiza", "@tcp(", "@unix(", "curl", "sig=", "signature=", "code="}
+var hints = []string{"pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie", "bearer", "basic", "://", "eyj",
+	"akia", "gh", "glpat-", "xox", "aiza", "@tcp(", "@unix(", "curl", "sig=", "signature=", "code="}
 
 // secretPatterns find secrets in a line by their form, or by the name before them. The first group stays.
 var secretPatterns = []*regexp.Regexp{
@@ -44,7 +45,8 @@ var secretPatterns = []*regexp.Regexp{
 }
 
 // secretField is a name with a value after it: of JSON, YAML, flags, queries of URLs, code.
-var secretField = regexp.MustCompile(`(?i)((?:\\?["'])?([\w.$-]*` + secretWord + `[\w-]*)(?:\\?["'])?[ \t]*(?::=|[:=])[ \t]*)(\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&"'}\])]+|["'].*)`)
+var secretField = regexp.MustCompile(`(?i)((?:\\?["'])?([\w.$-]*` + secretWord +
+	`[\w-]*)(?:\\?["'])?[ \t]*(?::=|[:=])[ \t]*)(\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&"'}\])]+|["'].*)`)
 
 // referenceSuffix are the ends of names whose value says where a secret is, and not what.
 var referenceSuffix = regexp.MustCompile(`(?i)(name|ref|file|path|namespace|key|type|kind)$`)
@@ -91,7 +93,8 @@ func maskField(field string) string {
 	parts := secretField.FindStringSubmatch(field)
 	name, value := parts[2], parts[3]
 	plain := strings.Trim(value, `\"'`)
-	if isReference(name) || plain == "" || slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", masked}, plain) {
+	if isReference(name) || plain == "" || slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", masked},
+		plain) {
 		return field
 	}
 	quote := value[:len(value)-len(strings.TrimLeft(value, `\"'`))]

@@ -43,7 +43,8 @@ func (p *process) read(ctx context.Context) {
 		all, err := p.source.Controllers(ctx)
 		shown := p.visible.Controllers(ctx, all)
 		if len(shown) < len(all) {
-			p.miss(p.dir+"controllers.json", fmt.Errorf("%d controllers that you may not read, or whose permissions are unknown", len(all)-len(shown)))
+			p.miss(p.dir+"controllers.json", fmt.Errorf("%d controllers that you may not read, or whose permissions are unknown",
+				len(all)-len(shown)))
 		}
 		return shown, err
 	})
@@ -102,7 +103,8 @@ func (p *process) failing(ctx context.Context, c *model.Controller) (all []faili
 			all = append(all, failingObject{State: shown, Runs: runs})
 		}
 		if more > 0 {
-			p.miss(p.dir+"failing.json", fmt.Errorf("%d of %d objects of %s that are %s, beyond the first %d or not yours to read", more, page.Matching, c.Name, state, maxObjects))
+			p.miss(p.dir+"failing.json", fmt.Errorf("%d of %d objects of %s that are %s, beyond the first %d or not yours to read",
+				more, page.Matching, c.Name, state, maxObjects))
 		}
 	}
 	return all

@@ -139,7 +139,10 @@ exits with 2 if there are changes.`,
 	}
 	root.SetVersionTemplate("setpoint {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.recordCommand(), p.treeCommand(), p.planCommand(), p.rbacCommand(), p.reconcileCommand(), p.allowDeletionsCommand(), p.rolloutCommand(), p.releaseCommand(), p.uninstallCommand(), p.logLevelCommand(), p.supportBundleCommand(), p.devCommand(), p.kubectlCommand(), p.initCommand(), p.typesCommand(), p.testCommand(), p.versionCommand(), p.engineCommand())
+	root.AddCommand(p.runCommand(), p.getCommand(), p.whyCommand(), p.recordCommand(), p.treeCommand(), p.planCommand(), p.rbacCommand(),
+		p.reconcileCommand(), p.allowDeletionsCommand(), p.rolloutCommand(), p.releaseCommand(), p.uninstallCommand(), p.logLevelCommand(),
+		p.supportBundleCommand(), p.devCommand(), p.kubectlCommand(), p.initCommand(), p.typesCommand(), p.testCommand(),
+		p.versionCommand(), p.engineCommand())
 	return root
 }
 

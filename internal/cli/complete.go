@@ -28,7 +28,8 @@ type completer struct {
 }
 
 // complete returns the completion function of a command.
-func complete(cluster *clusterFlags, namespace *string, find func(completer, context.Context, []string, string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
+func complete(cluster *clusterFlags, namespace *string, find func(completer, context.Context, []string, string) ([]string,
+	cobra.ShellCompDirective)) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeLimit)
 		defer cancel()
@@ -305,7 +306,8 @@ func (r *session) completeObjects(ctx context.Context, controller, word string, 
 		name = word
 	}
 	typed, _ := r.permissions.api.Kind(ctx, kind) // Zero without a kind.
-	page, _ := source.Objects(ctx, c.Name, model.Query{Text: strings.ToLower(name), Namespace: r.target.Namespace, Sort: "name", Limit: pageSize})
+	page, _ := source.Objects(ctx, c.Name, model.Query{Text: strings.ToLower(name), Namespace: r.target.Namespace, Sort: "name",
+		Limit: pageSize})
 	var words []string
 	for _, o := range page.Objects {
 		switch {

@@ -11,7 +11,8 @@ import (
 )
 
 // describe returns an operator without running it. Files are imported, but no handler is called.
-func (f *operatorFlags) describe(ctx context.Context, in manager.Cluster, from clusterFlags, files []string, stderr io.Writer) (*operator.Operator, error) {
+func (f *operatorFlags) describe(ctx context.Context, in manager.Cluster, from clusterFlags, files []string,
+	stderr io.Writer) (*operator.Operator, error) {
 	o := operator.Options{Config: in.Config, Log: slog.New(slog.DiscardHandler), Remote: f.remote}
 	if o.Remote.URL != "" {
 		return operator.Describe(ctx, o)

@@ -95,13 +95,20 @@ Ctrl-C stops everything; another one, a second later or more, aborts.`,
 		},
 	}
 	c.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep the cluster in between runs (default: a temporary one)")
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to (default: in the data directory); with --context, the file with that context")
-	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
-	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; 127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
-	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of the terminal; the last lines of a process that exits are printed")
-	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute, "how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
-	c.Flags().StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
-	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false, "boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"`file` to write the kubeconfig to (default: in the data directory); with --context, the file with that context")
+	c.Flags().StringVar(&f.kubernetesBinaries, "kubernetes-binaries", "", "`folder` with kube-apiserver, kube-controller-manager and "+
+		"kube-scheduler of another version of Kubernetes (default: $SETPOINT_KUBERNETES_BINARIES, or those in this binary)")
+	c.Flags().StringVar(&f.dashboardAddress, "dashboard-address", dev.AnyDashboardAddress, "loopback `address` of the dashboard; "+
+		"127.0.0.1:0 uses port 7400, or a free one if that is taken; empty disables the dashboard")
+	c.Flags().StringVar(&f.processLogs, "process-logs", "", "`folder` for the output of the processes, one NAME.log each, instead of "+
+		"the terminal; the last lines of a process that exits are printed")
+	c.Flags().DurationVar(&f.readyTimeout, "ready-timeout", 10*time.Minute,
+		"how long COMMAND waits for the processes to become ready once they are compiled; 0 disables the timeout")
+	c.Flags().StringVar(&f.interpreter, "python-interpreter", "",
+		"`path` of Python 3.9 or newer for FILE.py (default: that of $VIRTUAL_ENV, or python3)")
+	c.Flags().BoolVar(&f.clusterOnly, "cluster-only", false,
+		"boot the cluster without controllers, and apply and run no DIR, for 'setpoint run' or another program")
 	addChoice(c, f.logLevel, "log-level", "", "lowest level of controller logs")
 	recording := flag.NewFlagSet("dev", flag.ContinueOnError)
 	f.recording.Register(recording)
@@ -128,8 +135,10 @@ func (p *program) dev(c *cobra.Command, f *devFlags, dirs, command []string) err
 	}
 	o := dev.Options{
 		Recording: f.recording.Options(), Traces: f.traces.Options(),
-		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: command, ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig, KubernetesBinaries: f.kubernetesBinaries,
-		DashboardAddress: f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
+		Dirs: dirs, Manifests: manifests, Operator: project.Operator{Files: files, Interpreter: f.interpreter}, Command: command,
+		ReadyTimeout: f.readyTimeout, ProcessLogs: f.processLogs, DataDir: f.dataDir, Kubeconfig: f.kubeconfig,
+		KubernetesBinaries: f.kubernetesBinaries,
+		DashboardAddress:   f.dashboardAddress, Boot: p.Boot, Program: programName(), Version: readVersion().Version, Abort: abort,
 	}
 	if f.clusterOnly {
 		if unused := slices.Concat(dirs, manifests, files); len(unused) > 0 {

@@ -34,10 +34,14 @@ type devContextFlags struct {
 func (f *devContextFlags) register(c *cobra.Command, kubeconfig *string) {
 	set := c.Flags()
 	set.StringVar(&f.name, "context", "", "`name` of the kubeconfig context of a cluster to use instead of a new one")
-	set.VarP(&f.namespaces, "namespaces", "n", "with --context, comma-separated namespaces to apply objects and handle them in; the first is the default (default: that of the context)")
-	set.BoolVar(&f.cleanup, "cleanup", false, "with --context, remove what runs of DIR or FILE have created, or the only run, and nothing else")
-	set.StringVar(&f.admission.URL, "admission-url", "", "with --context, `URL` by which the API server reaches --admission-address, for AdmissionControllers")
-	set.StringVar(&f.admission.Address, "admission-address", "", "with --context, listen `address` of the webhook server (default: a free loopback port)")
+	set.VarP(&f.namespaces, "namespaces", "n", "with --context, comma-separated namespaces to apply objects and handle them in; the "+
+		"first is the default (default: that of the context)")
+	set.BoolVar(&f.cleanup, "cleanup", false,
+		"with --context, remove what runs of DIR or FILE have created, or the only run, and nothing else")
+	set.StringVar(&f.admission.URL, "admission-url", "",
+		"with --context, `URL` by which the API server reaches --admission-address, for AdmissionControllers")
+	set.StringVar(&f.admission.Address, "admission-address", "",
+		"with --context, listen `address` of the webhook server (default: a free loopback port)")
 	_ = c.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return withPrefix(word, manager.Contexts(*kubeconfig)), cobra.ShellCompDirectiveNoFileComp
 	}) // It fails only for an undefined flag.

@@ -216,9 +216,11 @@ func (l *lookup) err() error {
 		for i, c := range l.found {
 			names = append(names, c.Name+" in "+l.sources[i].Name())
 		}
-		return errorWithHint{fmt.Errorf("controller %q is ambiguous", l.word), "use one of " + clean(strings.Join(names, ", ")) + "; --process selects a process"}
+		return errorWithHint{fmt.Errorf("controller %q is ambiguous", l.word), "use one of " + clean(strings.Join(names, ", ")) +
+			"; --process selects a process"}
 	case l.hidden > 0:
-		hint := fmt.Sprintf("there %s, and %d that you cannot get; -n NAMESPACE finds those whose objects you can list there", thereAre(l.known), l.hidden)
+		hint := fmt.Sprintf("there %s, and %d that you cannot get; -n NAMESPACE finds those whose objects you can list there",
+			thereAre(l.known), l.hidden)
 		return errorWithHint{fmt.Errorf("no controller %q that you can get", l.word), hint}
 	}
 	return errorWithHint{fmt.Errorf("no controller %q", l.word), "there " + thereAre(l.known)}

@@ -254,7 +254,8 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	}
 	for _, ref := range refs {
 		if !g.permissions.can(ctx, "get", ref.Kind, ref.Namespace, ref.Name) {
-			refused = userclient.Permission{Verb: "get", Resource: ref.Plural, Group: ref.Group, Namespace: ref.Namespace}.Forbidden(ref.Name)
+			refused = userclient.Permission{Verb: "get", Resource: ref.Plural, Group: ref.Group,
+				Namespace: ref.Namespace}.Forbidden(ref.Name)
 			continue
 		}
 		states, err := g.source.States(ctx, ref)
@@ -273,7 +274,8 @@ func (g *objectGetter) named(ctx context.Context) ([]visibleState, int, error) {
 	case refused != nil:
 		return nil, 0, refused
 	}
-	return nil, 0, errorWithHint{fmt.Errorf("%s does not manage %q in namespace %s", g.selected.Name, g.name, g.target.Namespace), "-n selects another namespace; `setpoint get " + clean(g.selected.Name) + " -A` lists all objects"}
+	return nil, 0, errorWithHint{fmt.Errorf("%s does not manage %q in namespace %s", g.selected.Name, g.name, g.target.Namespace),
+		"-n selects another namespace; `setpoint get " + clean(g.selected.Name) + " -A` lists all objects"}
 }
 
 // namedKind is named, but rejects KIND/NAME of a kind that the controller does not manage.

@@ -138,7 +138,8 @@ func (l *reviewLister) reviewing(ctx context.Context) ([]runningController, erro
 		case err != nil:
 			return nil, err
 		case !c.Reviews:
-			return nil, errorWithHint{fmt.Errorf("%s has no admission webhooks", clean(c.Name)), "`setpoint get reviews` lists the reviews of all controllers"}
+			return nil, errorWithHint{fmt.Errorf("%s has no admission webhooks", clean(c.Name)),
+				"`setpoint get reviews` lists the reviews of all controllers"}
 		}
 		return l.replicasOf(ctx, c.Name)
 	}
@@ -151,7 +152,8 @@ func (l *reviewLister) reviewing(ctx context.Context) ([]runningController, erro
 		namespace = ""
 	}
 	all = slices.DeleteFunc(all, func(c runningController) bool {
-		return !c.Reviews || !model.CanView(&c.Controller, l.permissions.accessCheck(ctx)) && !l.permissions.canSeeAny(ctx, c.Kinds, namespace, "")
+		return !c.Reviews || !model.CanView(&c.Controller, l.permissions.accessCheck(ctx)) &&
+			!l.permissions.canSeeAny(ctx, c.Kinds, namespace, "")
 	})
 	return all, l.permissions.takeErr()
 }

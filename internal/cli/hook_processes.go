@@ -43,11 +43,13 @@ func (h *hookProcesses) register(set *pflag.FlagSet) {
 }
 
 func (h *hookProcesses) registerMemory(set *pflag.FlagSet) {
-	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory, "maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
+	set.StringVar(&h.memory, "inline-hook-max-memory", defaultHookMemory,
+		"maximum memory of a process that runs an inline hook, in `bytes`, above what it needs to start")
 }
 
 func (h *hookProcesses) registerExec(set *pflag.FlagSet) {
-	set.StringArrayVar(&h.execDirs, "exec-hooks", nil, "`DIR` with the programs that exec hooks may run (repeatable; default: exec hooks are refused)")
+	set.StringArrayVar(&h.execDirs, "exec-hooks", nil,
+		"`DIR` with the programs that exec hooks may run (repeatable; default: exec hooks are refused)")
 }
 
 // check validates the flags.

@@ -64,7 +64,8 @@ replaces no file.`,
 	set.StringVar(&f.kind, "kind", "", "`kind` of the objects that the operator handles (default: from NAME)")
 	set.StringVar(&f.group, "group", "example.com", "API `group` of the kind")
 	set.StringVar(&f.scope, "scope", namespacedScope, "`scope` of the kind: "+strings.Join(scopes, ", "))
-	set.StringSliceVar(&f.children, "children", []string{"configmaps"}, "comma-separated `kinds` of objects that each of them has: "+strings.Join(scaffold.ChildKinds(), ", "))
+	set.StringSliceVar(&f.children, "children", []string{"configmaps"}, "comma-separated `kinds` of objects that each of them has: "+
+		strings.Join(scaffold.ChildKinds(), ", "))
 	set.StringVar(&f.fromCRD, "from-crd", "", "`file` with the CRD of a kind that exists; excludes --kind, --group and --scope")
 	set.StringVar(&f.local, "local", "", "with --language go: `folder` of a clone of Setpoint, which the program uses instead of a release")
 	set.StringVarP(&f.output, "output", "o", "", "`folder` to write to (default: NAME)")
@@ -128,7 +129,8 @@ func (p *program) init(c *cobra.Command, f *initFlags, name string) error {
 
 // operator returns what the flags say.
 func (f *initFlags) operator(name string) (scaffold.Options, error) {
-	o := scaffold.Options{Name: name, Language: f.language, Kind: f.kind, Group: f.group, Version: "v1", Cluster: f.scope == clusterScope, Children: f.children}
+	o := scaffold.Options{Name: name, Language: f.language, Kind: f.kind, Group: f.group, Version: "v1", Cluster: f.scope == clusterScope,
+		Children: f.children}
 	if version := readVersion().Version; releasePattern.MatchString(version) {
 		o.Release = version
 	}

@@ -59,7 +59,8 @@ func (f *readFlags) registerDiscovery(c *cobra.Command) {
 	set := c.Flags()
 	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
-	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", installNamespace, "`namespace` of the Leases, if you cannot list those of all namespaces")
+	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", installNamespace,
+		"`namespace` of the Leases, if you cannot list those of all namespaces")
 	completeNamespaces(c, &f.cluster, "setpoint-namespace")
 	_ = c.RegisterFlagCompletionFunc("process", completeSession(f, completeProcesses)) // It fails only for an undefined flag.
 }

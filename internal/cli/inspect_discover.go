@@ -83,7 +83,8 @@ func (r *session) discoverPods(ctx context.Context) ([]model.Source, error) {
 	}
 	r.closePods(places)
 	if len(found) == 0 {
-		return nil, errorWithHint{errNoProcessFound, "there is no Lease of a process; use --pod NAMESPACE/POD for a process without leader election"}
+		return nil, errorWithHint{errNoProcessFound,
+			"there is no Lease of a process; use --pod NAMESPACE/POD for a process without leader election"}
 	}
 	return found, nil
 }

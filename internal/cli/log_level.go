@@ -82,7 +82,8 @@ func (p *program) logLevel(ctx context.Context, f *readFlags, args []string) err
 			continue
 		}
 		process := each.Value
-		level := processLevel{Name: process.Name, Instance: process.Instance, IsLeader: process.IsLeader, Version: process.Version, LogLevel: process.LogLevel}
+		level := processLevel{Name: process.Name, Instance: process.Instance, IsLeader: process.IsLeader, Version: process.Version,
+			LogLevel: process.LogLevel}
 		headers, cells := r.columns(
 			column{header: "PROCESS", cell: process.Name},
 			column{header: "INSTANCE", cell: process.Instance},
@@ -90,7 +91,8 @@ func (p *program) logLevel(ctx context.Context, f *readFlags, args []string) err
 			column{header: "VERSION", cell: process.Version, wide: true},
 			column{header: "LEVEL", cell: cmp.Or(process.LogLevel, "unknown")},
 		)
-		rows = append(rows, row{headers: headers, cells: cells, version: process.LogLevel, key: process.Name + "\t" + process.Instance, value: level, name: process.Name})
+		rows = append(rows, row{headers: headers, cells: cells, version: process.LogLevel, key: process.Name + "\t" + process.Instance,
+			value: level, name: process.Name})
 		all = append(all, level)
 	}
 	if len(rows) > 0 {

@@ -41,13 +41,15 @@ type operatorNote struct{ flag, text string }
 func (f *operatorFlags) register(c *cobra.Command) {
 	f.registerSource(c.Flags())
 	set := c.Flags()
-	set.StringVar(&f.name, "name", "", "with --python: `name` of the operator, for its records and finalizers on objects and its Lease (default: that of the first file)")
+	set.StringVar(&f.name, "name", "", "with --python: `name` of the operator, for its records and finalizers on objects and its Lease "+
+		"(default: that of the first file)")
 	set.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with an operator: all namespaces, the default; excludes --namespaces")
 	set.StringVarP(&f.liveness, "liveness", "L", "", "with an operator: `URL` to serve its health at, such as http://0.0.0.0:8080/healthz")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "with an operator: --log-level=debug, also for its own logs")
 	set.BoolVarP(&f.debug, "debug", "d", false, "with an operator: --verbose, and logs of libraries")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "with an operator: --log-level=warn, also for its own logs")
-	set.BoolVar(&f.stopOnEOF, "stop-on-stdin-eof", false, "with --operator: stop when standard input ends, such as a pipe from the program that started Setpoint, however that ends")
+	set.BoolVar(&f.stopOnEOF, "stop-on-stdin-eof", false, "with --operator: stop when standard input ends, such as a pipe from the "+
+		"program that started Setpoint, however that ends")
 	set.BoolVar(&f.standalone, "standalone", false, "with an operator: --leader-elect=false")
 	set.StringVarP(&f.peering, "peering", "P", "", "with an operator: elect a leader by the Lease of this `name`")
 	set.IntVarP(&f.priority, "priority", "p", 0, "with an operator: no effect; a Lease has no priorities")
@@ -56,11 +58,14 @@ func (f *operatorFlags) register(c *cobra.Command) {
 
 // registerSource adds the flags that select an operator in Python.
 func (f *operatorFlags) registerSource(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.python, "python", nil, "`file` or module of an operator in Python to run instead of the controllers of the cluster (repeatable; further files are arguments)")
+	set.StringArrayVar(&f.python, "python", nil, "`file` or module of an operator in Python to run instead of the controllers of the "+
+		"cluster (repeatable; further files are arguments)")
 	set.StringArrayVarP(&f.modules, "module", "m", nil, "`module` of an operator in Python (repeatable)")
 	set.StringVar(&f.interpreter, "python-interpreter", "", "`path` of Python 3.9 or newer (default: that of $VIRTUAL_ENV, or python3)")
-	set.StringVar(&f.remote.URL, "operator", "", "`URL` of an operator that runs already, such as http://127.0.0.1:8000 or unix:///run/operator/socket")
-	set.StringVar(&f.remote.TokenFile, "operator-token-file", "", "with --operator: `file` with the token that it requires, the one of its --token-file")
+	set.StringVar(&f.remote.URL, "operator", "",
+		"`URL` of an operator that runs already, such as http://127.0.0.1:8000 or unix:///run/operator/socket")
+	set.StringVar(&f.remote.TokenFile, "operator-token-file", "",
+		"with --operator: `file` with the token that it requires, the one of its --token-file")
 }
 
 // given reports whether there is an operator to run.
@@ -69,7 +74,8 @@ func (f *operatorFlags) given() bool { return len(f.python)+len(f.modules) > 0 |
 // operatorOnly are the flags that need an operator; notForOperators are those of controllers of
 // the cluster.
 var (
-	operatorOnly    = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone", "peering", "priority", "dev", "stop-on-stdin-eof", "operator-token-file"}
+	operatorOnly = []string{"name", "python-interpreter", "all-namespaces", "liveness", "verbose", "debug", "quiet", "standalone",
+		"peering", "priority", "dev", "stop-on-stdin-eof", "operator-token-file"}
 	notForOperators = []string{"selector", "crds", "apply-strategy", "field-manager", "deletion-guard", "default-service-account"}
 )
 

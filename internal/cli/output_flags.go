@@ -27,7 +27,8 @@ func newOutputFlags(formats ...string) outputFlags {
 
 func (f *outputFlags) register(c *cobra.Command) {
 	set := c.Flags()
-	set.VarP(&f.output, "output", "o", "output format: one of these, or jsonpath=, jsonpath-file=, go-template=, go-template-file="+f.output.moreFormats()+" with a template for the JSON")
+	set.VarP(&f.output, "output", "o", "output format: one of these, or jsonpath=, jsonpath-file=, go-template=, go-template-file="+
+		f.output.moreFormats()+" with a template for the JSON")
 	_ = c.RegisterFlagCompletionFunc("output", f.output.complete) // It fails only for an undefined flag.
 	if f.output.allows(asTable) {
 		set.BoolVar(&f.noHeaders, "no-headers", false, "print tables without headers")

@@ -170,7 +170,8 @@ func (r *permissions) listable(ctx context.Context, kinds []object.Kind, namespa
 			found = append(found, kind)
 			continue
 		}
-		missing = append(missing, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group, Namespace: where}.Forbidden(""))
+		missing = append(missing, userclient.Permission{Verb: "list", Resource: kind.Plural, Group: kind.Group,
+			Namespace: where}.Forbidden(""))
 	}
 	if err := r.takeErr(); err != nil {
 		return nil, err

@@ -122,7 +122,8 @@ func (p *program) plan(c *cobra.Command, f *planFlags, args []string) error {
 	defer stop()
 	f.processes.log = flags.NewLog(p.stderr, flags.Brief, "info") // Before that of the libraries.
 	options := manager.Options{
-		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version, OwnRights: true, Expressions: expression.Compile,
+		Config: cluster.Config, Dial: routes.dial, Routed: routes.has, Namespace: manager.PodNamespace(), Version: readVersion().Version,
+		OwnRights: true, Expressions: expression.Compile,
 		ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, Log: flags.NewLog(p.stderr, flags.Brief, "error"),
 	}
 	if err := f.processes.addTo(&options); err != nil {
@@ -182,7 +183,8 @@ func (f *planFlags) options(ctx context.Context, h *manager.Manager, cluster man
 		stored, err := perms.controllerOf(ctx, h, args[0], len(declared) == 0)
 		if unknown, is := errors.AsType[*unknownKindError](err); is {
 			hinted, _ := errors.AsType[errorWithHint](err)
-			return o, errorWithHint{unknown, hinted.hint + "; controllers of a process, such as " + args[0] + ", are planned by --python FILE, or in the dashboard"}
+			return o, errorWithHint{unknown, hinted.hint + "; controllers of a process, such as " + args[0] +
+				", are planned by --python FILE, or in the dashboard"}
 		}
 		if err != nil {
 			return o, err

@@ -66,7 +66,10 @@ func spansNamespaces(objects []*object.Object, namespace string) bool {
 func (r *permissions) controllerOf(ctx context.Context, h *manager.Manager, arg string, required bool) (*object.Object, error) {
 	kind, name, is, err := r.controllerArg(ctx, arg)
 	if required && !strings.Contains(arg, "/") {
-		return controllerNamed(arg, ", or -f FILE with one", func(kind compile.Kind) (*object.Object, error) { return h.Get(ctx, kind.Resource, "", arg) })
+		return controllerNamed(arg, ", or -f FILE with one", func(kind compile.Kind) (*object.Object,
+			error) {
+			return h.Get(ctx, kind.Resource, "", arg)
+		})
 	}
 	if err != nil || !is {
 		return nil, err
@@ -105,7 +108,8 @@ func controllerNamed(name, otherwise string, get func(compile.Kind) (*object.Obj
 	case unread != nil:
 		return nil, unread
 	}
-	return nil, errorWithHint{fmt.Errorf("no controller %q", name), "use one of the cluster, such as compositecontroller.setpoint.dev/NAME" + otherwise}
+	return nil, errorWithHint{fmt.Errorf("no controller %q", name),
+		"use one of the cluster, such as compositecontroller.setpoint.dev/NAME" + otherwise}
 }
 
 // named returns the objects that arguments name.

@@ -100,17 +100,21 @@ func (f *rbacFlags) register(c *cobra.Command) {
 	set.BoolVarP(&f.everything, "all", "A", false, "all controllers of the cluster")
 	set.Var(&f.namespaces, "namespaces", "comma-separated `namespaces` that setpoint run is limited to (default: all)")
 	set.StringVar(&f.name, "name", "", "`name` of the roles (default: from the controller; required for several), or --name of an operator")
-	set.StringVar(&f.account, "service-account", "", "`NAMESPACE/NAME` of Setpoint's ServiceAccount, to bind roles to it (default: label the ClusterRole for "+installedAccount+")")
-	set.StringVar(&f.defaultAccount, "default-service-account", "", "`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
+	set.StringVar(&f.account, "service-account", "",
+		"`NAMESPACE/NAME` of Setpoint's ServiceAccount, to bind roles to it (default: label the ClusterRole for "+installedAccount+")")
+	set.StringVar(&f.defaultAccount, "default-service-account", "",
+		"`[NAMESPACE/]NAME` that setpoint run has, for controllers that name none")
 	set.StringArrayVar(&f.related, "related", nil, "`kind` that customize hooks select (repeatable)")
 	set.StringArrayVar(&f.bind, "bind", nil, "`KIND/NAME` of a role that RoleBindings of the controllers refer to (repeatable)")
 	set.BoolVar(&f.escalate, "escalate", false, "allow controllers that write roles any rules in them, which equals cluster-admin")
 	set.StringArrayVar(&f.extra, "extra-rules", nil, "`file` with rules to add: a list of them, or roles (repeatable)")
 	addChoice(c, f.impersonation, "impersonation", "", "how Setpoint acts as ServiceAccounts; auto is constrained from Kubernetes 1.36")
-	set.BoolVar(&f.showUsed, "used", false, "show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
+	set.BoolVar(&f.showUsed, "used", false,
+		"show when running processes used each right of their ServiceAccount; with -o, print its roles without unused rights")
 	set.StringVar(&f.process, "process", "", "`name` of the process to read (default: all)")
 	set.StringVar(&f.pod, "pod", "", "`[NAMESPACE/]POD[:PORT]` to read, for a process without a Lease")
-	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system", "`namespace` of the Leases, if you cannot list those of all namespaces")
+	set.StringVarP(&f.leaseNamespace, "setpoint-namespace", "N", "setpoint-system",
+		"`namespace` of the Leases, if you cannot list those of all namespaces")
 	addChoice(c, f.format, "output", "o", "output format")
 	f.operator.registerSource(set)
 	completeNamespaces(c, &f.cluster, "namespaces", "setpoint-namespace")
@@ -212,7 +216,8 @@ func (r *rbacRun) fill(ctx context.Context, input rbacInput) error {
 	}
 	if r.offline == nil {
 		for _, namespace := range r.needs.AbsentNamespaces(ctx, r.grant.Controllers) {
-			r.grant.Comments = append(r.grant.Comments, "There is no namespace "+namespace+". Create it first: kubectl create namespace "+namespace)
+			r.grant.Comments = append(r.grant.Comments, "There is no namespace "+namespace+". Create it first: kubectl create namespace "+
+				namespace)
 		}
 	}
 	isAuto := r.impersonation.Value == autoImpersonation

@@ -50,7 +50,8 @@ type relatedSeen struct {
 
 // add returns what a controller needs with the kinds that its customize hook has selected, and
 // says in a comment where these are from.
-func (s *relatedSeen) add(ctx context.Context, declared *object.Object, needs rbac.Controller, related []object.Resource) (rbac.Controller, error) {
+func (s *relatedSeen) add(ctx context.Context, declared *object.Object, needs rbac.Controller, related []object.Resource) (rbac.Controller,
+	error) {
 	if !s.read {
 		s.read = true
 		s.running, s.err = s.processes(ctx)
@@ -68,7 +69,8 @@ func (s *relatedSeen) add(ctx context.Context, declared *object.Object, needs rb
 	}
 	slices.Sort(kinds)
 	kinds = slices.Compact(kinds)
-	s.grant.Comments = append(s.grant.Comments, fmt.Sprintf("%s: its customize hook selects kinds at run time. %s", needs.Name, s.source(kinds, processes)))
+	s.grant.Comments = append(s.grant.Comments, fmt.Sprintf("%s: its customize hook selects kinds at run time. %s",
+		needs.Name, s.source(kinds, processes)))
 	needs, _, err := s.needs.Of(ctx, declared, all)
 	return needs, err
 }

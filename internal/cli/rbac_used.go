@@ -41,7 +41,8 @@ func (r *rbacRun) used(ctx context.Context) error {
 	}
 	granted, err := r.needs.Granted(ctx, account)
 	for i := range granted {
-		granted[i].ReadsReviewed = !slices.ContainsFunc(results, func(result model.Result[model.Requests]) bool { return result.Value.User == account.UserFor("") })
+		granted[i].ReadsReviewed = !slices.ContainsFunc(results,
+			func(result model.Result[model.Requests]) bool { return result.Value.User == account.UserFor("") })
 	}
 	if err == nil && len(granted) == 0 {
 		err = fmt.Errorf("no role is bound to the ServiceAccount %s", account)
@@ -69,7 +70,8 @@ func (r *rbacRun) usedAccount(results []model.Result[model.Requests]) (identity.
 	if account, is := identity.OfUser(users[0]); is && len(users) == 1 {
 		return account, nil
 	}
-	return identity.Account{}, usageError{fmt.Errorf("the processes run as %s; select a ServiceAccount with --service-account", strings.Join(users, ", "))}
+	return identity.Account{}, usageError{fmt.Errorf("the processes run as %s; select a ServiceAccount with --service-account",
+		strings.Join(users, ", "))}
 }
 
 // printUsed prints when each granted verb was used, or the roles without the unused ones.

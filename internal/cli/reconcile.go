@@ -146,7 +146,8 @@ func checkReconcilable(c *model.Controller) error {
 	case c.Refusal() != "":
 		return fmt.Errorf("%s is not accepted and manages no objects: %s", name, clean(c.Refusal()))
 	case c.Suspended:
-		return errorWithHint{fmt.Errorf("%s is suspended", name), "remove spec.suspend, or the annotation setpoint.dev/paused, of the object that declares it"}
+		return errorWithHint{fmt.Errorf("%s is suspended", name),
+			"remove spec.suspend, or the annotation setpoint.dev/paused, of the object that declares it"}
 	}
 	return nil
 }
@@ -189,7 +190,8 @@ func (g *objectGetter) namedTargets(ctx context.Context, names []string) (all []
 	for _, g.name = range names {
 		found, err := g.namedKind(ctx)
 		if i := slices.IndexFunc(found, isPaused); i >= 0 {
-			err = errorWithHint{fmt.Errorf("%s is paused", nameOf(found[i].Ref)), "to resume: `kubectl annotate " + argOf(found[i].Ref) + " setpoint.dev/paused-`"}
+			err = errorWithHint{fmt.Errorf("%s is paused", nameOf(found[i].Ref)), "to resume: `kubectl annotate " + argOf(found[i].Ref) +
+				" setpoint.dev/paused-`"}
 			found = slices.DeleteFunc(found, isPaused)
 		}
 		if err != nil {
@@ -207,7 +209,8 @@ func (g *objectGetter) checkKind(ctx context.Context) error {
 		return err
 	}
 	word, _, _ := strings.Cut(g.name, "/")
-	return errorWithHint{fmt.Errorf("%s does not manage %s", clean(g.selected.Name), clean(word)), "it manages " + clean(kindNames(g.selected.Kinds))}
+	return errorWithHint{fmt.Errorf("%s does not manage %s", clean(g.selected.Name), clean(word)), "it manages " +
+		clean(kindNames(g.selected.Kinds))}
 }
 
 func isPaused(s visibleState) bool { return s.State == model.StatePaused }

@@ -31,7 +31,8 @@ type reconcileWait struct {
 func (w *reconcileWait) checkLeader(ctx context.Context) error {
 	process, err := w.source.Process(ctx)
 	if err == nil && process.IsStandby() {
-		return fmt.Errorf("--wait: the process %s is a standby and does not know when objects are reconciled; the leader is %s", clean(w.source.Name()), clean(cmp.Or(process.Leader, "unknown")))
+		return fmt.Errorf("--wait: the process %s is a standby and does not know when objects are reconciled; the leader is %s",
+			clean(w.source.Name()), clean(cmp.Or(process.Leader, "unknown")))
 	}
 	return err
 }

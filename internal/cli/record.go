@@ -58,7 +58,8 @@ See docs/test.md.
 	f.registerDiscovery(c)
 	set := c.Flags()
 	set.Lookup("namespace").Usage = "`namespace` of the objects (default: all; for KIND/NAME that of the context)"
-	set.StringVar(&f.controller, "controller", "", "`name` of the controller, as in logs, such as compositecontroller.setpoint.dev/teams, or teams")
+	set.StringVar(&f.controller, "controller", "",
+		"`name` of the controller, as in logs, such as compositecontroller.setpoint.dev/teams, or teams")
 	set.DurationVar(&f.duration, "for", 0, "how long to record; 0 means until Ctrl-C")
 	set.StringVar(&f.maxSize, "max-size", "256Mi", "`bytes` at which the recording ends")
 	return c
@@ -91,7 +92,8 @@ func (p *program) record(ctx context.Context, f *recordFlags, file string, about
 	if err := s.checkController(ctx); err != nil {
 		return err
 	}
-	s.file, err = recording.OpenFile(recording.FileOptions{Path: file, MaxBytes: int64(size), Segment: recording.Segment{Version: readVersion().Version, Began: time.Now()}})
+	s.file, err = recording.OpenFile(recording.FileOptions{Path: file, MaxBytes: int64(size),
+		Segment: recording.Segment{Version: readVersion().Version, Began: time.Now()}})
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,8 @@ func (r *session) checkExists(ctx context.Context, ref object.Ref) error {
 
 // summarize prints what was recorded.
 func (s *recordSession) summarize(maxSize int) error {
-	text := []string{fmt.Sprintf("Recorded %s of %s", plural(s.file.Calls(), "call", "calls"), plural(len(s.processes), "process", "processes"))}
+	text := []string{fmt.Sprintf("Recorded %s of %s", plural(s.file.Calls(), "call", "calls"),
+		plural(len(s.processes), "process", "processes"))}
 	for _, left := range []struct {
 		count int
 		why   string

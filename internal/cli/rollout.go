@@ -41,17 +41,22 @@ NAME if that is unambiguous.`,
 		Args: noCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	status := p.rolloutSubcommand("status", "Show where a rollout is", `Show where the rollout of a controller is. With --watch, wait until the version in the spec is
+	status := p.rolloutSubcommand("status", "Show where a rollout is",
+		`Show where the rollout of a controller is. With --watch, wait until the version in the spec is
 complete; the exit code is 1 if it is rolled back, or if that version is not accepted.`, asText, (*rolloutRun).status)
-	pause := p.rolloutSubcommand("pause", "Stop a rollout where it is", "Stop a rollout where it is: sets spec.rollout.paused.", "", (*rolloutRun).pause)
-	resume := p.rolloutSubcommand("resume", "Continue a rollout, or start it again", `Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
+	pause := p.rolloutSubcommand("pause", "Stop a rollout where it is", "Stop a rollout where it is: sets spec.rollout.paused.", "",
+		(*rolloutRun).pause)
+	resume := p.rolloutSubcommand("resume", "Continue a rollout, or start it again",
+		`Continue a paused rollout, or start it again after a rollback: unsets spec.rollout.paused, or
 sets the annotation setpoint.dev/rollout-retry-at.`, "", (*rolloutRun).resume)
-	undo := p.rolloutSubcommand("undo", "Return to an earlier version", `Write the hooks of the version before, or of another revision, into the spec, and their code into
+	undo := p.rolloutSubcommand("undo", "Return to an earlier version",
+		`Write the hooks of the version before, or of another revision, into the spec, and their code into
 its ConfigMaps. In the middle of a rollout, the version before ends it, and moved parents return. If
 the version in the spec is not in use yet, the one in use is the version before. Any other one is
 rolled out in steps. Change the files of the controller too: a tool that applies them
 would write the new version again.`, "", (*rolloutRun).undo)
-	history := p.rolloutSubcommand("history", "List the versions", `List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole.`, asTable, (*rolloutRun).history)
+	history := p.rolloutSubcommand("history", "List the versions",
+		`List the versions of the hooks of a controller that were rolled out. -o yaml shows them whole.`, asTable, (*rolloutRun).history)
 	c.AddCommand(status, pause, resume, undo, history)
 	return c
 }
@@ -122,7 +127,8 @@ func (by completer) rolloutArgs(ctx context.Context, args []string, word string)
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	words := slices.DeleteFunc(by.controllers(ctx, word, ""), func(name string) bool {
-		return !strings.HasPrefix(name, "compositecontroller") && !strings.HasPrefix(name, "decoratorcontroller") && !strings.HasPrefix(name, "spcc/") && !strings.HasPrefix(name, "spdc/") ||
+		return !strings.HasPrefix(name, "compositecontroller") && !strings.HasPrefix(name, "decoratorcontroller") &&
+			!strings.HasPrefix(name, "spcc/") && !strings.HasPrefix(name, "spdc/") ||
 			strings.Contains(name, ".metacontroller.")
 	})
 	return withPrefix(word, words), cobra.ShellCompDirectiveDefault
@@ -183,7 +189,8 @@ func (p *program) rollout(ctx context.Context, f *rolloutFlags, arg string) (*ro
 }
 
 func (r *rolloutRun) noRollout() error {
-	return errorWithHint{fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name), "see docs/change-logic.md"}
+	return errorWithHint{fmt.Errorf("%s has no spec.rollout: changed hooks reconcile all parents at once", r.name),
+		"see docs/change-logic.md"}
 }
 
 // storedController reads the controller that an argument names.

@@ -79,7 +79,8 @@ func (r *rolloutRun) watchStatus(ctx context.Context) error {
 			refused = 0
 		}
 		if refused == refusedReads {
-			return errorWithHint{fmt.Errorf("%s: %s", r.name, clean(r.refusal())), "correct it, or return to the version in use with `setpoint rollout undo " + r.name + "`"}
+			return errorWithHint{fmt.Errorf("%s: %s", r.name, clean(r.refusal())),
+				"correct it, or return to the version in use with `setpoint rollout undo " + r.name + "`"}
 		}
 		if err := r.next(ctx); err != nil {
 			return err
@@ -158,7 +159,8 @@ func (r *rolloutRun) ended() bool {
 // statusErr is the error of --watch after a rollback.
 func (r *rolloutRun) statusErr() error {
 	if s := r.controller.Status.Rollout; r.watch && s.Phase == setpoint.RolloutRolledBack {
-		return errorWithHint{errors.New("the rollout was rolled back"), "correct the hooks, or start again with `setpoint rollout resume " + r.name + "`"}
+		return errorWithHint{errors.New("the rollout was rolled back"), "correct the hooks, or start again with `setpoint rollout resume " +
+			r.name + "`"}
 	}
 	return nil
 }
@@ -240,7 +242,8 @@ func (r *rolloutRun) observedUntil() time.Time {
 // writeShadow writes what the comparison of the versions has shown.
 func writeShadow(out *strings.Builder, s *setpoint.RolloutStatus) {
 	shadow := s.Shadow
-	fmt.Fprintf(out, "  shadow: %d of %d parents compared, %d with a different response, %d failed\n", shadow.Compared, s.Total, shadow.Different, shadow.Failed)
+	fmt.Fprintf(out, "  shadow: %d of %d parents compared, %d with a different response, %d failed\n",
+		shadow.Compared, s.Total, shadow.Different, shadow.Failed)
 	if shadow.Retrying > 0 {
 		fmt.Fprintf(out, "  the new version fails now for %d parents, which are compared again", shadow.Retrying)
 		if shadow.Failed == 0 { // Otherwise, the message has the failure.

@@ -74,7 +74,8 @@ func (r *rolloutRun) undoTarget(all []logicRevision, present string) (logicRevis
 	}
 	if before != "" {
 		err := fmt.Errorf("the version before is missing: there is no ControllerRevision %s/%s", r.versionNamespace(), clean(before))
-		return logicRevision{}, errorWithHint{err, hint + " for --to-revision; or write the former hooks into spec.hooks, which stores them again"}
+		return logicRevision{}, errorWithHint{err, hint +
+			" for --to-revision; or write the former hooks into spec.hooks, which stores them again"}
 	}
 	return logicRevision{}, errorWithHint{errors.New("there is no version before the present one"), hint}
 }
@@ -186,11 +187,13 @@ func (r *rolloutRun) codeWrite(ctx context.Context, then compile.CodeConfigMap) 
 	case maps.Equal(now.Data, then.Data):
 		return nil, nil //nolint:nilnil // There is nothing to write.
 	case now.Immutable:
-		return nil, errorWithHint{fmt.Errorf("ConfigMap %s is immutable, and has other code than that revision", name), "delete it, and run the command again, which creates it with that code"}
+		return nil, errorWithHint{fmt.Errorf("ConfigMap %s is immutable, and has other code than that revision", name),
+			"delete it, and run the command again, which creates it with that code"}
 	}
 	w.done = fmt.Sprintf("ConfigMap %s: code of that revision written: %s", name, clean(changedKeys(now.Data, then.Data)))
 	w.body, err = json.Marshal([]patchOperation{
-		{"test", "/metadata/uid", now.Metadata.UID}, {"test", "/metadata/resourceVersion", now.Metadata.ResourceVersion}, {"add", "/data", then.Data},
+		{"test", "/metadata/uid", now.Metadata.UID}, {"test", "/metadata/resourceVersion", now.Metadata.ResourceVersion},
+		{"add", "/data", then.Data},
 	})
 	return w, err
 }

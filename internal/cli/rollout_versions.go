@@ -33,9 +33,10 @@ type revisionMeta struct {
 func (r *rolloutRun) versions(ctx context.Context) ([]logicRevision, error) {
 	var refs []object.Ref
 	kind := object.KindOf(plan.ControllerRevisions)
-	err := r.perms.api.EachMetadata(ctx, kind, r.versionNamespace(), setpoint.LabelControllerUID+"="+r.controller.Metadata.UID, func(o *metav1.PartialObjectMetadata) {
-		refs = append(refs, object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name})
-	})
+	err := r.perms.api.EachMetadata(ctx, kind, r.versionNamespace(), setpoint.LabelControllerUID+"="+r.controller.Metadata.UID,
+		func(o *metav1.PartialObjectMetadata) {
+			refs = append(refs, object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name})
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,8 @@ func (f *runFlags) registerControllers(c *cobra.Command) {
 	f.set.DurationVar(&f.resync, "resync-period", 0, "interval of resyncing all objects; 0 leaves it to the controllers")
 	addChoice(c, f.apply, "apply-strategy", "", "apply strategy of controllers of metacontroller.k8s.io")
 	f.set.StringVar(&f.fieldManager, "field-manager", "metacontroller", "`name` of their field manager for server-side apply")
-	f.set.StringVar(&f.account, "default-service-account", "", "`[NAMESPACE/]NAME` of the ServiceAccount as which controllers act that name none; without a namespace, the one in the namespace of each object")
+	f.set.StringVar(&f.account, "default-service-account", "", "`[NAMESPACE/]NAME` of the ServiceAccount as which controllers act that "+
+		"name none; without a namespace, the one in the namespace of each object")
 	f.set.BoolVar(&f.deletionGuard, "deletion-guard", true, "hold sudden mass deletions by controllers of metacontroller.k8s.io")
 	f.set.Float32Var(&f.eventsQPS, "events-qps", 0.05, "maximum events per second for one object")
 	f.set.IntVar(&f.eventsBurst, "events-burst", 25, "maximum burst of events for one object")
@@ -156,10 +157,12 @@ func checkSelector(selector string) error {
 func (f *runFlags) options(cluster manager.Cluster) manager.Options {
 	o := manager.Options{
 		Config: cluster.Config, ClientQPS: float32(f.QPS), ClientBurst: f.Burst,
-		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip", RecreateCRDs: f.crds.Value == "recreate",
-		Namespaces: f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
-		Workers: f.Workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager, NoDeletionGuard: !f.deletionGuard,
-		EventsQPS: f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
+		Namespace: cmp.Or(f.Namespace, manager.PodNamespace()), Selector: f.selector, SkipCRDs: f.crds.Value == "skip",
+		RecreateCRDs: f.crds.Value == "recreate",
+		Namespaces:   f.Namespaces, LeaderElection: f.LeaderElection, ProcessLease: true,
+		Workers: f.Workers, Resync: f.resync, ApplyStrategy: strategies()[f.apply.Value], FieldManager: f.fieldManager,
+		NoDeletionGuard: !f.deletionGuard,
+		EventsQPS:       f.eventsQPS, EventsBurst: f.eventsBurst, HookLimits: f.hooks.limits(),
 		Address: f.Address, HealthAddress: f.HealthAddress, HealthPath: f.operator.healthPath, Profiling: f.Profiling,
 		InspectAddress: cluster.InspectAddress(f.InspectAddress), InspectDir: cluster.ProcessDir,
 		History: f.History(), Recording: f.Recording(), Traces: f.Traces(), Plan: dryrun.ForObject, Expressions: expression.Compile,

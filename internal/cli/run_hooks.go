@@ -19,8 +19,10 @@ type hookFlags struct {
 
 func (f *hookFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.size, "hook-response-max-size", "32Mi", "maximum `bytes` of a hook response")
-	set.IntVar(&f.values, "hook-response-max-values", call.DefaultMaxValues, "maximum JSON values in a hook response: objects, lists and scalars at all depths")
-	set.IntVar(&f.quoted, "hook-error-max-size", call.DefaultMaxErrorBytes, "maximum `bytes` of an error response in logs, events and conditions; 0 omits it")
+	set.IntVar(&f.values, "hook-response-max-values", call.DefaultMaxValues,
+		"maximum JSON values in a hook response: objects, lists and scalars at all depths")
+	set.IntVar(&f.quoted, "hook-error-max-size", call.DefaultMaxErrorBytes,
+		"maximum `bytes` of an error response in logs, events and conditions; 0 omits it")
 }
 
 func (f *hookFlags) check() error {

@@ -51,7 +51,8 @@ cluster is.
 		RunE: func(c *cobra.Command, _ []string) error { return p.supportBundle(c.Context(), f) },
 	}
 	f.registerDiscovery(c)
-	c.Flags().StringVar(&f.file, "file", "", "`file` to write, which must not exist yet; - is standard output (default: setpoint-support-bundle-TIME.tar.gz)")
+	c.Flags().StringVar(&f.file, "file", "",
+		"`file` to write, which must not exist yet; - is standard output (default: setpoint-support-bundle-TIME.tar.gz)")
 	return c
 }
 

@@ -94,7 +94,8 @@ Exit codes: 0 everything holds, 1 something does not or cannot run, 2 wrong usag
 	set.BoolVar(&f.update, "update", false, "write the responses of hooks into the files of cases that fail")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show the response of each case")
 	set.StringVar(&f.junit, "junit", "", "`file` to write a report to, in the format of JUnit")
-	set.StringVar(&f.timeline, "timeline", "", "`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
+	set.StringVar(&f.timeline, "timeline", "",
+		"`file` to write a page to, with stories as timelines: what each step changes, and the state after it")
 	set.StringArrayVar(&f.hooks, "hook", nil, "`[HOST=]ADDRESS` to reach the hook of that host, or all hooks (repeatable)")
 	f.processes.registerMemory(set)
 	f.cluster.register(c)
@@ -112,7 +113,8 @@ func (f *testFlags) check(args []string) (matcher, error) {
 			return nil, usageError{fmt.Errorf("--only %q: must be %s", part, strings.Join(testParts(), ", "))}
 		}
 	}
-	if err := cmp.Or(f.limits.check(), f.checkCluster(), f.checkParts(), checkOutput("--junit", f.junit), checkOutput("--timeline", f.timeline)); err != nil {
+	if err := cmp.Or(f.limits.check(), f.checkCluster(), f.checkParts(), checkOutput("--junit", f.junit),
+		checkOutput("--timeline", f.timeline)); err != nil {
 		return nil, usageError{err}
 	}
 	matches, err := newMatcher(f.run)
@@ -221,7 +223,8 @@ func (f *testFlags) missing(w *workspace.Workspace) string {
 		return examples
 	}
 	slices.Sort(kinds)
-	return fmt.Sprintf("there is no sample of %s to explore: add a manifest of such an object, or a file of kind Exploration; %s", strings.Join(slices.Compact(kinds), ", "), examples)
+	return fmt.Sprintf("there is no sample of %s to explore: add a manifest of such an object, or a file of kind Exploration; %s",
+		strings.Join(slices.Compact(kinds), ", "), examples)
 }
 
 // finishTest prints the report and sets the exit code.
@@ -267,7 +270,8 @@ func (p *program) openWorkspace(ctx context.Context, f *testFlags, output *progr
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Paths: args, Inline: calls.Inline, Exec: calls.Exec, Expressions: expression.Compile, Dial: routes.dial, Routed: routes.has,
-		Operator: f.openOperator(output, p.stderr), Check: checkController, Executable: executable, Output: func(name string) process.Output { return output.of(name) },
+		Operator: f.openOperator(output, p.stderr), Check: checkController, Executable: executable,
+		Output: func(name string) process.Output { return output.of(name) },
 	})
 	if err != nil && ctx.Err() != nil {
 		p.code = codeAborted

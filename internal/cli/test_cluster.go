@@ -54,7 +54,8 @@ func (f *testClusterFlags) config() (*rest.Config, error) {
 		return nil, err
 	}
 	if f.context == "" && !isLocal(found.Host) {
-		return nil, usageError{fmt.Errorf("--on-cluster creates and removes CRDs and namespaces; name the cluster by --context, since %s is not on this machine", found.Host)}
+		return nil, usageError{fmt.Errorf("--on-cluster creates and removes CRDs and namespaces; name the cluster by --context, since "+
+			"%s is not on this machine", found.Host)}
 	}
 	return found.Config, nil
 }
@@ -94,7 +95,8 @@ func describeReplay(made *explore.ClusterReplay) string {
 	}
 	text := fmt.Sprintf("The cluster did the same in all %d steps.", made.Made)
 	if made.Later > 0 {
-		text += fmt.Sprintf(" The property is violated %s later, at rest, which only the replay in memory made.", plural(made.Later, "step", "steps"))
+		text += fmt.Sprintf(" The property is violated %s later, at rest, which only the replay in memory made.",
+			plural(made.Later, "step", "steps"))
 	}
 	return text
 }

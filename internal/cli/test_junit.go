@@ -45,7 +45,8 @@ func (r *testReport) writeJUnit(file string) error {
 	if file == "" {
 		return nil
 	}
-	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{r.caseSuite(), r.explorationSuite(), r.storySuite(), r.recordingSuite()}}, "", "  ")
+	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{r.caseSuite(), r.explorationSuite(), r.storySuite(),
+		r.recordingSuite()}}, "", "  ")
 	if err == nil {
 		err = os.WriteFile(file, append([]byte(xml.Header), append(text, '\n')...), 0o644)
 	}

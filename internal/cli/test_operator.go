@@ -43,13 +43,15 @@ func (o opening) wait(ctx context.Context, open func(context.Context) (workspace
 	defer notice.Stop()
 	opened, err := open(within)
 	if err != nil && ctx.Err() == nil && errors.Is(within.Err(), context.DeadlineExceeded) {
-		return nil, fmt.Errorf("%s was not imported within %s: look for what its files do outside of functions, such as requests and loops; %w", o.name, o.limit, err)
+		return nil, fmt.Errorf("%s was not imported within %s: look for what its files do outside of functions, such as requests and "+
+			"loops; %w", o.name, o.limit, err)
 	}
 	return opened, err
 }
 
 // openOperator starts the operator in Python that a process of setpoint.yaml runs by `setpoint run`, without a cluster.
-func (f *testFlags) openOperator(output *programOutput, stderr io.Writer) func(context.Context, project.Process, []served.Kind) (workspace.Operator, error) {
+func (f *testFlags) openOperator(output *programOutput, stderr io.Writer) func(context.Context, project.Process,
+	[]served.Kind) (workspace.Operator, error) {
 	return func(ctx context.Context, run project.Process, kinds []served.Kind) (workspace.Operator, error) {
 		flags := newRunFlags()
 		command := &cobra.Command{Use: "run"}

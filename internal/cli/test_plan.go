@@ -28,8 +28,10 @@ type exploreFlags struct {
 func (f *exploreFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.bounds.Edits, "edits", 2, "edits of users to explore, unless an Exploration says how many")
 	set.IntVar(&f.bounds.Crashes, "crashes", 1, "crashes of Setpoint to explore, unless an Exploration says how many")
-	set.IntVar(&f.bounds.Faults, "faults", 1, "faults to explore, unless an Exploration says how many: refused writes, failing pods, changes by other clients")
-	set.DurationVar(&f.bounds.Time, "time", 30*time.Second, "how long an exploration may take, unless it says how long, and the replay of recordings")
+	set.IntVar(&f.bounds.Faults, "faults", 1,
+		"faults to explore, unless an Exploration says how many: refused writes, failing pods, changes by other clients")
+	set.DurationVar(&f.bounds.Time, "time", 30*time.Second,
+		"how long an exploration may take, unless it says how long, and the replay of recordings")
 	set.StringVar(&f.stories, "stories", "stories", "`folder` to write stories of violations to")
 }
 

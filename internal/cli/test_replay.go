@@ -37,7 +37,8 @@ const (
 )
 
 func (s testStyle) writeRecordings(b *strings.Builder, r *recordingResult) {
-	s.writeName(b, r.Passed, fmt.Sprintf("%s: %s, %s", strings.Join(r.Files, ", "), plural(r.Calls, "call", "calls"), plural(r.Requests, "distinct request", "distinct requests")), "", 0)
+	s.writeName(b, r.Passed, fmt.Sprintf("%s: %s, %s", strings.Join(r.Files, ", "), plural(r.Calls, "call", "calls"),
+		plural(r.Requests, "distinct request", "distinct requests")), "", 0)
 	if r.Error != "" {
 		b.WriteString(indentLines(diff.EscapeInvisible(r.Error)))
 	}
@@ -89,7 +90,8 @@ func (s testStyle) writeDifferences(b *strings.Builder, r *recordingResult, cons
 // describeConsequence returns a consequence for people.
 func describeConsequence(c difference.Consequence) string {
 	return map[difference.Consequence]string{
-		difference.Unstable: "not deterministic", difference.WouldDelete: "would delete", difference.WouldDeny: "would be denied, or allowed",
+		difference.Unstable: "not deterministic", difference.WouldDelete: "would delete",
+		difference.WouldDeny:   "would be denied, or allowed",
 		difference.WouldCreate: "would create", difference.WouldUpdate: "would update", difference.StatusOnly: "status or timing only",
 		difference.Failed: "fails now", difference.NotComparable: "not comparable",
 	}[c]

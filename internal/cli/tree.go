@@ -93,7 +93,8 @@ func (r *session) buildTree(ctx context.Context, ref object.Ref) (*ownertree.Nod
 		return nil, err
 	}
 	g := ownertree.Builder{
-		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts, func() []model.Result[[]model.Controller] { return results }),
+		API: r.permissions.api, May: r.permissions.canRead(ctx), Processes: ownertree.NewProcesses(r.timeouts,
+			func() []model.Result[[]model.Controller] { return results }),
 		Nodes: maxNodes, Queries: maxQueries, Reads: maxReads,
 	}
 	missing, err := g.Build(ctx, root, states)

@@ -65,9 +65,12 @@ may have. A kind that has no schema anywhere has untyped fields, and a warning n
 	}
 	set := c.Flags()
 	set.SortFlags = false
-	set.StringSliceVar(&f.languages, "language", nil, "`language` of the declarations: typescript, python or jsonschema (repeatable; default with --output: all)")
-	set.StringVarP(&f.output, "output", "o", "", "`folder` to write setpoint_types.d.ts, setpoint_types.py and setpoint_types.schema.json to (default: standard output)")
-	set.StringSliceVar(&f.related, "related", nil, "`kind` that customize hooks select, such as v1/secrets or apps/v1/deployments (repeatable)")
+	set.StringSliceVar(&f.languages, "language", nil,
+		"`language` of the declarations: typescript, python or jsonschema (repeatable; default with --output: all)")
+	set.StringVarP(&f.output, "output", "o", "",
+		"`folder` to write setpoint_types.d.ts, setpoint_types.py and setpoint_types.schema.json to (default: standard output)")
+	set.StringSliceVar(&f.related, "related", nil,
+		"`kind` that customize hooks select, such as v1/secrets or apps/v1/deployments (repeatable)")
 	set.BoolVar(&f.offline, "offline", false, "read no cluster, so that the output depends on the files alone")
 	f.cluster.register(c)
 	var names []string
@@ -163,7 +166,8 @@ func relatedResources(names []string) ([]typegen.Resource, error) {
 // warnUntyped names the kinds without a schema and how to get one.
 func (p *program) warnUntyped(m *typegen.Module, sources *typeSources) {
 	if len(m.Untyped) > 0 {
-		fmt.Fprintf(p.stderr, "warning: no schema of %s: their fields are untyped; add their CRDs to the files, or use a cluster that serves them (--context)%s\n",
+		fmt.Fprintf(p.stderr, "warning: no schema of %s: their fields are untyped; add their CRDs to the files, or use a cluster that "+
+			"serves them (--context)%s\n",
 			strings.Join(m.Untyped, ", "), sources.unread())
 	}
 }

@@ -113,11 +113,13 @@ func (s *typeSources) builtIn(r typegen.Resource) (typegen.Kind, error) {
 	}
 	if r.APIVersion == crds.Resource.APIVersion() && r.Plural == crds.Resource.Plural {
 		definition := crds.Resource // No scheme of client-go has it.
-		return typegen.Kind{Kind: object.Kind{Group: definition.Group, Version: definition.Version, Plural: r.Plural, Kind: definition.Kind}}, nil
+		return typegen.Kind{Kind: object.Kind{Group: definition.Group, Version: definition.Version, Plural: r.Plural,
+			Kind: definition.Kind}}, nil
 	}
 	kind, goType, is := workspace.BuiltInType(version, r.Plural)
 	if !is {
-		return typegen.Kind{}, notFound("it is no kind of Kubernetes, and the files have no CRD of it; no cluster was read: " + clean(failure.Text(s.why)))
+		return typegen.Kind{}, notFound("it is no kind of Kubernetes, and the files have no CRD of it; no cluster was read: " +
+			clean(failure.Text(s.why)))
 	}
 	found := typegen.Kind{Kind: object.NewKind(r.APIVersion, kind), Definitions: schema.Definitions{}}
 	found.Plural = r.Plural

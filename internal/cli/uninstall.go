@@ -109,7 +109,8 @@ func (p *program) uninstall(c *cobra.Command, f *uninstallFlags, files []string)
 func warnUnset(log *slog.Logger, handlers []string) {
 	if len(handlers) > 0 {
 		log.Warn("startup handlers are not called: a finalizer or a diffbase_storage that they set is not removed or given back; "+
-			"serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers", strings.Join(handlers, ", "))
+			"serve the operator with python3 -m setpoint serve, and use --operator URL instead of --python", "handlers",
+			strings.Join(handlers, ", "))
 	}
 }
 
@@ -128,7 +129,8 @@ func (f *uninstallFlags) check(c *cobra.Command, files []string) error {
 }
 
 // describe sets the options of `setpoint run` of an operator, without running it.
-func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options *manager.Options, files []string, stderr io.Writer) (*operator.Operator, error) {
+func (f *uninstallFlags) describe(c *cobra.Command, in manager.Cluster, options *manager.Options, files []string,
+	stderr io.Writer) (*operator.Operator, error) {
 	op, err := f.operator.describe(c.Context(), in, f.cluster, files, stderr)
 	if err != nil {
 		return nil, err

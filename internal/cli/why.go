@@ -57,7 +57,8 @@ reviews'.
 	f.register(c)
 	c.Flags().IntVar(&f.runs, "runs", 10, "number of latest runs to show; identical failures count as one")
 	c.Flags().BoolVar(&f.full, "full", false, "show complete requests, responses and changes")
-	c.Flags().BoolVar(&f.cases, "case", false, "print the calls of the latest run as cases of 'setpoint test', with --runs those of more runs; tokens stand for values of Secrets")
+	c.Flags().BoolVar(&f.cases, "case", false, "print the calls of the latest run as cases of 'setpoint test', with --runs those of "+
+		"more runs; tokens stand for values of Secrets")
 	return c
 }
 

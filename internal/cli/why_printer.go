@@ -128,7 +128,8 @@ func (t printer) stateText(c visibleState) string {
 }
 
 // notStartedHint is printed for objects whose controller has not started.
-const notStartedHint = "Its controller starts once all its watches are synced. Its condition Ready, and the watches of the process, show what is missing."
+const notStartedHint = "Its controller starts once all its watches are synced. Its condition Ready, and the watches of the process, " +
+	"show what is missing."
 
 // printState prints the state of an object under one controller.
 func (t printer) printState(c visibleState) {
@@ -195,7 +196,8 @@ func (t printer) printController(c model.Controller) {
 		list = fmt.Sprintf("`setpoint get reviews %s -A` lists its reviews.", c.Name)
 		t.line(0, "%s is a controller of the process %s, which reviews requests of other clients.", c.Name, c.Process)
 	} else {
-		t.line(0, "%s is a controller of the process %s, and manages %s, %d failing.", c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
+		t.line(0, "%s is a controller of the process %s, and manages %s, %d failing.",
+			c.Name, c.Process, plural(c.Objects, "object", "objects"), c.Failing)
 	}
 	for _, words := range c.Description {
 		t.line(1, "%s", words)
@@ -261,7 +263,8 @@ func adviceOn(c model.ObjectState) []string {
 	case model.StatePaused:
 		return []string{"to resume: `kubectl annotate " + argOf(c.Ref) + " setpoint.dev/paused-`"}
 	case model.StateConflicting:
-		return []string{"find the fields that change in each run with `setpoint why " + argOf(c.Ref) + " --full`: another client writes them too, or the hook is not deterministic"}
+		return []string{"find the fields that change in each run with `setpoint why " + argOf(c.Ref) +
+			" --full`: another client writes them too, or the hook is not deterministic"}
 	case model.StateFailing:
 	default:
 		return nil

@@ -152,7 +152,8 @@ func (t printer) printReview(r *runDetails, step model.Step) {
 	case call.Error != "":
 		t.styled(2, red, "failed after %s: %s", preciseDuration(step.Took), call.Error)
 	case review.Denied:
-		t.styled(2, red, "denied after %s: %s%s", preciseDuration(step.Took), cmp.Or(review.Message, "no message"), parenthesized(review.Reason))
+		t.styled(2, red, "denied after %s: %s%s", preciseDuration(step.Took), cmp.Or(review.Message, "no message"),
+			parenthesized(review.Reason))
 	case len(review.Changes) > 0:
 		t.line(2, "changed after %s:", preciseDuration(step.Took))
 		t.changes(3, review.Changes)
@@ -350,7 +351,8 @@ func (t printer) changes(depth int, all []model.Change) {
 
 // isRecord reports whether a change is that of a record, which Setpoint keeps for itself.
 func isRecord(c model.Change) bool {
-	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) || strings.HasPrefix(c.Path, "status."+handle.HandledStatusField)
+	return strings.HasPrefix(c.Path, `metadata.annotations["setpoint.dev/handled-by-`) ||
+		strings.HasPrefix(c.Path, "status."+handle.HandledStatusField)
 }
 
 // isTrivial reports whether a change carries no information: timestamps, names that are

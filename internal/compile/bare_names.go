@@ -38,7 +38,8 @@ func (c *code) bareNames(group string) []string {
 	for _, file := range slices.Sorted(maps.Keys(c.sources)) {
 		if at := lookup.FindStringIndex(c.sources[file]); at != nil {
 			line := 1 + strings.Count(c.sources[file][:at[0]], "\n")
-			notes = append(notes, fmt.Sprintf("%s:%d: the keys of %s are namespace/name, so a bare name finds nothing; use child(children, %q, NAME)",
+			notes = append(notes, fmt.Sprintf("%s:%d: the keys of %s are namespace/name, so a bare name finds nothing; use "+
+				"child(children, %q, NAME)",
 				c.place(file), line, group, group))
 		}
 	}

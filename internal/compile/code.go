@@ -100,7 +100,8 @@ func (all hookConfigs) resolveCode() error {
 
 // same reports whether both are the same files of a ConfigMap.
 func (c *code) same(other *code) bool {
-	return c.inConfigMap() && other.inConfigMap() && c.configMap == other.configMap && c.entry == other.entry && c.language == other.language
+	return c.inConfigMap() && other.inConfigMap() && c.configMap == other.configMap && c.entry == other.entry &&
+		c.language == other.language
 }
 
 // inline returns those that call inline code.

@@ -332,7 +332,8 @@ func (k Kind) compileDeclared(ctx context.Context, o *object.Object, d *declared
 	if err := d.setConditions(ctx, env, programs); err != nil {
 		return nil, err
 	}
-	c := &connection{name: draft.Name, object: k.Resource.Ref("", o.Name()), account: draft.Account, form: k.form(), childless: len(d.children) == 0, env: env}
+	c := &connection{name: draft.Name, object: k.Resource.Ref("", o.Name()), account: draft.Account, form: k.form(),
+		childless: len(d.children) == 0, env: env}
 	logic, err := c.connect(ctx, &d.hooks)
 	if err != nil {
 		return nil, err

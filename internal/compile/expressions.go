@@ -57,15 +57,17 @@ func (env *Environment) addExpressions(field string, declared api.UpdateStrategy
 		if message == "" {
 			message = "not yet: " + string(check.Expression)
 		}
-		rule.ExpressionChecks = append(rule.ExpressionChecks, plan.ExpressionCheck{Message: message, Holds: func(child, parent *object.Object) (bool, error) {
-			return evaluate(map[string]any{"object": value(child), "parent": value(parent)})
-		}})
+		rule.ExpressionChecks = append(rule.ExpressionChecks, plan.ExpressionCheck{Message: message,
+			Holds: func(child, parent *object.Object) (bool, error) {
+				return evaluate(map[string]any{"object": value(child), "parent": value(parent)})
+			}})
 	}
 	return nil
 }
 
 // handlerWhen compiles the expression of a handler; nil for none.
-func (env *Environment) handlerWhen(field string, source api.Expression) (func(reason hook.Reason, old, now *object.Object) (bool, error), error) {
+func (env *Environment) handlerWhen(field string, source api.Expression) (func(reason hook.Reason, old, now *object.Object) (bool, error),
+	error) {
 	if source == "" {
 		return nil, nil //nolint:nilnil // No expression selects all.
 	}

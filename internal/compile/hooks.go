@@ -125,7 +125,8 @@ func (all hookConfigs) endpointNotes(o *object.Object) []string {
 	for i, e := range declared {
 		used := func(one *hookConfig) bool { return urlHasHost(one.webhook.url, e.Host) }
 		if !slices.ContainsFunc(all.webhooks(), used) {
-			notes = append(notes, fmt.Sprintf("%s.host: %s is the host of no webhook of this controller, so nothing uses the entry; their hosts are: %s",
+			notes = append(notes, fmt.Sprintf("%s.host: %s is the host of no webhook of this controller, so nothing uses the entry; "+
+				"their hosts are: %s",
 				index("spec.endpointConfigs", i), e.Host, cmp.Or(strings.Join(all.webhooks().addresses(), ", "), "none")))
 		}
 	}

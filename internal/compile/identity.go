@@ -20,7 +20,8 @@ func (env *Environment) AccountOf(declared api.Identity) identity.Account {
 // checkAccount returns an error if objects of a kind have no namespace to find the ServiceAccount in.
 func checkAccount(account identity.Account, of object.Resource) error {
 	if account.PerNamespace() && !of.Namespaced {
-		return invalid("spec.serviceAccountNamespace: required: %s are cluster-scoped, so the ServiceAccount %s cannot be in their namespace", of, account.Name)
+		return invalid("spec.serviceAccountNamespace: required: %s are cluster-scoped, so the ServiceAccount %s cannot be in their "+
+			"namespace", of, account.Name)
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 			Lenient: true,
 		},
 	}
-	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", metacontrollerParent{ParentResource: spec.ParentResource}) {
+	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource",
+		metacontrollerParent{ParentResource: spec.ParentResource}) {
 		d.targets = append(d.targets, target{
 			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
 			labels:             r.LabelSelector,
@@ -92,7 +93,8 @@ func readMetacontroller(k Kind, o *object.Object, env Environment) (*declared, e
 	for i, c := range append(spec.ChildResources, spec.Attachments...) {
 		field, rule := index(k.childrenField(), i), metacontrollerRule(c.UpdateStrategy, env)
 		if plain := strings.TrimPrefix(string(rule.Method), "Rolling"); k.isDecorator() && rule.Method.Rolling() {
-			d.notes = append(d.notes, fmt.Sprintf("%s.updateStrategy.method: %s does the same as %s here: attachments have no revisions", field, rule.Method, plain))
+			d.notes = append(d.notes, fmt.Sprintf("%s.updateStrategy.method: %s does the same as %s here: attachments have no revisions",
+				field, rule.Method, plain))
 			rule.Method = plan.UpdateMethod(plain)
 		}
 		d.children = append(d.children, child{resourceRef{field, c.APIVersion, c.Resource}, rule})
@@ -105,7 +107,8 @@ func metacontrollerRule(declared *api.UpdateStrategy, env Environment) plan.Rule
 	s := valueOr(declared, api.UpdateStrategy{})
 	rule := plan.Rule{Method: plan.UpdateMethod(cmp.Or(s.Method, api.UpdateOnDelete)), Strategy: cmp.Or(env.ApplyStrategy, plan.Merge)}
 	for _, check := range valueOr(s.StatusChecks, api.StatusChecks{}).Conditions {
-		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: valueOr(check.Status, ""), Reason: valueOr(check.Reason, "")})
+		rule.StatusChecks = append(rule.StatusChecks, plan.StatusCheck{Type: check.Type, Status: valueOr(check.Status, ""),
+			Reason: valueOr(check.Reason, "")})
 	}
 	return rule
 }
@@ -174,7 +177,8 @@ func readMetacontrollerHook(field string, declared *api.Hook) (*hookConfig, erro
 		h.timeout = w.Timeout.Duration
 	}
 	if e := w.ETag; e != nil {
-		to.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds), Cleanup: seconds(e.CacheCleanupSeconds)}
+		to.etag = webhook.ETag{Enabled: valueOr(e.Enabled, false), Timeout: seconds(e.CacheTimeoutSeconds),
+			Cleanup: seconds(e.CacheCleanupSeconds)}
 	}
 	switch {
 	case w.URL != nil:
@@ -232,7 +236,8 @@ func readPaths(texts []string, read func(string) ([]string, error)) ([][]string,
 		}
 		// Like a handler that watches a whole object, a revision has what users set.
 		if !new(handle.Handler).Watches(path) {
-			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels or annotations",
+			return nil, invalid("%s: %q changes with every write, so each write would make a revision; use fields of the spec, labels "+
+				"or annotations",
 				index("spec.parentResource.revisionHistory.fieldPaths", i), text)
 		}
 		paths = append(paths, path)

@@ -80,7 +80,8 @@ func (env *Environment) excludedNote(notes []string, field, namespace string) []
 	if !env.excludes(namespace) {
 		return notes
 	}
-	return append(notes, fmt.Sprintf("%s: Setpoint runs with --namespaces=%s and does nothing in %s", field, strings.Join(env.Namespaces, ","), namespace))
+	return append(notes, fmt.Sprintf("%s: Setpoint runs with --namespaces=%s and does nothing in %s",
+		field, strings.Join(env.Namespaces, ","), namespace))
 }
 
 // excludedNotes is excludedNote for a list.

@@ -44,7 +44,10 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	}
 	user := c.account.UserFor("")
 	reader.Begin()
-	compiled, failed, err := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object, error) { return reader.Read(ctx, user, ref) })
+	compiled, failed, err := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object,
+		error) {
+		return reader.Read(ctx, user, ref)
+	})
 	if err == nil {
 		reader.Accept()
 		return compiled, nil
@@ -53,7 +56,10 @@ func (c *connection) compileCode(ctx context.Context, configs hookConfigs) (*pro
 	if !refused || !failed.inConfigMap() {
 		return nil, err
 	}
-	compiled, _, older := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object, error) { return reader.Accepted(user, ref), nil })
+	compiled, _, older := c.compileFrom(ctx, configs, func(ref object.Ref) (*object.Object, error) {
+		return reader.Accepted(user, ref),
+			nil
+	})
 	if older != nil {
 		return nil, err
 	}
@@ -76,7 +82,8 @@ func (c *connection) checkInline(configs hookConfigs) error {
 
 // compileFrom compiles code with the ConfigMaps that read returns. With an error it returns the code
 // that failed.
-func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read readConfigMap) (compiled *programs, failed *code, err error) {
+func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read readConfigMap) (compiled *programs, failed *code,
+	err error) {
 	compiled = &programs{of: map[*code]call.Program{}, configMaps: map[object.Ref]map[string]string{}}
 	defer func() {
 		if err != nil {
@@ -111,14 +118,16 @@ func (c *connection) compileFrom(ctx context.Context, configs hookConfigs, read 
 
 // script returns the files to compile.
 func (c *connection) script(of *code, read readConfigMap) (call.Script, error) {
-	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources, Holder: c.object, Place: of.place}
+	script := call.Script{Controller: c.name, Share: c.share(), Language: of.language, Entry: of.entry, Sources: of.sources,
+		Holder: c.object, Place: of.place}
 	if !of.inConfigMap() {
 		return script, nil
 	}
 	configMap, err := read(of.configMap)
 	switch {
 	case apierrors.IsForbidden(err):
-		return script, of.refuseConfigMap(api.ReasonForbidden, fmt.Sprintf("cannot be read: %v; `setpoint rbac` prints the roles that the controller needs", err))
+		return script, of.refuseConfigMap(api.ReasonForbidden,
+			fmt.Sprintf("cannot be read: %v; `setpoint rbac` prints the roles that the controller needs", err))
 	case err != nil:
 		return script, fmt.Errorf("%s: %w", of.place(""), err)
 	}

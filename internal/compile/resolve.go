@@ -170,7 +170,8 @@ func (c *Compiled) SetUnserved() {
 		names = append(names, r.String())
 	}
 	c.Incomplete = &Refusal{Reason: setpoint.ReasonResourceNotFound, Err: fmt.Errorf(
-		"%s: %w any more; the controller goes on without such objects until they are served again", strings.Join(names, ", "), ErrNotServed)}
+		"%s: %w any more; the controller goes on without such objects until they are served again",
+		strings.Join(names, ", "), ErrNotServed)}
 }
 
 // selection parses the selectors of a target. An empty selector counts as none.

@@ -77,7 +77,8 @@ func (k Kind) rollout(ctx context.Context, o *object.Object, d *declared, c *con
 		return nil, nil, refuseFormer(err)
 	}
 	if now, then := d.hooks.customize, former.hooks.customize; now != nil && then != nil && now.wire.Version != then.wire.Version {
-		return nil, nil, invalid("spec.hooks.customize.version: cannot change from %s to %s in a rollout; remove spec.rollout for this change", then.wire.Version, now.wire.Version)
+		return nil, nil, invalid("spec.hooks.customize.version: cannot change from %s to %s in a rollout; remove spec.rollout for this "+
+			"change", then.wire.Version, now.wire.Version)
 	}
 	return r, former, nil
 }
@@ -85,7 +86,8 @@ func (k Kind) rollout(ctx context.Context, o *object.Object, d *declared, c *con
 // refuseFormer says that the version before cannot be called.
 func refuseFormer(err error) error {
 	if refusal, is := errors.AsType[*Refusal](err); is {
-		return refuse(refusal.Reason, "the version before, which parents that have not moved need: %w; without spec.rollout all parents move at once", refusal.Err)
+		return refuse(refusal.Reason,
+			"the version before, which parents that have not moved need: %w; without spec.rollout all parents move at once", refusal.Err)
 	}
 	return fmt.Errorf("the version before: %w", err)
 }

@@ -69,7 +69,8 @@ func readSetpoint(k Kind, o *object.Object, env Environment) (*declared, error) 
 			OmitValues:       true,
 		},
 	}
-	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource", setpointParent{ParentResource: spec.ParentResource}) {
+	for field, r := range each(k.isDecorator(), "spec.resources", spec.Resources, "spec.parentResource",
+		setpointParent{ParentResource: spec.ParentResource}) {
 		d.targets = append(d.targets, target{
 			resourceRef:        resourceRef{field, r.APIVersion, r.Resource},
 			labels:             r.LabelSelector,
@@ -136,7 +137,8 @@ func (all hookConfigs) complete(endpoints []api.EndpointConfig) error {
 }
 
 // readList reads a list whose items have a hook each, and how each is called.
-func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfig, read func(field string, one *D) (T, *hookConfig, error)) ([]T, hookConfigs, error) {
+func readList[D, T any](list string, declared []D, endpoints []api.EndpointConfig,
+	read func(field string, one *D) (T, *hookConfig, error)) ([]T, hookConfigs, error) {
 	var all []T
 	var configs hookConfigs
 	for i := range declared {

@@ -72,7 +72,8 @@ func (k Kind) compileAdmission(ctx context.Context, o *object.Object, env Enviro
 // maxConfigurationName is the maximum length of an object name.
 const maxConfigurationName = 253
 
-func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionWebhook) (admission.Webhook, *hookConfig, error) {
+func readReview(ctx context.Context, env Environment, field string, declared *api.AdmissionWebhook) (admission.Webhook, *hookConfig,
+	error) {
 	w := admission.Webhook{
 		Name:       declared.Name,
 		Mutates:    declared.Type == api.AdmissionMutate,

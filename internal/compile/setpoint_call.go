@@ -89,11 +89,13 @@ func readInline(of callOf, in *api.InlineHook) (*hookConfig, error) {
 	from := in.SourceFrom
 	switch {
 	case h.timeout > api.MaxInlineTimeout:
-		return nil, invalid("%s.timeout: must be at most %s, not %s: code without a network computes, and its process is needed by others", field, api.MaxInlineTimeout, h.timeout)
+		return nil, invalid("%s.timeout: must be at most %s, not %s: code without a network computes, and its process is needed by others",
+			field, api.MaxInlineTimeout, h.timeout)
 	case (in.Source != "") == (from != nil):
 		return nil, invalid("%s: exactly one of source and sourceFrom is required", field)
 	case from != nil && len(in.Modules) > 0:
-		return nil, invalid("%s.modules: requires source; with sourceFrom.configMapKeyRef, the other keys of the ConfigMap are the modules", field)
+		return nil, invalid("%s.modules: requires source; with sourceFrom.configMapKeyRef, the other keys of the ConfigMap are the modules",
+			field)
 	case from != nil && (from.Hook != "") == (from.ConfigMapKeyRef != nil):
 		return nil, invalid("%s.sourceFrom: exactly one of configMapKeyRef and hook is required", field)
 	case from != nil && from.Hook != "":

@@ -99,7 +99,8 @@ func (k Kind) compileHandlers(ctx context.Context, o *object.Object, env Environ
 // checkFinalizer rejects a name that is the default of another controller.
 func checkFinalizer(name api.FinalizerName) error {
 	if strings.HasPrefix(string(name), api.GroupVersion.Group+"/") {
-		return invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field", api.GroupVersion.Group)
+		return invalid("spec.finalizer: must not be of %s, whose finalizers are those of controllers without this field",
+			api.GroupVersion.Group)
 	}
 	return nil
 }
@@ -109,7 +110,8 @@ func replacedFinalizers(spec *api.HandlerControllerSpec, own string) ([]string, 
 	var all []string
 	for i, name := range spec.ReplacedFinalizers {
 		if string(name) == own {
-			return nil, invalid("%s: %s is the finalizer of this controller; Setpoint would remove what it adds", index("spec.replacedFinalizers", i), own)
+			return nil, invalid("%s: %s is the finalizer of this controller; Setpoint would remove what it adds",
+				index("spec.replacedFinalizers", i), own)
 		}
 		all = append(all, string(name))
 	}
@@ -133,7 +135,8 @@ func handledBy(spec *api.HandlerControllerSpec) iter.Seq2[string, api.HandledRes
 
 // resolveHandled finds the kinds that a controller handles and writes, and returns a program for each handled
 // kind, and those that are not served any more.
-func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) (programs []handle.Program, unserved []object.Resource, err error) {
+func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerControllerSpec, draft handle.Program) (programs []handle.Program,
+	unserved []object.Resource, err error) {
 	if (spec.Resource.Resource != "") == (len(spec.Resources) > 0) {
 		return nil, nil, invalid("spec: exactly one of resource and resources is required")
 	}
@@ -149,7 +152,8 @@ func resolveHandled(ctx context.Context, env Environment, spec *api.HandlerContr
 		}
 		for i := range programs {
 			if programs[i].Resource.GroupKind() == p.Resource.GroupKind() {
-				return nil, nil, invalid("%s: the kind %s is listed before; use labelSelector or annotationSelector of the handlers", field, p.Resource.Kind)
+				return nil, nil, invalid("%s: the kind %s is listed before; use labelSelector or annotationSelector of the handlers",
+					field, p.Resource.Kind)
 			}
 		}
 		programs = append(programs, p)
@@ -221,7 +225,8 @@ func resolveOwned(ctx context.Context, env Environment, owns []api.ResourceRule,
 			return err
 		}
 		if inNamespaces && !resource.Namespaced {
-			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in permissions, and return them as unowned", field, resource, programs[0].Resource)
+			return invalid("%s: %s are cluster-scoped and cannot belong to the namespaced %s; list them in permissions, and return them "+
+				"as unowned", field, resource, programs[0].Resource)
 		}
 		if slices.ContainsFunc(all, func(other object.Resource) bool { return other.GroupKind() == resource.GroupKind() }) {
 			return invalid("%s: the kind %s is listed before", field, resource.Kind)

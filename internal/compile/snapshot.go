@@ -61,7 +61,8 @@ func listWithoutSources(list json.RawMessage) json.RawMessage {
 // withoutSource returns a hook without its code; nil if it has none.
 func withoutSource(hook json.RawMessage) json.RawMessage {
 	var fields, inline map[string]json.RawMessage
-	if !bytes.Contains(hook, []byte(`"inline"`)) || json.Unmarshal(hook, &fields) != nil || json.Unmarshal(fields["inline"], &inline) != nil {
+	if !bytes.Contains(hook, []byte(`"inline"`)) || json.Unmarshal(hook, &fields) != nil ||
+		json.Unmarshal(fields["inline"], &inline) != nil {
 		return nil
 	}
 	if inline["source"] == nil {

@@ -255,7 +255,8 @@ func (m *Memories) objectState(key queue.Key, uid string) record.ObjectState {
 		return record.ObjectState{}
 	}
 	c, conflict := known.common(), m.conflicts[key]
-	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.children, Conflict: conflict.Message, Locations: conflict.Locations}
+	state := record.ObjectState{LastRun: c.lastRun, ReconciledAt: c.reconcileAt, Children: c.children, Conflict: conflict.Message,
+		Locations: conflict.Locations}
 	if r := c.Result; r.Failing {
 		state.Failing, state.Error, state.Attempts = true, r.Message, c.Attempts
 		state.Fault, state.Since = r.Fault, r.Since

@@ -17,6 +17,7 @@ func (r *Run) ReportPruned(field string) {
 	}
 	r.SendOnce(hook.Event{
 		Type: Warning, Reason: ReasonStatusPruned,
-		Message: "status." + field + " was not stored: the schema of " + r.Stored.Kind() + " does not have the field; add it to the CustomResourceDefinition, or do not return it",
+		Message: "status." + field + " was not stored: the schema of " + r.Stored.Kind() +
+			" does not have the field; add it to the CustomResourceDefinition, or do not return it",
 	})
 }

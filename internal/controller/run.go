@@ -84,7 +84,8 @@ func (b *Base) NewDetachedRun(ctx context.Context, o *object.Object, trigger str
 }
 
 // Reconcile reconciles the object of an item, unless it is gone or ignored.
-func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.Context, *Run, Remembered, bool) (record.Outcome, queue.Outcome)) queue.Outcome {
+func (b *Base) Reconcile(ctx context.Context, item queue.Item, do func(context.Context, *Run, Remembered, bool) (record.Outcome,
+	queue.Outcome)) queue.Outcome {
 	o := b.Get(item.Key)
 	if o == nil || b.loop.PhaseOf(o) == PhaseIgnored {
 		b.drop(item.Key)
@@ -238,7 +239,8 @@ func (r *Run) reportPause(paused bool) {
 	event := hook.Event{Type: Normal, Reason: ReasonResumed, Message: "Reconciliation by " + r.base.options.Name + " resumed"}
 	if paused {
 		event = hook.Event{Type: Normal, Reason: ReasonPaused,
-			Message: "Reconciliation by " + r.base.options.Name + " paused while the annotation " + setpoint.AnnotationPaused + " is \"true\""}
+			Message: "Reconciliation by " + r.base.options.Name + " paused while the annotation " + setpoint.AnnotationPaused +
+				" is \"true\""}
 	}
 	r.SendEvent(event)
 }

@@ -43,7 +43,8 @@ type reviewCount struct {
 
 // ReviewCounts returns the number of reviews by outcome.
 func (p *controllerPage) ReviewCounts() []reviewCount {
-	counts := []reviewCount{{Outcome: model.ReviewAllowed}, {Outcome: model.ReviewMutated}, {Outcome: model.ReviewDenied}, {Outcome: model.ReviewFailed}}
+	counts := []reviewCount{{Outcome: model.ReviewAllowed}, {Outcome: model.ReviewMutated}, {Outcome: model.ReviewDenied},
+		{Outcome: model.ReviewFailed}}
 	for _, call := range p.Calls {
 		for i := range counts {
 			if counts[i].Outcome == call.Outcome {

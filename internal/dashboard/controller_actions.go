@@ -79,7 +79,8 @@ func reconcileAll(req *request) error {
 		return err
 	}
 	if c.Declared != nil {
-		return req.patchController("Reconciling all of its objects.", func(*model.Controller) map[string]any { return req.reconcilePatch() })
+		return req.patchController("Reconciling all of its objects.",
+			func(*model.Controller) map[string]any { return req.reconcilePatch() })
 	}
 	reason := req.notReconcilable(c)
 	if err := req.accessErrors.first(); err != nil {

@@ -38,8 +38,10 @@ const (
 func controllerStates() []string {
 	var all []string
 	for _, state := range []controllerState{
-		controllerState(processCrashed), controllerState(processUnreachable), controllerNotAccepted, controllerNotReady, controllerDeletionsHeld,
-		controllerFailing, controllerConflicting, controllerStarting, controllerState(processEnded), controllerSuspended, controllerStandby, controllerReady,
+		controllerState(processCrashed), controllerState(processUnreachable), controllerNotAccepted, controllerNotReady,
+		controllerDeletionsHeld,
+		controllerFailing, controllerConflicting, controllerStarting, controllerState(processEnded), controllerSuspended, controllerStandby,
+		controllerReady,
 	} {
 		all = append(all, string(state))
 	}
@@ -99,7 +101,8 @@ type controllerRow struct {
 // controller, so a standby process shows Standby, unless the controller runs in every replica.
 // Declared controllers report their health in their status.
 func newControllerRow(c *model.Controller, t *processInfo) controllerRow {
-	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c), Plots: newPlots(c.Series), Lost: t.Lost}
+	row := controllerRow{Controller: c, ShortName: shortName(c.Name), TypeLabel: typeLabel(c), Health: healthOf(c),
+		Plots: newPlots(c.Series), Lost: t.Lost}
 	row.Standby = t.Process.IsStandby() && !c.AllReplicas
 	switch {
 	case t.Lost != nil:
@@ -108,7 +111,8 @@ func newControllerRow(c *model.Controller, t *processInfo) controllerRow {
 			row.Health.Rank = 3
 		}
 	case row.Standby && c.Declared == nil && row.Health.Tone != "bad":
-		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4, Message: t.Process.Caveat()}
+		row.Health = health{Tone: "neutral", Label: string(controllerStandby), State: controllerStandby, Rank: 4,
+			Message: t.Process.Caveat()}
 	}
 	return row
 }

@@ -77,7 +77,8 @@ func objectSpec() *listSpec[model.ObjectState] {
 		Columns: []listColumn[model.ObjectState]{
 			{Name: "Object", Sort: "name", Compare: compareText(func(o *model.ObjectState) string { return o.Namespace + "/" + o.Name })},
 			{Name: "State", Sort: "state", Compare: compareText(func(o *model.ObjectState) string { return string(o.State) })},
-			{Name: "Children", Sort: "children", Class: "number", Compare: compareMost(func(o *model.ObjectState) int { return o.Children })},
+			{Name: "Children", Sort: "children", Class: "number",
+				Compare: compareMost(func(o *model.ObjectState) int { return o.Children })},
 			{Name: "Last run", Sort: "run", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Ran })},
 			{Name: "Age", Sort: "created", Compare: compareLatest(func(o *model.ObjectState) time.Time { return o.Created })},
 		},
@@ -107,7 +108,8 @@ func unwatchedState(t *processInfo, c *model.Controller) model.State {
 // objectStateNames returns the states to filter by.
 func objectStateNames() []string {
 	var all []string
-	for _, state := range append(model.States(), stateStandby, stateSuspended, model.State(processCrashed), model.State(processUnreachable), model.State(processEnded)) {
+	for _, state := range append(model.States(), stateStandby, stateSuspended, model.State(processCrashed), model.State(processUnreachable),
+		model.State(processEnded)) {
 		all = append(all, string(state))
 	}
 	return all
@@ -183,7 +185,8 @@ func (req *request) listUnwatched(l *objectList) error {
 		}
 		err := req.api.EachMetadata(req.context(), kind, l.Query.Namespace, "", func(o *metav1.PartialObjectMetadata) {
 			ref := object.Ref{Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)}
-			all = append(all, model.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time, Deleting: o.DeletionTimestamp != nil})
+			all = append(all, model.ObjectState{Ref: ref, State: l.Unwatched, Created: o.CreationTimestamp.Time,
+				Deleting: o.DeletionTimestamp != nil})
 		})
 		switch {
 		case errors.Is(err, userclient.ErrTooMany):

@@ -55,7 +55,8 @@ func (req *request) reconcileObjects(source model.Source, c *model.Controller) e
 }
 
 // listUnpaused returns the objects of a query that are not paused, and counts all of them.
-func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState, error) {
+func (req *request) listUnpaused(source model.Source, controller string, query model.Query, done *reconcileTally) ([]model.ObjectState,
+	error) {
 	page, err := req.fetchObjects(source, controller, query)
 	if err != nil {
 		return nil, err

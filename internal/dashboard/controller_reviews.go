@@ -66,10 +66,14 @@ func (req *request) listReviews(source model.Source, c *model.Controller) (*revi
 
 func reviewSpec() *listSpec[reviewRow] {
 	return &listSpec[reviewRow]{
-		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: model.ReviewOutcomes(), Default: "time",
-		State: func(r *reviewRow) string { return r.Outcome },
+		Target: "controller", One: "review", More: "reviews", Label: "Results", Parameter: "result", States: model.ReviewOutcomes(),
+		Default: "time",
+		State:   func(r *reviewRow) string { return r.Outcome },
 		Columns: []listColumn[reviewRow]{
-			{Name: "Request", Sort: "name", Compare: compareText(func(r *reviewRow) string { return r.Object.Namespace + "/" + r.ReviewedName() })},
+			{Name: "Request", Sort: "name", Compare: compareText(func(r *reviewRow) string {
+				return r.Object.Namespace + "/" +
+					r.ReviewedName()
+			})},
 			{Name: "Result", Sort: "result", Compare: func(a, b *reviewRow) int {
 				return cmp.Compare(slices.Index(model.ReviewOutcomes(), a.Outcome), slices.Index(model.ReviewOutcomes(), b.Outcome))
 			}},

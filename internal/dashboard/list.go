@@ -77,7 +77,8 @@ func (s *listSpec[T]) state(row *T) string {
 }
 
 func (s *listSpec[T]) containsText(row *T, text string) bool {
-	return text == "" || s.Texts == nil || slices.ContainsFunc(s.Texts(row), func(each string) bool { return strings.Contains(strings.ToLower(each), text) })
+	return text == "" || s.Texts == nil || slices.ContainsFunc(s.Texts(row),
+		func(each string) bool { return strings.Contains(strings.ToLower(each), text) })
 }
 
 func (s *listSpec[T]) sort(rows []T, by string, reverse bool) {
@@ -95,7 +96,8 @@ func (s *listSpec[T]) sort(rows []T, by string, reverse bool) {
 
 // view returns the part of the spec that does not depend on the rows.
 func (s *listSpec[T]) view() listView {
-	v := listView{Target: s.Target, One: s.One, More: s.More, Label: s.Label, Default: s.Default, parameter: cmp.Or(s.Parameter, "state"), states: s.States}
+	v := listView{Target: s.Target, One: s.One, More: s.More, Label: s.Label, Default: s.Default, parameter: cmp.Or(s.Parameter, "state"),
+		states: s.States}
 	for _, c := range s.Columns {
 		v.columns = append(v.columns, column{Name: c.Name, Class: c.Class, sort: c.Sort})
 	}

@@ -50,7 +50,8 @@ func (req *request) objectActions(s *pageObject, states []model.ObjectState) []a
 
 // annotateAction returns an action that sets an annotation.
 func annotateAction(s *pageObject, do, label, icon, missing string) action {
-	return action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do}, DisabledReason: missing}
+	return action{Label: label, Icon: icon, Post: true, URL: s.URL("annotate"), Fields: map[string]string{"do": do},
+		DisabledReason: missing}
 }
 
 func planAction(s *pageObject, state model.ObjectState, several bool) action {
@@ -100,7 +101,8 @@ func annotateObject(req *request) error {
 	case "reconcile":
 		patch, message = req.reconcilePatch(), "Reconcile requested. The run appears in the timeline."
 	case "pause":
-		patch, message = annotationPatch(v1alpha1.AnnotationPaused, "true"), "Paused. The controller writes nothing until the object is resumed."
+		patch, message = annotationPatch(v1alpha1.AnnotationPaused, "true"),
+			"Paused. The controller writes nothing until the object is resumed."
 	case "resume":
 		patch, message = annotationPatch(v1alpha1.AnnotationPaused, nil), "Resumed."
 	default:
@@ -152,7 +154,8 @@ func showPlan(req *request) error {
 	if req.isFragment() {
 		return req.renderFragment("object_plan", "plan", p)
 	}
-	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true, Data: p})
+	return req.render(page{Name: "object_plan", Title: "Plan for " + s.Kind.Kind + " " + s.Name, Section: "resources", Static: true,
+		Data: p})
 }
 
 // loadPlan makes the plan of the controller of a page. It is shown if the user may read all

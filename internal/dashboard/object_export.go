@@ -67,9 +67,11 @@ func (e *callExport) setCurl(hooks *hookURLs, call *model.Call, file string) {
 		e.NoCurlReason = "This is not a webhook, so there is no command to call it. Use the test case."
 		return
 	}
-	e.Curl = "curl -sS -X POST -H 'Content-Type: application/json' --data-binary @" + userclient.ShellQuote(file) + " " + userclient.ShellQuote(to.url())
+	e.Curl = "curl -sS -X POST -H 'Content-Type: application/json' --data-binary @" + userclient.ShellQuote(file) + " " +
+		userclient.ShellQuote(to.url())
 	if to.Service != nil {
-		e.Notes = append(e.Notes, fmt.Sprintf("The Service is reachable in the cluster. From elsewhere, run kubectl port-forward -n %s service/%s %d, and use localhost in the address.",
+		e.Notes = append(e.Notes, fmt.Sprintf("The Service is reachable in the cluster. From elsewhere, run kubectl port-forward -n %s "+
+			"service/%s %d, and use localhost in the address.",
 			to.Service.Namespace, to.Service.Name, to.port()))
 	}
 	if hooks.secured || to.secured() {

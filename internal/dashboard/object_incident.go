@@ -66,7 +66,8 @@ func (l *runLoader) logicVersionsOf(before, after *model.Call, later *model.Run)
 
 // Unchanged reports that the calls were compared, and nothing differs.
 func (c comparison) Unchanged() bool {
-	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && c.Code.Since.IsZero() && !c.Responses.Changed()
+	return c.UnknownReason == "" && len(c.Objects) == 0 && c.FromVersion == c.ToVersion && c.LogicCause == "" && c.Code.Since.IsZero() &&
+		!c.Responses.Changed()
 }
 
 // addIncidents adds to the failing states what happened.
@@ -97,7 +98,8 @@ func (l *runLoader) incident(s *pageObject, state *model.ObjectState, runs []mod
 	}
 	good, bad := found.LastGood, found.FirstFailure
 	in.comparison = l.compare(s, good, bad)
-	in.CompareURL = s.URL("runs", strconv.FormatUint(bad.ID, 10), "compare") + "?" + url.Values{"in": {bad.Process}, "with": {strconv.FormatUint(good.ID, 10)}}.Encode()
+	in.CompareURL = s.URL("runs", strconv.FormatUint(bad.ID, 10), "compare") + "?" +
+		url.Values{"in": {bad.Process}, "with": {strconv.FormatUint(good.ID, 10)}}.Encode()
 	return in
 }
 

@@ -79,7 +79,10 @@ func (s *pageObject) stateViews(states []model.ObjectState, all []processInfo, r
 				view.Lost = all[i].Lost
 			}
 		}
-		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool { return t.Source.Name() == state.Process && t.Process.IsStandby() })
+		view.Standby = slices.ContainsFunc(all, func(t processInfo) bool {
+			return t.Source.Name() == state.Process &&
+				t.Process.IsStandby()
+		})
 		view.Declared = controllerOf(&state, all).Declared
 		if state.State == model.StateFailing && state.Error != "" {
 			view.Fault = describeFault(state.Error, state.Fault, runFailedTitle)

@@ -64,9 +64,10 @@ func (req *request) addSuspendedChildren(ref object.Ref, states []model.ObjectSt
 
 // listControllers returns the controllers of all processes.
 func (req *request) listControllers() []model.Result[[]model.Controller] {
-	return model.QueryAll(req.context(), req.timeouts, req.sources(req.context()), func(ctx context.Context, s model.Source) ([]model.Controller, error) {
-		return s.Controllers(ctx)
-	})
+	return model.QueryAll(req.context(), req.timeouts, req.sources(req.context()),
+		func(ctx context.Context, s model.Source) ([]model.Controller, error) {
+			return s.Controllers(ctx)
+		})
 }
 
 // buildTree builds a tree with unhealthy children first.

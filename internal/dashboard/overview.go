@@ -82,7 +82,8 @@ func controllerSpec() *listSpec[controllerRow] {
 			{Name: "Handles"},
 			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Objects })},
 			{Name: "Failing", Sort: "failing", Class: "number", Compare: compareMost(func(r *controllerRow) int { return r.Failing })},
-			{Name: "Changed", Sort: "changed", Class: "since", Compare: compareLatest(func(r *controllerRow) time.Time { return r.Ready().Since })},
+			{Name: "Changed", Sort: "changed", Class: "since",
+				Compare: compareLatest(func(r *controllerRow) time.Time { return r.Ready().Since })},
 			{Name: "Activity (10 min)", Class: "activity"},
 		},
 	}

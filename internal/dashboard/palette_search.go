@@ -94,7 +94,8 @@ func (s *paletteSearch) findControllers() (found []*paletteController) {
 	}
 	first := strings.Join(s.words, " ")
 	slices.SortStableFunc(found, func(a, b *paletteController) int {
-		return cmp.Or(nameRank(a.ShortName, first)-nameRank(b.ShortName, first), cmp.Compare(a.Health.Rank, b.Health.Rank), strings.Compare(a.ShortName, b.ShortName))
+		return cmp.Or(nameRank(a.ShortName, first)-nameRank(b.ShortName, first), cmp.Compare(a.Health.Rank, b.Health.Rank),
+			strings.Compare(a.ShortName, b.ShortName))
 	})
 	return found[:min(len(found), maxPaletteItems)]
 }
@@ -142,7 +143,8 @@ func (s *paletteSearch) findKinds(exact *object.Kind) (found []paletteItem) {
 		kinds = append(kinds, like...)
 	}
 	for i, kind := range kinds {
-		if len(found) < maxPaletteItems && !slices.ContainsFunc(kinds[:i], func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+		if len(found) < maxPaletteItems && !slices.ContainsFunc(kinds[:i],
+			func(k object.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
 			found = append(found, paletteItem{kind.Kind, resourceURL(kind), kind.Group})
 		}
 	}
@@ -174,7 +176,8 @@ func (s *paletteSearch) findObjects(words []string, kind *object.Kind) []model.O
 		found = s.lookUp(*kind, namespace, text)
 	}
 	slices.SortStableFunc(found, func(a, b model.ObjectState) int {
-		return cmp.Or(nameRank(a.Name, text)-nameRank(b.Name, text), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(nameRank(a.Name, text)-nameRank(b.Name, text), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Namespace, b.Namespace))
 	})
 	return found[:min(len(found), maxPaletteItems)]
 }
@@ -235,7 +238,8 @@ func (s *paletteSearch) lookUp(kind object.Kind, namespace, name string) (found 
 	if !kind.Namespaced {
 		namespace = ""
 	}
-	table, err := s.api.Table(s.context(), kind, userclient.TableQuery{Namespace: namespace, Fields: "metadata.name=" + name, Limit: maxPaletteItems})
+	table, err := s.api.Table(s.context(), kind, userclient.TableQuery{Namespace: namespace, Fields: "metadata.name=" + name,
+		Limit: maxPaletteItems})
 	if err != nil {
 		s.Warnings = append(s.Warnings, problemOf(err).Text)
 		return nil

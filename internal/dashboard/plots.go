@@ -49,13 +49,15 @@ func newPlots(s model.Series) []plot {
 	ran.Values = runs
 	return []plot{
 		ran, errors,
-		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: "latest median run time: " + durationOrDash(latest)},
+		{Name: "Latency", Latest: durationOrDash(latest), Class: "wait", Values: took, Label: "latest median run time: " +
+			durationOrDash(latest)},
 	}
 }
 
 // ratePlot returns a plot of events since the first of them.
 func ratePlot(one string, n int, since time.Duration, over string) plot {
-	p := plot{Name: capitalize(one) + "s", Label: pluralize(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " + over}
+	p := plot{Name: capitalize(one) + "s", Label: pluralize(n, one, one+"s") + " in " + over, Latest: "0", Rate: "no " + one + "s in " +
+		over}
 	if n > 0 {
 		rate, what := perMinute(n, since), one+"s"
 		if rate == "1" {

@@ -88,8 +88,9 @@ func (req *request) problemFor(err error) *problem {
 	if req.context().Err() != nil {
 		// The next process serves the waiting clients.
 		p = problem{
-			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.", AutoRetry: true,
-			Hint: "This page reloads automatically.",
+			Status: http.StatusServiceUnavailable, Title: "Setpoint is stopping", Text: "Setpoint stopped before the page was complete.",
+			AutoRetry: true,
+			Hint:      "This page reloads automatically.",
 		}
 	}
 	if p.AutoRetry && req.r.Method != http.MethodGet && req.r.Method != http.MethodHead {

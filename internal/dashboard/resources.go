@@ -62,7 +62,10 @@ func kindSpec(controllers string) *listSpec[*kindRow] {
 			{Name: "Kind", Sort: "name", Compare: compareText(func(row **kindRow) string { return (*row).Kind.Kind + "." + (*row).Group })},
 			{Name: "Group", Sort: "group", Compare: compareText(func(row **kindRow) string { return (*row).Group })},
 			{Name: "Objects", Sort: "objects", Class: "number", Compare: compareMost(func(row **kindRow) int64 { return (*row).Count })},
-			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int { return cmp.Compare((*a).worst().Rank, (*b).worst().Rank) }},
+			{Name: controllers, Sort: "state", Compare: func(a, b **kindRow) int {
+				return cmp.Compare((*a).worst().Rank,
+					(*b).worst().Rank)
+			}},
 		},
 	}
 }

@@ -216,7 +216,8 @@ func deleteObject(req *request) error {
 	case apierrors.IsNotFound(err):
 		return req.alreadyDeleted()
 	case apierrors.IsConflict(err):
-		data.Problem = "This is a different " + data.Kind.Kind + " of the same name. The one you chose is already deleted. Check before you delete this one."
+		data.Problem = "This is a different " + data.Kind.Kind +
+			" of the same name. The one you chose is already deleted. Check before you delete this one."
 		return req.renderDelete(data, http.StatusConflict)
 	case err != nil:
 		p := problemOf(err)

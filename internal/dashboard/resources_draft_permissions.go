@@ -71,7 +71,8 @@ func (req *request) requireAccess(verb string, kind object.Kind, namespace, name
 	if err := req.accessErrors.first(); err != nil {
 		return req.accessUnknown(err)
 	}
-	p := permissionProblem(userclient.Permission{User: req.identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group, Namespace: namespace})
+	p := permissionProblem(userclient.Permission{User: req.identity.User.Name, Verb: verb, Resource: kind.Plural, Group: kind.Group,
+		Namespace: namespace})
 	p.Form = req.r.PostForm
 	return p
 }

@@ -149,7 +149,8 @@ func (req *request) namespaceMissing(name string) bool {
 func (req *request) setActions(data *kindPage) {
 	data.CanEdit = req.can("patch", data.Kind, data.Namespace, "")
 	data.CanDelete = req.can("delete", data.Kind, data.Namespace, "")
-	if data.MissingPermission = req.missingPermission("create", object.Ref{Kind: data.Kind, Namespace: data.Namespace}); data.MissingPermission != "" {
+	if data.MissingPermission = req.missingPermission("create", object.Ref{Kind: data.Kind,
+		Namespace: data.Namespace}); data.MissingPermission != "" {
 		return
 	}
 	data.NewURL = resourceURL(data.Kind) + "/new"

@@ -131,7 +131,8 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 	planners, hidden := req.plannersOf(processes, s.Kind)
 	for i := range processes {
 		if t := &processes[i]; t.mayManage(s.Kind) {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("The process %s does not respond (%s): what its controllers would do is not shown.", t.Source.Name(), t.Lost.State))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("The process %s does not respond (%s): what its controllers would do is not shown.",
+				t.Source.Name(), t.Lost.State))
 		}
 	}
 	for _, by := range planners {
@@ -145,7 +146,8 @@ func (req *request) addPlans(p *preview, s *pageObject) error {
 	}
 	switch {
 	case hidden > 0:
-		p.Warnings = append(p.Warnings, pluralize(hidden, "controller", "controllers")+" of this kind that you cannot get: what it would do is not shown.")
+		p.Warnings = append(p.Warnings, pluralize(hidden, "controller", "controllers")+
+			" of this kind that you cannot get: what it would do is not shown.")
 	case len(p.Plans) == 0 && len(p.Warnings) == 0:
 		p.NoPlanReason = "No controller of Setpoint manages this object."
 	}

@@ -114,7 +114,8 @@ func (req *request) listSorted(data *kindPage, query userclient.TableQuery, all 
 			break
 		}
 		if seen >= maxSortedRows {
-			data.Note = "Only the first " + formatCount(seen) + " objects are sorted and filtered. Filter by namespace or labels to sort all."
+			data.Note = "Only the first " + formatCount(seen) +
+				" objects are sorted and filtered. Filter by namespace or labels to sort all."
 			break
 		}
 	}
@@ -143,7 +144,8 @@ func (p *kindPage) cachedSort() (by string, has bool) {
 // the user may list, which are then the same. It returns false if there is none.
 func (req *request) listCached(data *kindPage, table *userclient.Table, total int64, all []processInfo) (done bool, err error) {
 	by, sorts := data.cachedSort()
-	if !sorts || data.Name != "" || data.Labels != "" || data.Namespace != "" || len(data.Controllers) != 1 || len(data.Controllers[0].Kinds) != 1 {
+	if !sorts || data.Name != "" || data.Labels != "" || data.Namespace != "" || len(data.Controllers) != 1 ||
+		len(data.Controllers[0].Kinds) != 1 {
 		return false, nil
 	}
 	for i := range all {

@@ -127,7 +127,8 @@ func fetchEach(ctx context.Context, source model.Source, controller string, rows
 // addUnwatched adds the state of all objects of a controller that watches none.
 func (p *kindPage) addUnwatched(c *model.Controller, state model.State) {
 	for i := range p.Rows {
-		p.Rows[i].States = append(p.Rows[i].States, model.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name, Process: c.Process})
+		p.Rows[i].States = append(p.Rows[i].States, model.ObjectState{Ref: p.Rows[i].Ref, State: state, Controller: c.Name,
+			Process: c.Process})
 	}
 }
 

@@ -50,7 +50,8 @@ func (req *request) redirectIfSignedOut(err error) bool {
 // isCrossSiteNavigation reports whether the user followed a link of another site. Browsers then
 // omit the session cookie.
 func (req *request) isCrossSiteNavigation() bool {
-	return req.r.Method == http.MethodGet && req.r.Header.Get("Sec-Fetch-Site") == "cross-site" && req.r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	return req.r.Method == http.MethodGet && req.r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+		req.r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // reloadPage reloads the page as a same-site request.

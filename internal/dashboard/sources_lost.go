@@ -88,11 +88,13 @@ func (m *processMemory) note(t *processInfo) {
 		m.last = map[string]*lostSource{}
 	}
 	for name, each := range m.last {
-		if started := t.Process.Started; !started.IsZero() && started.Equal(each.process.Started) && each.process.Instance == t.Process.Instance {
+		if started := t.Process.Started; !started.IsZero() && started.Equal(each.process.Started) &&
+			each.process.Instance == t.Process.Instance {
 			delete(m.last, name)
 		}
 	}
-	m.last[t.Source.Name()] = &lostSource{name: t.Source.Name(), process: t.Process, controllers: slices.Clone(t.Controllers), seen: m.now()}
+	m.last[t.Source.Name()] = &lostSource{name: t.Source.Name(), process: t.Process, controllers: slices.Clone(t.Controllers),
+		seen: m.now()}
 }
 
 // recall returns what a process said last; nil if that is unknown.
@@ -194,7 +196,8 @@ func (s *lostSource) Objects(context.Context, string, model.Query) (model.Page, 
 func (s *lostSource) States(_ context.Context, ref object.Ref) (all []model.ObjectState, _ error) {
 	for i := range s.controllers {
 		if c := &s.controllers[i]; c.Manages(ref.Kind) && !c.AllReplicas {
-			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Controller: c.Name, Process: s.name, Suspended: c.Suspended})
+			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Controller: c.Name, Process: s.name,
+				Suspended: c.Suspended})
 		}
 	}
 	return all, nil

@@ -191,7 +191,8 @@ func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(model.StateSynced), "Current", "True", "synced", "allowed", "mutated", "Normal", "ready", "ok":
 		return "good"
-	case string(model.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone", "error", "panic":
+	case string(model.StateFailing), string(processCrashed), string(processUnreachable), "Failed", "False", "failed", "denied", "gone",
+		"error", "panic":
 		return "bad"
 	case string(model.StateConflicting), "Warning", "Terminating", "delete", "deleted", "evict":
 		return "warn"

@@ -90,7 +90,8 @@ func (o *CleanupOptions) choose(ctx context.Context) (*inventory.Inventory, erro
 	for _, i := range all {
 		names = append(names, fmt.Sprintf("%s of %s in %s, %s", i.Name, i.Owner, i.Dir, i))
 	}
-	return nil, fmt.Errorf("several runs have created objects; choose one by its DIR or FILE, or by the --namespaces of its inventory:\n%s", strings.Join(names, "\n"))
+	return nil, fmt.Errorf("several runs have created objects; choose one by its DIR or FILE, or by the --namespaces of its inventory:\n%s",
+		strings.Join(names, "\n"))
 }
 
 // removeAll removes the objects, the last created first: examples before controllers, these before CRDs.

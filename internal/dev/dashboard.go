@@ -27,7 +27,8 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 		return nil, nil //nolint:nilnil // The dashboard is disabled.
 	}
 	if at, err := netip.ParseAddrPort(s.DashboardAddress); err != nil || !at.Addr().IsLoopback() {
-		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: its pages have all rights of the session", s.DashboardAddress)
+		return nil, fmt.Errorf("--dashboard-address must be an address of loopback, such as 127.0.0.1:7400, and not %q: its pages have "+
+			"all rights of the session", s.DashboardAddress)
 	}
 	listener, err := listenNear(ctx, s.DashboardAddress)
 	if err != nil {
@@ -35,7 +36,8 @@ func (s *session) openDashboard(ctx context.Context) (manager.Dashboard, error) 
 	}
 	token := rand.Text()
 	s.dashboardURL = "http://" + listener.Addr().String() + "/?" + access.TokenParameter + "=" + token
-	return &devDashboard{listener: listener, token: token, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list, programs: s.programs}, nil
+	return &devDashboard{listener: listener, token: token, otherSources: discovery.FolderSources(s.inspectDir), exits: s.exits.list,
+		programs: s.programs}, nil
 }
 
 // devDashboard serves the dashboard to who knows the token, for all processes of the session.

@@ -147,7 +147,8 @@ func (s *session) handleEvent(l *localProcess, output process.Output, e process.
 		s.Reporter.Problem(fmt.Errorf("%w; it is compiled again when one of its files changes", e.PrepareFailed))
 		s.setDown(l, e.PrepareFailed)
 	case e.Slow:
-		s.Reporter.Warning("process %s is running, but nothing listens on port %d after %s", l.Name, l.port, progress.FormatDuration(e.Took))
+		s.Reporter.Warning("process %s is running, but nothing listens on port %d after %s",
+			l.Name, l.port, progress.FormatDuration(e.Took))
 		s.setDown(l, fmt.Errorf("running, but nothing listens on port %d after %s", l.port, progress.FormatDuration(e.Took)))
 	case e.Ready:
 		s.exits.remove(l.Name)

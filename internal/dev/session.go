@@ -81,7 +81,8 @@ type workspace struct {
 // run executes the steps of a session, then waits for its end.
 func (s *session) run(ctx context.Context) (int, error) {
 	steps := []func(context.Context) error{
-		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.awaitCluster, s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
+		s.compileAll, s.boot, s.prepareInspection, s.prepareTarget, s.prepareProcesses, s.publishHooks, s.startManager, s.awaitCluster,
+		s.startProcesses, s.awaitManager, s.awaitProcesses, s.applyAll, s.watchFiles,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -226,7 +227,8 @@ func (s *session) runCommand(ctx context.Context) (int, error) {
 
 // environment returns the variables for processes and commands.
 func (s *session) environment() []string {
-	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, discovery.FolderEnv+"="+s.inspectDir, "SETPOINT_DASHBOARD="+s.dashboardURL)
+	return append(s.targetEnvironment(), "KUBECONFIG="+s.cluster.Kubeconfig(), "SETPOINT="+s.Executable, discovery.FolderEnv+"="+
+		s.inspectDir, "SETPOINT_DASHBOARD="+s.dashboardURL)
 }
 
 // stop stops everything in parallel.

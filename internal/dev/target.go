@@ -82,7 +82,8 @@ func (s *session) prepareTarget(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
-	s.Reporter.Line("context %s: %s as %s, in the namespaces %s", t.Context, t.Server, manager.User(ctx, s.config), strings.Join(t.Namespaces, ", "))
+	s.Reporter.Line("context %s: %s as %s, in the namespaces %s", t.Context, t.Server, manager.User(ctx, s.config),
+		strings.Join(t.Namespaces, ", "))
 	found, err := inventory.Find(ctx, s.config, t.Run.Name, t.InventoryNamespaces)
 	if err != nil && !errors.Is(err, inventory.ErrNone) {
 		return err
@@ -109,9 +110,10 @@ func (s *session) prepareTarget(ctx context.Context) error {
 
 // checkStopped waits for a process of the same run that was killed, and returns an error for one that runs.
 func (s *session) checkStopped(ctx context.Context, i *inventory.Inventory) error {
-	return leader.CheckStopped(ctx, s.config, types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()}, func(holder, lease string, most time.Duration) {
-		s.Reporter.Still("waiting up to %s to see whether %s still runs (Lease %s)", most, holder, lease)
-	})
+	return leader.CheckStopped(ctx, s.config, types.NamespacedName{Namespace: i.Namespace(), Name: i.LeaseName()},
+		func(holder, lease string, most time.Duration) {
+			s.Reporter.Still("waiting up to %s to see whether %s still runs (Lease %s)", most, holder, lease)
+		})
 }
 
 // checkLeads returns an error if another session of the run has started at the same time, and has the Lease.
@@ -120,7 +122,8 @@ func (s *session) checkLeads() error {
 	if s.shared == nil || !elects || m.Leads() {
 		return nil
 	}
-	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s/%s; stop it first", s.shared.Inventory.Namespace(), s.shared.Inventory.LeaseName())
+	return fmt.Errorf("another session of this run has started at the same time, and holds the Lease %s/%s; stop it first",
+		s.shared.Inventory.Namespace(), s.shared.Inventory.LeaseName())
 }
 
 // checkManifests returns the objects of all manifests, or why they must not be applied.

@@ -56,7 +56,8 @@ type Timer struct {
 // planHandlers calls the handlers of the object and sends their writes as dry runs. It returns the values of the Secrets
 // that it has seen.
 func (s target) planHandlers(ctx context.Context, r *run, into *Object) *redact.Values {
-	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handle.DryRunRequest{Key: s.key, Object: s.manifest, SkipCalls: s.callsOnly})
+	preview, err := r.handlers[s.program-len(r.composers)].DryRun(ctx, handle.DryRunRequest{Key: s.key, Object: s.manifest,
+		SkipCalls: s.callsOnly})
 	if err != nil {
 		into.Error = newProblem(r.withWatchErr(ctx, err))
 		return preview.Secrets

@@ -14,7 +14,8 @@ import (
 // applyManifest returns the object that applying a manifest would store. Labels and annotations
 // are merged, the status stays, all other fields are replaced. Where Setpoint may not write,
 // or the kind or namespace does not exist yet, it returns the manifest itself with a note.
-func applyManifest(ctx context.Context, m *manager.Manager, resource object.Resource, given *object.Object) (o *object.Object, note string, err error) {
+func applyManifest(ctx context.Context, m *manager.Manager, resource object.Resource, given *object.Object) (o *object.Object, note string,
+	err error) {
 	stored, err := m.Get(ctx, resource, given.Namespace(), given.Name())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, "", fmt.Errorf("read %s: %w", given.Ref(), err)

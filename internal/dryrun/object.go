@@ -38,7 +38,8 @@ func ForObject(ctx context.Context, m *manager.Manager, controller string, ref o
 		return model.Plan{}, fmt.Errorf("%s does not manage this %s: %w", controller, ref.Kind.Kind, failure.ErrNotFound)
 	}
 	if served := r.kinds()[i].APIVersion(); manifest != nil && manifest.APIVersion() != served {
-		return model.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s", controller, ref.Kind.Kind, served, manifest.APIVersion())
+		return model.Plan{}, fmt.Errorf("%s reads %s in version %s, and cannot plan for an edit in version %s",
+			controller, ref.Kind.Kind, served, manifest.APIVersion())
 	}
 	s := target{program: i, key: objectKey(r.kinds()[i], ref.Namespace, ref.Name), manifest: manifest}
 	c := Controller{Name: controller, Objects: []Object{s.plan(ctx, r)}}

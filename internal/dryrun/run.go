@@ -96,7 +96,8 @@ func (r *run) limit(namespace string) error {
 		}
 	}
 	if len(limits) > 0 && !slices.Contains(limits, namespace) {
-		return fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n", namespace, strings.Join(limits, ", "))
+		return fmt.Errorf("the controller does not handle objects in namespace %s, only in %s; select one with -n",
+			namespace, strings.Join(limits, ", "))
 	}
 	return nil
 }

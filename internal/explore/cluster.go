@@ -80,7 +80,8 @@ func followOn(ctx context.Context, options Options, story Story, cluster Cluster
 // kindsOfControllers are the kinds whose steps are those of controllers that every cluster has. They do not stop
 // where a story does.
 var kindsOfControllers = []object.GroupKind{
-	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "batch", Kind: "Job"}, {Kind: "PersistentVolumeClaim"},
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
+	{Group: "batch", Kind: "Job"}, {Kind: "PersistentVolumeClaim"},
 }
 
 // fitsCluster reports what a cluster would not do at the time at which the story has it.
@@ -164,7 +165,8 @@ func (s Story) in(namespaces map[string]string, way []StoryStep) (Story, error) 
 	objects := s.Objects
 	s.Objects, s.Edits, s.Steps, s.Other = nil, slices.Clone(s.Edits), slices.Clone(way), nil
 	for _, name := range slices.Sorted(maps.Values(namespaces)) {
-		s.Objects = append(s.Objects, map[string]any{"apiVersion": "v1", "kind": object.Namespaces.Kind, "metadata": map[string]any{"name": name}})
+		s.Objects = append(s.Objects, map[string]any{"apiVersion": "v1", "kind": object.Namespaces.Kind,
+			"metadata": map[string]any{"name": name}})
 	}
 	for i, raw := range objects {
 		o, err := inOther(raw, moved)

@@ -76,7 +76,8 @@ func bare(data []byte) map[string]any {
 		return nil // A stored object is valid JSON.
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
-	for _, name := range []string{"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "deletionGracePeriodSeconds"} {
+	for _, name := range []string{"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp",
+		"deletionGracePeriodSeconds"} {
 		delete(metadata, name)
 	}
 	if spec, _ := fields["spec"].(map[string]any); fields["kind"] == "Service" {

@@ -54,7 +54,8 @@ func (r *realServer) Do(stored Stored, request Request) (Stored, Response) {
 	}
 	r.response = r.send(raw)
 	changed := r.changedRefs()
-	if o, err := object.Parse(r.response.Body); err == nil && o.Kind() != "Status" && !strings.HasSuffix(o.Kind(), "List") && o.Name() != "" && request.Writes() {
+	if o, err := object.Parse(r.response.Body); err == nil && o.Kind() != "Status" && !strings.HasSuffix(o.Kind(), "List") &&
+		o.Name() != "" && request.Writes() {
 		changed = append(changed, o.Ref().Identity())
 	}
 	return r.read(stored, changed), r.response

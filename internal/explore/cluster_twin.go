@@ -134,7 +134,8 @@ func (t *twin) otherResponse(before state, a *Action) string {
 	if expected.Status == got.Status {
 		return ""
 	}
-	return fmt.Sprintf("expected: %s responds %s\ngot:      %s", describeRequest(&r.Request, expected), codeAndMessage(expected), codeAndMessage(got))
+	return fmt.Sprintf("expected: %s responds %s\ngot:      %s", describeRequest(&r.Request, expected), codeAndMessage(expected),
+		codeAndMessage(got))
 }
 
 func codeAndMessage(r Response) string {

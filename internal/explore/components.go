@@ -33,7 +33,8 @@ type tarjan struct {
 // componentsOf returns the components of nodes that some steps connect.
 func (s *search) componentsOf(nodes []uint32, follows func(edge) bool) components {
 	all := len(s.nodes)
-	t := &tarjan{search: s, components: components{follows: follows, of: make([]int, all)}, order: make([]uint32, all), low: make([]uint32, all), onStack: make([]bool, all)}
+	t := &tarjan{search: s, components: components{follows: follows, of: make([]int, all)}, order: make([]uint32, all),
+		low: make([]uint32, all), onStack: make([]bool, all)}
 	for _, id := range nodes {
 		if t.order[id] == 0 {
 			t.walk(id)

@@ -10,7 +10,8 @@ import (
 )
 
 // Setpoint returns a process of Setpoint with controllers. A server knows the resources of the kinds.
-func Setpoint(ctx context.Context, programs loop.Programs, options loop.Options, resourceOf func(object.GroupKind) (object.Resource, bool)) Controller {
+func Setpoint(ctx context.Context, programs loop.Programs, options loop.Options,
+	resourceOf func(object.GroupKind) (object.Resource, bool)) Controller {
 	var names []string
 	var parents []object.Resource
 	for i := range programs.Compose {
@@ -65,7 +66,8 @@ func (s *setpoint) Start(cached []*object.Object) []Item {
 // Deliver implements Process.
 func (s *setpoint) Deliver(seen []*object.Object, own []Event, event Event) []Item {
 	resource, _ := s.resourceOf(event.Object.GroupKind())
-	_, items := s.process.Deliver(s.ctx, s.viewWith(seen, own), loop.Event{Resource: resource, Object: event.Object, Deleted: event.Deleted})
+	_, items := s.process.Deliver(s.ctx, s.viewWith(seen, own), loop.Event{Resource: resource, Object: event.Object,
+		Deleted: event.Deleted})
 	return s.items(items)
 }
 
@@ -109,7 +111,8 @@ func (s *setpoint) items(raw []loop.Item) []Item {
 func (s *setpoint) item(raw loop.Item) Item {
 	bare := loop.Item{Item: queue.Item{Key: raw.Key, Causes: raw.Causes}, Program: raw.Program}
 	ref := s.parents[raw.Program].Ref(raw.Key.Namespace, raw.Key.Name).Identity()
-	return Item{Controller: s.names[raw.Program], Key: raw.Key, Object: ref, Digest: raw.Digest(), Refers: raw.Digest() != bare.Digest(), Value: raw}
+	return Item{Controller: s.names[raw.Program], Key: raw.Key, Object: ref, Digest: raw.Digest(), Refers: raw.Digest() != bare.Digest(),
+		Value: raw}
 }
 
 // Step implements Process.
@@ -117,7 +120,8 @@ func (s *setpoint) Step(run Run) Step {
 	item := run.Item.Value.(loop.Item)
 	exchanges := make([]loop.Exchange, len(run.Exchanges))
 	for i, e := range run.Exchanges {
-		exchanges[i] = loop.Exchange{Request: e.Request, Response: loop.Response{Code: e.Response.Status, Body: e.Response.Body, Err: e.Response.Err}}
+		exchanges[i] = loop.Exchange{Request: e.Request, Response: loop.Response{Code: e.Response.Status, Body: e.Response.Body,
+			Err: e.Response.Err}}
 	}
 	raw := s.process.Step(s.ctx, loop.Run{Item: item, View: s.view(run.Cached), Exchanges: exchanges})
 	step := Step{Request: raw.Request, Queued: s.items(raw.Queued), Err: raw.Err}

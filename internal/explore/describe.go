@@ -21,7 +21,8 @@ func (w *worker) describe(from state, t *transition) string {
 	case deliver:
 		return w.describeDelivery(from, a)
 	case reconcile:
-		return fmt.Sprintf("Setpoint reconciles %s%s.", w.reconciled(from, a), staleness(from.stored, w.cached(from.processes.all[a.process])))
+		return fmt.Sprintf("Setpoint reconciles %s%s.", w.reconciled(from, a),
+			staleness(from.stored, w.cached(from.processes.all[a.process])))
 	case send, reject:
 		return w.describeRequest(from, a)
 	case restart:
@@ -109,7 +110,8 @@ func fieldChanges(before, after *object.Object) string {
 	var parts []string
 	for _, c := range object.Changes(a, b) {
 		// Users look for what they wrote, not for what API servers and clients keep beside it.
-		if !strings.HasPrefix(c.Path, "metadata.") || strings.HasPrefix(c.Path, "metadata.labels") || strings.HasPrefix(c.Path, "metadata.deletion") {
+		if !strings.HasPrefix(c.Path, "metadata.") || strings.HasPrefix(c.Path, "metadata.labels") ||
+			strings.HasPrefix(c.Path, "metadata.deletion") {
 			parts = append(parts, fmt.Sprintf("%s is %s, was %s", c.Path, orAbsent(c.To), orAbsent(c.From)))
 		}
 	}

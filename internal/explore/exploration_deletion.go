@@ -42,7 +42,8 @@ func (x *Exploration) deletion(ctx context.Context, w *workspace.Workspace, main
 		o.Edits = append(o.Edits, Edit{Name: one.String(), Object: one.Ref(), Create: begins, Generated: true})
 	}
 	o.Edits = append(o.Edits, x.departures(w, o.Objects)...)
-	o.Bounds = Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory, Writes: main.Bounds.Writes}
+	o.Bounds = Bounds{Edits: deletionEdits, Time: passTime(main), States: main.Bounds.States, Memory: main.Bounds.Memory,
+		Writes: main.Bounds.Writes}
 	o.Together, o.Unchecked = true, slices.DeleteFunc(slices.Clone(Properties), func(p Property) bool {
 		return slices.Contains([]Property{Deterministic, Finalized, Valid, Settles}, p) && !slices.Contains(x.spec.Unchecked, p)
 	})
@@ -139,7 +140,8 @@ func selected(ctx context.Context, w *workspace.Workspace, p *compose.Program, o
 			continue
 		}
 		for _, rule := range response.Related {
-			if kind, err := w.Kinds.Resolve(ctx, rule.APIVersion, rule.Resource); err == nil && kind.GroupKind() != object.Namespaces.GroupKind() {
+			if kind, err := w.Kinds.Resolve(ctx, rule.APIVersion, rule.Resource); err == nil &&
+				kind.GroupKind() != object.Namespaces.GroupKind() {
 				all = append(all, kind)
 			}
 		}
@@ -159,7 +161,8 @@ func (x *Exploration) departures(w *workspace.Workspace, objects []*object.Objec
 		}
 		if o.Namespace() != "" && !namespaces[o.Namespace()] {
 			namespaces[o.Namespace()] = true
-			all = append(all, Edit{Name: "delete", Object: object.Namespaces.Ref("", o.Namespace()).Identity(), Delete: true, Generated: true})
+			all = append(all, Edit{Name: "delete", Object: object.Namespaces.Ref("", o.Namespace()).Identity(), Delete: true,
+				Generated: true})
 		}
 	}
 	return all

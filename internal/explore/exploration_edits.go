@@ -105,5 +105,6 @@ func (e *editSpec) edit(w *workspace.Workspace, objects []*object.Object) (Edit,
 
 // fits reports whether an object is meant.
 func (e *editedObject) fits(o *object.Object) bool {
-	return e == nil || (e.Kind == "" || e.Kind == o.Kind()) && (e.Namespace == "" || e.Namespace == o.Namespace()) && (e.Name == "" || e.Name == o.Name())
+	return e == nil || (e.Kind == "" || e.Kind == o.Kind()) && (e.Namespace == "" || e.Namespace == o.Namespace()) &&
+		(e.Name == "" || e.Name == o.Name())
 }

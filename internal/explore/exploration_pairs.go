@@ -43,7 +43,8 @@ func (x *Exploration) pairs(ctx context.Context, w *workspace.Workspace, main *O
 	}
 	o.Unchecked, o.Bounds = main.Unchecked, main.Bounds
 	o.Bounds.Edits, o.Bounds.Crashes, o.Bounds.Faults, o.Bounds.Time = min(main.Bounds.Edits, 1), 0, 0, passTime(main)
-	return &Pass{Name: fmt.Sprintf("With %s besides, at most %s, without crashes and faults", strings.Join(names, " and "), count(o.Bounds.Edits, "edit")), Options: o}, nil
+	return &Pass{Name: fmt.Sprintf("With %s besides, at most %s, without crashes and faults",
+		strings.Join(names, " and "), count(o.Bounds.Edits, "edit")), Options: o}, nil
 }
 
 // manages reports whether objects are reconciled, and not only read.

@@ -30,14 +30,18 @@ type footprint struct {
 
 // footprint returns that of a search that has ended.
 func (s *search) footprint() *footprint {
-	f := &footprint{search: s, names: map[object.Ref]bool{}, paths: map[string]bool{}, uids: map[string]bool{}, mentions: map[string]object.Ref{}}
+	f := &footprint{search: s, names: map[object.Ref]bool{}, paths: map[string]bool{}, uids: map[string]bool{},
+		mentions: map[string]object.Ref{}}
 	common := s.commonNames()
 	bodies := map[uint32]bool{}
 	for _, v := range s.versions.values {
 		switch {
 		case bodies[v.body]:
 			continue
-		case common[v.name] && slices.ContainsFunc(s.versions.values, func(other *version) bool { return other.name == v.name && other.body != v.body }):
+		case common[v.name] && slices.ContainsFunc(s.versions.values, func(other *version) bool {
+			return other.name == v.name &&
+				other.body != v.body
+		}):
 			f.open = v.name.ref.String() + " changes"
 		case !common[v.name]:
 			f.addVersion(v)

@@ -17,7 +17,8 @@ import (
 
 // Generate returns edits that a user may make of an object's spec, or of the data that ConfigMaps and Secrets have in its
 // place: its numbers up and down, its booleans, texts and enums changed, optional fields removed, all back to what they
-// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so many edits of fields are returned as the limit says,
+// were, and its deletion. Values stay within the schema, which may be nil. The order depends on the arguments alone; at most so many edits
+// of fields are returned as the limit says,
 // with different fields first.
 func Generate(o *object.Object, schema *spec.Schema, limit int) ([]Edit, error) {
 	fields, err := object.Decode(o.JSON())
@@ -186,7 +187,8 @@ func otherNumbers(schema *spec.Schema, number float64) []any {
 // otherTexts returns a text with one more character. Those with a pattern or a format stay as they are.
 func otherTexts(schema *spec.Schema, text string) []any {
 	other := text + "x"
-	if schema != nil && (schema.Pattern != "" || schema.Format != "" || schema.MaxLength != nil && int64(utf8.RuneCountInString(other)) > *schema.MaxLength) {
+	if schema != nil && (schema.Pattern != "" || schema.Format != "" || schema.MaxLength != nil &&
+		int64(utf8.RuneCountInString(other)) > *schema.MaxLength) {
 		return nil
 	}
 	if strings.TrimSpace(text) == "" {

@@ -82,7 +82,8 @@ func (s *search) neverRests(cycle []uint32) {
 			written[e.name.ref.String()] = true
 		}
 	}
-	f := finding{property: Settles, text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s", len(cycle)-1, list(written))}
+	f := finding{property: Settles, text: fmt.Sprintf("it never comes to rest: the last %d steps repeat for ever, with writes of %s",
+		len(cycle)-1, list(written))}
 	s.violated(f, append(nodes, cycle[1:]...), -1).repeats = len(cycle) - 1
 }
 

@@ -37,7 +37,8 @@ func (s *search) showProgress() {
 		return
 	}
 	s.shown = time.Now()
-	s.options.Progress(Progress{States: len(s.nodes), Deviations: s.layer, All: len(s.pending) - 1, Depth: s.depth, Elapsed: time.Since(s.began)})
+	s.options.Progress(Progress{States: len(s.nodes), Deviations: s.layer, All: len(s.pending) - 1, Depth: s.depth,
+		Elapsed: time.Since(s.began)})
 }
 
 // pace is how often limits are looked at and progress is shown, also while hooks are slow.

@@ -36,7 +36,10 @@ func (w *worker) movesOf(at *stored, kind actionKind, raw []Move) []move {
 		after := w.storedFrom(m.After)
 		changed := changes(w.engine, at, after)
 		e := effectOn(changed)
-		e.ends = kind == proceed && slices.ContainsFunc(changed, func(c difference) bool { return !hasEnded(c.before) && hasEnded(c.after) })
+		e.ends = kind == proceed && slices.ContainsFunc(changed, func(c difference) bool {
+			return !hasEnded(c.before) &&
+				hasEnded(c.after)
+		})
 		e.deviation, e.resets = m.Fault, m.Fault || e.ends
 		all = append(all, move{action{kind: kind, process: -1, name: w.nameOf(m.Object), text: m.Name}, after, e, m.Fault})
 	}
@@ -106,7 +109,8 @@ func (w *worker) interferenceWith(at *stored) []move {
 			continue
 		}
 		edits = append(edits, Edit{Name: "deletes it", Object: s.name.ref, Delete: true},
-			Edit{Name: "annotates it", Object: s.name.ref, Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
+			Edit{Name: "annotates it", Object: s.name.ref,
+				Patch: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/other": "client"}}}})
 	}
 	all := w.made(at, interfere, edits, func(int, error) {}) // They are tried on any child, whatever it allows.
 	at.interference = &all

@@ -31,7 +31,8 @@ func refusal(stored Stored, r *Request) *Response {
 		}
 		status := metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
-			Reason:  map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden}[code],
+			Reason: map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound,
+				http.StatusForbidden: metav1.StatusReasonForbidden}[code],
 			Message: one.String(),
 		}
 		if code == http.StatusNotFound {

@@ -18,7 +18,8 @@ func (s *search) checkQuiet(parts *components, layer []uint32) {
 		if from >= 0 {
 			start := parts.members[from][0]
 			text := fmt.Sprintf("%s is written more than %d times without an edit", n.ref, s.options.Bounds.Writes)
-			s.violated(finding{property: Quiet, text: text}, s.upToLimit(append([]uint32{start}, s.mostWritten(parts, most, from, n)...), n), -1)
+			s.violated(finding{property: Quiet, text: text}, s.upToLimit(append([]uint32{start}, s.mostWritten(parts, most, from, n)...),
+				n), -1)
 			return
 		}
 	}

@@ -23,7 +23,8 @@ type place struct {
 func (s *search) checkRecreation() {
 	for _, n := range s.recreated() {
 		if nodes := s.recreation(n); len(nodes) > 0 {
-			s.violated(finding{property: NoRecreate, text: fmt.Sprintf("%s is created, deleted and created again without an edit or a fault", n.ref)}, nodes, -1)
+			s.violated(finding{property: NoRecreate,
+				text: fmt.Sprintf("%s is created, deleted and created again without an edit or a fault", n.ref)}, nodes, -1)
 			return
 		}
 	}

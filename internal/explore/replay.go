@@ -118,7 +118,8 @@ func (s *Story) invariants(today []Invariant) []Invariant {
 
 // check reports fields that make no sense.
 func (s *Story) check() error {
-	known := slices.Contains(Properties, s.Property) || slices.ContainsFunc(s.Invariants, func(i Invariant) bool { return Property(i.Name) == s.Property })
+	known := slices.Contains(Properties, s.Property) || slices.ContainsFunc(s.Invariants,
+		func(i Invariant) bool { return Property(i.Name) == s.Property })
 	switch {
 	case s.Kind != StoryKind:
 		return fmt.Errorf("kind: is %q, must be %s", s.Kind, StoryKind)
@@ -242,7 +243,8 @@ func (s *search) checkWrites(nodes []uint32) {
 			counts[x.name]++
 		}
 		if counts[x.name] > s.options.Bounds.Writes && x.own {
-			s.violated(finding{property: Quiet, text: fmt.Sprintf("%s is written %d times without an edit", x.name.ref, counts[x.name])}, nodes, -1)
+			s.violated(finding{property: Quiet, text: fmt.Sprintf("%s is written %d times without an edit", x.name.ref, counts[x.name])},
+				nodes, -1)
 			return
 		}
 	}

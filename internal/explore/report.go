@@ -47,8 +47,9 @@ func (r *Report) Passed() bool {
 // report sums the search up.
 func (s *search) report() *Report {
 	r := &Report{
-		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()), Requests: int(s.computed.requests.Load()),
-		Seconds: s.took.Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
+		States: len(s.nodes), Steps: s.steps, Runs: int(s.computed.steps.Load()), Deliveries: int(s.computed.deliveries.Load()),
+		Requests: int(s.computed.requests.Load()),
+		Seconds:  s.took.Seconds(), Workers: len(s.workers), Bounds: s.options.Bounds, Unchecked: s.options.Unchecked, Cut: s.stopped,
 	}
 	for _, p := range s.workers[0].processes {
 		if omitting, does := p.(interface{ Omissions() []string }); does {
@@ -167,7 +168,8 @@ const slowCall = 50 * time.Millisecond
 func (s *search) completeness() string {
 	bounds := s.options.Bounds
 	if s.stopped == "" {
-		return fmt.Sprintf("everything with at most %s, %s and %s", count(bounds.Edits, "edit"), count(bounds.Crashes, "crash"), count(bounds.Faults, "fault"))
+		return fmt.Sprintf("everything with at most %s, %s and %s", count(bounds.Edits, "edit"), count(bounds.Crashes, "crash"),
+			count(bounds.Faults, "fault"))
 	}
 	if s.depth >= len(s.pending[s.layer]) {
 		return fmt.Sprintf("everything with at most %d of edits, crashes and faults", s.layer)

@@ -29,10 +29,12 @@ func (r *Report) addHooks(o *Options) {
 	for _, h := range o.Memo.Stats() {
 		r.HookCalls += h.Calls
 		if average := h.Took / time.Duration(max(1, h.Calls)); average > slowCall {
-			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s takes %s for a call, so fewer states were explored.", h.Hook, average.Round(time.Millisecond)))
+			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s takes %s for a call, so fewer states were explored.",
+				h.Hook, average.Round(time.Millisecond)))
 		}
 		if h.ReadsVersions {
-			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s depends on resource versions, which count otherwise here than in a cluster.", h.Hook))
+			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s depends on resource versions, which count otherwise here than in a cluster.",
+				h.Hook))
 		}
 		if h.Errors > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("The hook %s failed %d of %d calls.", h.Hook, h.Errors, h.Calls))
@@ -57,7 +59,8 @@ func (r *Report) addDifferences(o *Options) {
 	case d.Restarted:
 		ways += ": a process that has just started responds otherwise"
 	}
-	story := o.story(Deterministic, fmt.Sprintf("the hook %s responds to one request %s; they differ in %s", d.Hook, ways, strings.Join(d.Fields, ", ")))
+	story := o.story(Deterministic, fmt.Sprintf("the hook %s responds to one request %s; they differ in %s",
+		d.Hook, ways, strings.Join(d.Fields, ", ")))
 	r.Violations, r.Holds = slices.Insert(r.Violations, 0, story), nil
 	r.Notes = slices.DeleteFunc(r.Notes, func(note string) bool { return strings.HasPrefix(note, exploredApart) })
 }
@@ -65,7 +68,8 @@ func (r *Report) addDifferences(o *Options) {
 // story returns a story without steps.
 func (o *Options) story(violated Property, how string) Story {
 	story := Story{
-		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(violated), " ", "-"))},
+		APIVersion: StoryAPIVersion, Kind: StoryKind, Metadata: StoryMetadata{Name: strings.ToLower(strings.ReplaceAll(string(violated),
+			" ", "-"))},
 		Setpoint: o.Version, Files: o.Files, Controllers: o.Names, Property: violated, Violation: how, LateWrites: o.LateWrites,
 	}
 	for _, object := range o.Objects {

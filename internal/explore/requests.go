@@ -16,9 +16,11 @@ var failures = []struct {
 	lands    bool
 	response Response
 }{
-	{"409 Conflict: another client has changed the object", false, failed(http.StatusConflict, "Conflict", "the object has been modified; please apply your changes to the latest version and try again")},
+	{"409 Conflict: another client has changed the object", false, failed(http.StatusConflict, "Conflict",
+		"the object has been modified; please apply your changes to the latest version and try again")},
 	{"500 Internal Server Error", false, failed(http.StatusInternalServerError, "InternalError", "etcdserver: request timed out")},
-	{"the connection ends before the response, but the request was handled", true, Response{Err: errors.New("read tcp: connection reset by peer")}},
+	{"the connection ends before the response, but the request was handled", true,
+		Response{Err: errors.New("read tcp: connection reset by peer")}},
 }
 
 func failed(status int, reason, message string) Response {
@@ -103,4 +105,5 @@ func isRejection(err error) bool {
 }
 
 // invalidStatuses are those of requests that cannot succeed whatever the state.
-var invalidStatuses = []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType, http.StatusMethodNotAllowed}
+var invalidStatuses = []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType,
+	http.StatusMethodNotAllowed}

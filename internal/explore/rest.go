@@ -52,7 +52,8 @@ func (s *search) deletingAtRest(at state) string {
 	if held == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s is being deleted for ever; its finalizers: %s", held.ref, strings.Join(at.stored.get(held).version.object.Finalizers(), ", "))
+	return fmt.Sprintf("%s is being deleted for ever; its finalizers: %s",
+		held.ref, strings.Join(at.stored.get(held).version.object.Finalizers(), ", "))
 }
 
 // leftOver finds what runs have created and left behind: objects without an owner, though all objects are gone whose
@@ -103,7 +104,8 @@ func (s *search) writesAtRest(w *worker, r *run, at *stored) (wrote string, fail
 		}
 		done := w.do(at, r.request)
 		if done.after != at {
-			return fmt.Sprintf("one more reconcile of %s writes: %s", r.item.Key, describeWrite(&r.request.Request, done.response, changes(w.engine, at, done.after))), nil
+			return fmt.Sprintf("one more reconcile of %s writes: %s", r.item.Key,
+				describeWrite(&r.request.Request, done.response, changes(w.engine, at, done.after))), nil
 		}
 		r = w.after(r, done.response)
 	}
@@ -117,7 +119,8 @@ func describeWrite(r *Request, response Response, changed []difference) string {
 	}
 	e := effectOn(changed)
 	target, _, _ := strings.Cut(r.Target, "?")
-	return map[operation]string{created: "create ", updated: "update ", deleted: "delete "}[e.what] + e.name.ref.String() + subresource(target)
+	return map[operation]string{created: "create ", updated: "update ", deleted: "delete "}[e.what] + e.name.ref.String() +
+		subresource(target)
 }
 
 // describeRequest returns such as "create Pod default/web-0".

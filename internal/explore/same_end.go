@@ -54,7 +54,8 @@ func (s *search) checkSameEnd(id uint32, at state) {
 		return
 	}
 	if text := differenceOf(first.objects, objects); text != "" {
-		s.violated(finding{property: SameEnd, text: "with the same specs it also comes to rest otherwise: " + text}, s.path(id), -1).other = first.node
+		s.violated(finding{property: SameEnd, text: "with the same specs it also comes to rest otherwise: " +
+			text}, s.path(id), -1).other = first.node
 	}
 }
 

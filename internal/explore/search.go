@@ -91,7 +91,8 @@ func explore(ctx context.Context, options Options) (*Report, error) {
 	}
 	report.NotVaried = options.NotVaried
 	if len(options.Invariants)+len(report.Violations) == 0 {
-		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, how many children change at a time, or how many "+
+		report.Notes = append(report.Notes, "Without invariants nothing is said of the way, such as what is deleted first, how many "+
+			"children change at a time, or how many "+
 			"are ready during an update.")
 	} else {
 		report.Suggested = nil
@@ -144,7 +145,8 @@ func newSearch(options Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{engine: e, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{}, nextCheck: firstCheck}
+	s := &search{engine: e, began: time.Now(), ends: newEnds(), creators: map[*name][]*name{}, rests: map[uint32]bool{},
+		nextCheck: firstCheck}
 	for range options.Workers {
 		w, err := s.newWorker()
 		if err != nil {

@@ -33,7 +33,8 @@ func (s *inMemory) state(stored Stored) *apiserver.State {
 	return s.Restore(func(yield func(apiserver.Slot) bool) {
 		for _, one := range stored {
 			if !yield(apiserver.Slot{
-				Kind: one.Ref.GroupKind(), Namespace: one.Ref.Namespace, Name: one.Ref.Name, Object: one.Object, Born: one.Born, Written: one.Written,
+				Kind: one.Ref.GroupKind(), Namespace: one.Ref.Namespace, Name: one.Ref.Name, Object: one.Object, Born: one.Born,
+				Written: one.Written,
 			}) {
 				return
 			}
@@ -146,7 +147,8 @@ func (s *inMemory) moves(all []apiserver.Change) []Move {
 	for i, c := range all {
 		ref := c.Object.Ref()
 		what := strings.TrimPrefix(c.What, ref.String()+" ")
-		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Writes: c.Writes, Manager: c.Manager, Fault: c.Failure}
+		moves[i] = Move{Name: what, Object: ref.Identity(), After: s.stored(c.State), Writes: c.Writes, Manager: c.Manager,
+			Fault: c.Failure}
 	}
 	return moves
 }
@@ -167,7 +169,8 @@ func (e *inMemoryEnvironment) Moves(stored Stored) []Move {
 }
 
 // objectsBy pairs objects with their resources.
-func objectsBy(resourceOf func(object.GroupKind) (object.Resource, bool), objects []*object.Object) iter.Seq2[object.Resource, *object.Object] {
+func objectsBy(resourceOf func(object.GroupKind) (object.Resource, bool),
+	objects []*object.Object) iter.Seq2[object.Resource, *object.Object] {
 	return func(yield func(object.Resource, *object.Object) bool) {
 		for _, o := range objects {
 			if resource, known := resourceOf(o.GroupKind()); known && !yield(resource, o) {

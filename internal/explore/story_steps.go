@@ -57,7 +57,10 @@ func (s *Story) checkStep(a *Action) error {
 			return fmt.Errorf("%s: is required for the step %s", field.name, a.Step)
 		}
 	}
-	if a.Step == edit && !slices.ContainsFunc(s.Edits, func(e Edit) bool { return e.Name == a.Name && e.Object.Identity() == a.Object.Identity() }) {
+	if a.Step == edit && !slices.ContainsFunc(s.Edits, func(e Edit) bool {
+		return e.Name == a.Name &&
+			e.Object.Identity() == a.Object.Identity()
+	}) {
 		return fmt.Errorf("name: %q is not among the edits of %s in the story", a.Name, a.Object)
 	}
 	return nil

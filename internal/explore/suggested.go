@@ -54,7 +54,8 @@ func addGoing(seen map[going]bool, before, after *stored) {
 		isOwner := func(one slot) bool { return one.version != nil && one.version.object.UID() == owner.UID }
 		parent := slices.IndexFunc(before.slots, isOwner)
 		for _, other := range after.slots {
-			isSibling := other.version != nil && compareKinds(other.name.ref, at.name.ref) == 0 && other.version.object.ControlledBy(owner.UID)
+			isSibling := other.version != nil && compareKinds(other.name.ref, at.name.ref) == 0 &&
+				other.version.object.ControlledBy(owner.UID)
 			if parent >= 0 && isSibling {
 				seen[going{at.name, other.name, owner, before.slots[parent].version.object.Deleting()}] = true
 			}
@@ -81,7 +82,8 @@ func (g going) invariant() Invariant {
 	}
 	return Invariant{
 		Name: fmt.Sprintf("%s of %s goes before %s %s", g.goes.ref.Name, g.parent.Name, g.stays.ref.Name, when),
-		Step: fmt.Sprintf("!before.objects.exists(p, p.kind == '%s' && p.metadata.name == '%s' && %shas(p.metadata.deletionTimestamp))", g.parent.Kind, g.parent.Name, not) +
+		Step: fmt.Sprintf("!before.objects.exists(p, p.kind == '%s' && p.metadata.name == '%s' && %shas(p.metadata.deletionTimestamp))",
+			g.parent.Kind, g.parent.Name, not) +
 			" || !before." + child(g.stays) + " || after." + child(g.stays) + " || !after." + child(g.goes),
 	}
 }

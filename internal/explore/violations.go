@@ -111,7 +111,8 @@ func (o *Options) restartHooks(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastRestarting)
 	defer cancel()
-	for i, end := 0, time.Now().Add(restarting); i < maxHookRestarts && (i < minHookRestarts || time.Now().Before(end)) && len(o.Memo.Differences()) == 0; i++ {
+	for i, end := 0, time.Now().Add(restarting); i < maxHookRestarts && (i < minHookRestarts || time.Now().Before(end)) &&
+		len(o.Memo.Differences()) == 0; i++ {
 		programs, stop, err := o.Restart(ctx)
 		if ctx.Err() != nil {
 			return nil

@@ -51,7 +51,8 @@ func compile(source string, functions []cel.EnvOption, variables []string) (Pred
 	if result := ast.OutputType(); !result.IsExactType(cel.BoolType) && !result.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("1:1: must return a bool, returns a %s", result)
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(flattenSums), cel.CostTracking(costs{}), cel.CostLimit(costLimit))
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(flattenSums), cel.CostTracking(costs{}),
+		cel.CostLimit(costLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,8 @@ func runtimeError(err error) error {
 func located(issues *cel.Issues) error {
 	var all []error
 	for _, one := range issues.Errors() {
-		all = append(all, fmt.Errorf("%d:%d: %s", one.Location.Line(), max(1, one.Location.Column()+1), strings.TrimSuffix(one.Message, " (in container '')")))
+		all = append(all, fmt.Errorf("%d:%d: %s", one.Location.Line(), max(1, one.Location.Column()+1),
+			strings.TrimSuffix(one.Message, " (in container '')")))
 	}
 	return errors.Join(all...)
 }
@@ -100,7 +102,8 @@ func newEnvironment() (*cel.Env, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true),
 		cel.OptionalTypes(),
-		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals()),
 		ext.Strings(ext.StringsVersion(2)),
 		ext.Lists(ext.ListsVersion(3)),
 		ext.Sets(),

@@ -57,16 +57,21 @@ func (f *Flags) Register(set *flag.FlagSet, d Defaults) {
 	f.LeaderElect = OneOf("auto", "true", "false")
 	f.LeaderElect.bare = true
 	f.LogFormat, f.LogLevel = OneOf("text", "json"), OneOf("info", "debug", "warn", "error")
-	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the cluster to use (default: $KUBECONFIG, the in-cluster config, or ~/.kube/config)")
+	set.StringVar(&f.Kubeconfig, "kubeconfig", "",
+		"`file` with the cluster to use (default: $KUBECONFIG, the in-cluster config, or ~/.kube/config)")
 	set.StringVar(&f.Context, "context", "", "`name` of the kubeconfig context to use")
-	set.StringVar(&f.Namespace, "namespace", "", "`namespace` of "+d.Program+", for its Lease and Secrets (default: $POD_NAMESPACE, that of the pod, or default)")
-	set.Var(&f.Namespaces, "namespaces", "comma-separated `namespaces` in which "+d.Program+" handles objects (default: $SETPOINT_NAMESPACES, or all)")
+	set.StringVar(&f.Namespace, "namespace", "", "`namespace` of "+d.Program+
+		", for its Lease and Secrets (default: $POD_NAMESPACE, that of the pod, or default)")
+	set.Var(&f.Namespaces, "namespaces", "comma-separated `namespaces` in which "+d.Program+
+		" handles objects (default: $SETPOINT_NAMESPACES, or all)")
 	set.IntVar(&f.Workers, "workers", 32, "maximum concurrent reconciles of each controller")
 	set.Float64Var(&f.QPS, "kube-api-qps", 0, "maximum requests per second to the API server; 0 leaves the limit to the server")
 	set.IntVar(&f.Burst, "kube-api-burst", 0, "maximum burst of requests to the API server; 0 means twice --kube-api-qps")
-	set.StringVar(&f.Address, "address", AddressAuto, "listen `address` of /healthz, /readyz and /metrics; auto uses :8080 in a pod, else 127.0.0.1:8080; empty disables them")
+	set.StringVar(&f.Address, "address", AddressAuto, "listen `address` of /healthz, /readyz and /metrics; auto uses :8080 in a pod, "+
+		"else 127.0.0.1:8080; empty disables them")
 	set.StringVar(&f.HealthAddress, "health-address", "", "additional listen `address` of /healthz and /readyz only")
-	set.StringVar(&f.InspectAddress, "inspect-address", manager.InspectAuto, "loopback `address` of the inspect endpoint for setpoint get, why and tree; auto uses 127.0.0.1:8082 inside a cluster, and a free port with a kubeconfig of setpoint dev; empty disables it")
+	set.StringVar(&f.InspectAddress, "inspect-address", manager.InspectAuto, "loopback `address` of the inspect endpoint for setpoint "+
+		"get, why and tree; auto uses 127.0.0.1:8082 inside a cluster, and a free port with a kubeconfig of setpoint dev; empty disables it")
 	set.StringVar(&f.historySize, "history-size", "32Mi", "maximum `bytes` of reconcile history to keep in memory; 0 disables it")
 	f.recording.Register(set)
 	f.traces.Register(set)
@@ -82,20 +87,28 @@ func (f *Flags) registerLeaderElection(set *flag.FlagSet, d Defaults) {
 	set.Var(f.LeaderElect, "leader-elect", "elect a leader among replicas: `auto|true|false`; auto does inside a cluster")
 	set.StringVar(&e.Name, "leader-elect-resource-name", "", "`name` of the leader election Lease (default: "+d.LeaseName+")")
 	set.StringVar(&e.Namespace, "leader-elect-resource-namespace", "", "`namespace` of the Lease (default: --namespace)")
-	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "how long standbys wait before they take over the Lease of a silent leader")
-	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", leader.DefaultRenewDeadline, "how long a leader tries to renew the Lease before it stops leading")
+	set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", leader.DefaultLeaseDuration,
+		"how long standbys wait before they take over the Lease of a silent leader")
+	set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", leader.DefaultRenewDeadline,
+		"how long a leader tries to renew the Lease before it stops leading")
 	set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", leader.DefaultRetryPeriod, "interval of renewing and checking the Lease")
 }
 
 func (f *Flags) registerAdmission(set *flag.FlagSet, d Defaults) {
 	a := &f.Admission
-	set.StringVar(&a.Address, "admission-address", "", "listen `address` of the admission webhook server (default: :9443 inside a cluster, else a free loopback port)")
-	set.StringVar(&a.Service, "admission-service", "", "`name` of the Service of the webhook server, in the namespace of "+d.Program+" (default inside a cluster: "+d.ServiceName+")")
+	set.StringVar(&a.Address, "admission-address", "",
+		"listen `address` of the admission webhook server (default: :9443 inside a cluster, else a free loopback port)")
+	set.StringVar(&a.Service, "admission-service", "", "`name` of the Service of the webhook server, in the namespace of "+d.Program+
+		" (default inside a cluster: "+d.ServiceName+")")
 	set.UintVar(&f.admissionPort, "admission-service-port", 0, "`port` of that Service; 0 means 443")
 	set.StringVar(&a.URL, "admission-url", "", "`URL` of the webhook server instead of a Service, such as https://dev.example.com:9443")
-	set.StringVar(&a.ClientCAFile, "admission-client-ca-file", "", "`file` with the CAs, in PEM, of the API server's client certificate, which is required then")
-	set.StringVar(&a.CertificateSecretName, "admission-certificate-secret", "", "`name` of a Secret in that namespace with the certificate of the webhook server, such as one of cert-manager: tls.crt, tls.key and ca.crt (default: "+d.Program+" makes certificates)")
-	set.DurationVar(&a.CertificateLifetime, "admission-certificate-lifetime", 0, "lifetime of the serving certificate, which is renewed after two thirds of it; 0 means 90 days. The CA lives eight times as long")
+	set.StringVar(&a.ClientCAFile, "admission-client-ca-file", "",
+		"`file` with the CAs, in PEM, of the API server's client certificate, which is required then")
+	set.StringVar(&a.CertificateSecretName, "admission-certificate-secret", "", "`name` of a Secret in that namespace with the "+
+		"certificate of the webhook server, such as one of cert-manager: tls.crt, tls.key and ca.crt (default: "+d.Program+
+		" makes certificates)")
+	set.DurationVar(&a.CertificateLifetime, "admission-certificate-lifetime", 0, "lifetime of the serving certificate, which is renewed "+
+		"after two thirds of it; 0 means 90 days. The CA lives eight times as long")
 }
 
 // namespacesVariable is the default of --namespaces. `setpoint dev --context` sets it for operators.

@@ -15,7 +15,8 @@ type TraceFlags struct {
 
 // Register registers the flags.
 func (f *TraceFlags) Register(set *flag.FlagSet) {
-	set.BoolVar(&f.annotate, "trace-annotations", false, "write the trace to the annotation "+trace.Annotation+" of children when they are created, for controllers in other processes; traces are on if $OTEL_EXPORTER_OTLP_ENDPOINT is set")
+	set.BoolVar(&f.annotate, "trace-annotations", false, "write the trace to the annotation "+trace.Annotation+
+		" of children when they are created, for controllers in other processes; traces are on if $OTEL_EXPORTER_OTLP_ENDPOINT is set")
 }
 
 // Check reads and validates the environment.

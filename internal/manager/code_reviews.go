@@ -42,7 +42,8 @@ const hasExpressions = `has(c.updateStrategy) && (has(c.updateStrategy.pause) ||
 // are allowed while Setpoint is down.
 func (m *Manager) reviewCode(ctx context.Context) {
 	reach := m.options.reach()
-	if m.options.NoCodeReviews || m.options.Expressions == nil || len(m.options.GoControllers) > 0 || !reach.Reachable(m.options.Config.Host) {
+	if m.options.NoCodeReviews || m.options.Expressions == nil || len(m.options.GoControllers) > 0 ||
+		!reach.Reachable(m.options.Config.Host) {
 		return
 	}
 	program := m.codeReviewProgram(reach.RegistrationGroup())

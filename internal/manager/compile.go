@@ -45,7 +45,8 @@ func (m *Manager) Compile(ctx context.Context, declared *object.Object, files ..
 	compiled.SetUnserved()
 	if compiled.Admission != nil {
 		compiled.Release()
-		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it", declared.Kind(), declared.Name())
+		return nil, fmt.Errorf("%s/%s reviews requests and has nothing to plan; use `kubectl apply --dry-run=server` to call it",
+			declared.Kind(), declared.Name())
 	}
 	refused, notes, err := m.refusal(ctx, declared, compiled)
 	if err != nil {
@@ -124,7 +125,8 @@ func (m *Manager) setStatusOwners(compiled *compile.Compiled) {
 // DryRunTools returns the tools of programs that store nothing: the API server receives their
 // writes as dry runs.
 func (m *Manager) DryRunTools() compose.Tools {
-	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve, Known: m.resolver.known.find}
+	return compose.Tools{Store: m.store, Writer: m.dryRunWriter(), Access: m.access, Log: m.log, Resolve: m.resolver.resolve,
+		Known: m.resolver.known.find}
 }
 
 func (m *Manager) dryRunWriter() *apply.Writer {

@@ -31,7 +31,8 @@ func acceptedCondition(refusal error, notes []string, health controller.Health) 
 		err := health.WatchErrors[resource]
 		switch {
 		case apierrors.IsForbidden(err):
-			return conditionState{false, setpoint.ReasonForbidden, fmt.Sprintf("cannot list and watch %s: %v; grant it to Setpoint", resource, err)}
+			return conditionState{false, setpoint.ReasonForbidden, fmt.Sprintf("cannot list and watch %s: %v; grant it to Setpoint",
+				resource, err)}
 		case apierrors.IsNotFound(err):
 			return conditionState{false, setpoint.ReasonResourceNotFound, resource + " is no longer served"}
 		}
@@ -79,7 +80,8 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	case health.IndexMessage != "":
 		return conditionState{false, setpoint.ReasonIndexIncomplete, health.IndexMessage}
 	case nearlyAll(health.Forbidden, health):
-		return conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
+		return conditionState{false, setpoint.ReasonForbidden, "the API server forbids what the controller does for all objects: " +
+			health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case nearlyAll(health.HookFailing, health):
 		return conditionState{false, s.failingReason(), health.HookMessage}
 	case nearlyAll(health.RelatedMissing, health):
@@ -89,14 +91,16 @@ func readyCondition(accepted conditionState, s *controllerState, health controll
 	case health.HookFailing > 0 && health.HookUnreachable != "":
 		return conditionState{false, s.failingReason(), "the latest call did not connect: " + health.HookUnreachable}
 	case health.Forbidden > 0:
-		return conditionState{true, setpoint.ReasonReady, "caches are synced; the API server forbids what the controller does for some objects" +
-			inNamespaces(health.ForbiddenNamespaces) + ": " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
+		return conditionState{true, setpoint.ReasonReady,
+			"caches are synced; the API server forbids what the controller does for some objects" +
+				inNamespaces(health.ForbiddenNamespaces) + ": " + health.ForbiddenMessage + "; " + s.rbacAdvice()}
 	case health.HookFailing > 0:
 		return conditionState{true, setpoint.ReasonReady, "caches are synced; calls fail for some objects: " + health.HookMessage}
 	case health.RelatedMissing > 0:
 		return conditionState{true, setpoint.ReasonReady, "caches are synced; some objects wait: " + health.RelatedMessage}
 	case health.Failing > 0:
-		return conditionState{true, setpoint.ReasonReady, "caches are synced and no call fails, but some objects fail: see status.lastError"}
+		return conditionState{true, setpoint.ReasonReady,
+			"caches are synced and no call fails, but some objects fail: see status.lastError"}
 	}
 	if s.running != nil && s.running.Admission != nil && len(s.running.workers) == 1 {
 		return s.registeredCondition()

@@ -50,7 +50,8 @@ func (cs *controllerSet) yieldStatus(key queue.Key, rank string, compiled *compi
 		p := &compiled.Programs[i]
 		if p.StatusOwners = cs.statusOwners(key, rank, p); len(p.StatusOwners) > 0 {
 			compiled.Notes = append(slices.Clone(compiled.Notes), fmt.Sprintf(
-				"%s takes precedence for %s and stores their status; the status in responses of this one is ignored", p.StatusOwners[0].Name, p.Parent))
+				"%s takes precedence for %s and stores their status; the status in responses of this one is ignored",
+				p.StatusOwners[0].Name, p.Parent))
 		}
 	}
 	compiled.Notes = slices.Compact(compiled.Notes) // One for each kind, not for each namespace.
@@ -62,7 +63,8 @@ func (cs *controllerSet) statusOwners(key queue.Key, rank string, p *compose.Pro
 	for _, older := range cs.olderControllers(key, rank, &compile.Compiled{Programs: []compose.Program{*p}}) {
 		for _, theirs := range cs.entries[older].running.Programs {
 			if conflicts.SameParents(&theirs, p) {
-				owners = append(owners, compose.StatusOwner{Name: older.String(), Selections: theirs.Selections, Namespace: theirs.Namespace})
+				owners = append(owners, compose.StatusOwner{Name: older.String(), Selections: theirs.Selections,
+					Namespace: theirs.Namespace})
 			}
 		}
 	}
@@ -140,7 +142,8 @@ func youngestRank(o *object.Object) string { return scopeRank(o) + "~" }
 // scopeRank orders controller objects by whether they are limited to namespaces.
 func scopeRank(o *object.Object) string {
 	var namespaces []string
-	if field := o.Field("spec", "parentResource", "namespaces"); field != nil && json.Unmarshal(field, &namespaces) == nil && len(namespaces) > 0 {
+	if field := o.Field("spec", "parentResource", "namespaces"); field != nil && json.Unmarshal(field, &namespaces) == nil &&
+		len(namespaces) > 0 {
 		return "limited "
 	}
 	return "all "

@@ -80,7 +80,8 @@ func (cs *controllerSet) patchFinalizedKinds(ctx context.Context, key queue.Key,
 
 // patchFinalizers sets the finalizers of a controller object, if it is unchanged.
 func (cs *controllerSet) patchFinalizers(ctx context.Context, key queue.Key, o *object.Object, names []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(), "finalizers": names}})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion(), "uid": o.UID(),
+		"finalizers": names}})
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,8 @@ func (cs *controllerSet) run(ctx context.Context) error {
 		return cs.runGoControllers(ctx)
 	}
 	for _, kind := range compile.Kinds() {
-		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(), Managed: true, Optional: cs.manager.options.DevRun != ""}, cs.controllerChanged(kind))
+		view := cs.manager.store.Watch(cache.Selection{Resource: kind.Resource, Labels: cs.manager.options.controllerSelector(),
+			Managed: true, Optional: cs.manager.options.DevRun != ""}, cs.controllerChanged(kind))
 		cs.kinds[kind.Name] = &controllerKind{Kind: kind, view: view}
 	}
 	cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Metadata: true}, cs.crdChanged)

@@ -45,7 +45,8 @@ func deletionsHeldCondition(name string, held controller.HeldDeletions) conditio
 		return conditionState{false, setpoint.ReasonNothingHeld, "no deletions are held"}
 	}
 	return conditionState{true, setpoint.ReasonTooManyDeletions, fmt.Sprintf(
-		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with `setpoint allow-deletions %s`, which sets the annotation %s=%s",
+		"%d deletions of children of %d parents are held: the hook's responses omit them all at once; correct the hook, or confirm with "+
+			"`setpoint allow-deletions %s`, which sets the annotation %s=%s",
 		held.Count, held.Parents, name, setpoint.AnnotationAllowDeletions, held.Value)}
 }
 

@@ -85,7 +85,8 @@ func (e *eventWriter) record(user string, at *corev1.ObjectReference, event hook
 // newEvent returns an event on an object. Those on objects without a namespace are in default.
 func newEvent(at *corev1.ObjectReference, now metav1.Time) *corev1.Event {
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()), Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
+		ObjectMeta: metav1.ObjectMeta{Name: util.GenerateEventName(at.Name, now.UnixNano()),
+			Namespace: cmp.Or(at.Namespace, metav1.NamespaceDefault)},
 		InvolvedObject: *at, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 }

@@ -184,7 +184,8 @@ func (cs *controllerSet) watchCRD(definition string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.crdWatches[definition] == nil {
-		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true}, cs.goControllerCRDChanged)
+		cs.crdWatches[definition] = cs.manager.store.Watch(cache.Selection{Resource: crds.Resource, Name: definition, Metadata: true},
+			cs.goControllerCRDChanged)
 	}
 }
 

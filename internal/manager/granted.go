@@ -49,7 +49,8 @@ func (p *ObjectPermissions) Granted(ctx context.Context, account identity.Accoun
 		default:
 			i := slices.IndexFunc(roles, func(r rbacv1.Role) bool { return r.Namespace == b.Namespace && r.Name == b.RoleRef.Name })
 			if i >= 0 {
-				all = append(all, rbac.Granted{Kind: "Role", Name: roles[i].Name, Namespace: b.Namespace, Labels: roles[i].Labels, Rules: roles[i].Rules})
+				all = append(all, rbac.Granted{Kind: "Role", Name: roles[i].Name, Namespace: b.Namespace, Labels: roles[i].Labels,
+					Rules: roles[i].Rules})
 			}
 		}
 	}

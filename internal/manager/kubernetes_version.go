@@ -57,7 +57,8 @@ func (m *Manager) awaitVersion(ctx context.Context) (served apiversion.Info) {
 func checkVersion(served string) error {
 	found, err := version.ParseGeneric(served)
 	if err == nil && found.Major() > 0 && found.LessThan(version.MustParseGeneric(oldestKubernetes)) {
-		return fmt.Errorf("the cluster runs Kubernetes %s, and Setpoint supports %s and newer: upgrade the cluster, or use an older Setpoint", served, oldestKubernetes)
+		return fmt.Errorf("the cluster runs Kubernetes %s, and Setpoint supports %s and newer: upgrade the cluster, or use an older "+
+			"Setpoint", served, oldestKubernetes)
 	}
 	return nil
 }

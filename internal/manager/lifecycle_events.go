@@ -68,7 +68,8 @@ func (cs *controllerSet) warningFor(key queue.Key, s *controllerState, condition
 	switch condition.Type {
 	case setpoint.ConditionAccepted:
 		if _, refused := errors.AsType[*compile.Refusal](s.refusal); refused && cs.isMetacontrollerKind(key) {
-			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+condition.Message
+			event.Reason, event.Message = metacontroller.EventCreateError, "Cannot create new controller: "+condition.Reason+": "+
+				condition.Message
 		}
 	case setpoint.ConditionStatusStored:
 		if cs.isMetacontrollerKind(key) {

@@ -21,7 +21,8 @@ func (m *Manager) listen(ctx context.Context) (endpoints []serving.Endpoint, unp
 		return nil, nil, err
 	}
 	if m.options.Dashboard != nil {
-		pages, err := m.options.Dashboard.Open(ctx, DashboardProcess{Config: m.options.Config, Source: m.Inspect(), Version: m.options.Version, Log: m.log})
+		pages, err := m.options.Dashboard.Open(ctx, DashboardProcess{Config: m.options.Config, Source: m.Inspect(),
+			Version: m.options.Version, Log: m.log})
 		if err != nil {
 			return endpoints, nil, fmt.Errorf("serve the dashboard: %w", err)
 		}

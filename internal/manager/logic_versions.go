@@ -40,8 +40,10 @@ func (cs *controllerSet) followLogicVersion(e *controllerEntry, status *setpoint
 	}
 	e.setProblemCondition(status, setpoint.ConditionLogicVersionStable, stable)
 	if state.Before != "" {
-		message := fmt.Sprintf("responses have logicVersion %q, before %q: objects with another one are reconciled again", state.Current, state.Before)
-		cs.manager.events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged, Message: message})
+		message := fmt.Sprintf("responses have logicVersion %q, before %q: objects with another one are reconciled again",
+			state.Current, state.Before)
+		cs.manager.events.Event(e.object, hook.Event{Type: corev1.EventTypeNormal, Reason: setpoint.ReasonLogicVersionChanged,
+			Message: message})
 	}
 }
 

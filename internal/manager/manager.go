@@ -89,7 +89,9 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &resolver{client: client}, inFlight: newInFlight(), endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(), ready: make(chan struct{})}
+	m := &Manager{options: o, log: o.Log, client: client, requests: requests, resolver: &resolver{client: client}, inFlight: newInFlight(),
+		endpoints: newEndpoints(), connections: webhook.NewConnectionLimiter(serving.MaxOpenFiles() / 2), started: time.Now(),
+		ready: make(chan struct{})}
 	m.history = model.NewHistory(model.HistoryOptions(o.History), m.started)
 	if m.leader, err = leader.New(o.LeaderElection, o.config(), o.Log); err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func (p *ObjectPermissions) Assume(find func(ctx context.Context, apiVersion, pl
 
 // Of returns what a controller object needs, and whether a customize hook selects kinds at run
 // time. Related are the kinds that it is known to select.
-func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller, customizes bool, err error) {
+func (p *ObjectPermissions) Of(ctx context.Context, declared *object.Object, related []object.Resource) (needs rbac.Controller,
+	customizes bool, err error) {
 	kind, known := compile.KindOf(declared)
 	if !known {
 		return needs, false, fmt.Errorf("%s of %s is no controller kind", declared.Kind(), declared.APIVersion())
@@ -71,7 +72,8 @@ func (p *ObjectPermissions) Environment() compile.Environment {
 	reach := o.reach()
 	return compile.Environment{
 		Resolve: p.resolver.resolve, ResolveKind: p.resolver.resolveKind, Workers: o.Workers,
-		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount, Expressions: o.Expressions,
+		Namespace: o.Namespace, Namespaces: o.Namespaces, PodNamespace: reach.PodNamespace(), DefaultAccount: o.DefaultAccount,
+		Expressions: o.Expressions,
 	}
 }
 

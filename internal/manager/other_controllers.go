@@ -47,8 +47,9 @@ func (c otherController) refusal() *compile.Refusal {
 		by = "another run of setpoint dev, with the ConfigMap and the Lease " + c.managedBy + ", has created"
 		remedy = "stop that run and remove what it created (setpoint dev --context NAME --cleanup), also if it was killed"
 	}
-	return &compile.Refusal{Reason: setpoint.ReasonConflictingController, Err: fmt.Errorf("%s the controller %s of the same objects, and both would reconcile them: %s, "+
-		"give each a labelSelector that excludes the other's objects, or use another cluster or namespace", by, c.Name(), remedy)}
+	return &compile.Refusal{Reason: setpoint.ReasonConflictingController,
+		Err: fmt.Errorf("%s the controller %s of the same objects, and both would reconcile them: %s, "+
+			"give each a labelSelector that excludes the other's objects, or use another cluster or namespace", by, c.Name(), remedy)}
 }
 
 // otherControllers returns the compiled controllers of the cluster, those that are suspended aside. Kinds
@@ -168,7 +169,8 @@ func (cs *controllerSet) affectedByOthers() []queue.Key {
 	defer cs.mu.Unlock()
 	var keys []queue.Key
 	for key, e := range cs.entries {
-		if e.refused(setpoint.ReasonConflictingController) || e.running != nil && cs.manager.others.check(e.rank, e.running.Compiled) != nil {
+		if e.refused(setpoint.ReasonConflictingController) || e.running != nil &&
+			cs.manager.others.check(e.rank, e.running.Compiled) != nil {
 			keys = append(keys, key)
 		}
 	}

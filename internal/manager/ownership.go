@@ -73,7 +73,8 @@ func (m *Manager) checkOwner(ctx context.Context, declared *object.Object) error
 	if len(other.Namespaces) > 0 {
 		in = "namespaces " + strings.Join(other.Namespaces, ", ")
 	}
-	why := fmt.Errorf("the Setpoint with the Lease %s manages this controller, in %s; give each Setpoint controllers of its own with --selector, or stop one", other.Lease, in)
+	why := fmt.Errorf("the Setpoint with the Lease %s manages this controller, in %s; give each Setpoint controllers of its own with "+
+		"--selector, or stop one", other.Lease, in)
 	if err != nil {
 		why = fmt.Errorf("%w; whether it still runs is not known: %s", why, failure.OneLine(err))
 	}

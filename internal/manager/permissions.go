@@ -38,8 +38,9 @@ func RequiredPermissions(all []*compile.Compiled, o Options) (rbac.Permissions, 
 func (o *Options) process() *rbac.Process {
 	reach, inspect := o.reach(), o.inspect()
 	return &rbac.Process{
-		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(), ProvidedCertificates: reach.ProvidesCertificates(),
-		InspectSecret: inspect.Secret().Name, LeaderElection: o.LeaderElection,
+		Namespace: o.Namespace, PodNamespace: reach.PodNamespace(), CertificateSecret: reach.CertificateSecret(),
+		ProvidedCertificates: reach.ProvidesCertificates(),
+		InspectSecret:        inspect.Secret().Name, LeaderElection: o.LeaderElection,
 	}
 }
 
@@ -64,14 +65,16 @@ func EmptySecrets(all []*compile.Compiled, o Options) []*corev1.Secret {
 func (m *Manager) checkNamespaces(ctx context.Context, kind object.Resource, compiled *compile.Compiled) error {
 	err := m.checkAccess(ctx, kind, compiled)
 	if compiled.Absent = m.absentNamespaces(ctx, slices.Concat(compiled.Namespaces(), missingIn(err))); len(compiled.Absent) > 0 {
-		compiled.Notes = append(compiled.Notes, strings.Join(compiled.Absent, ", ")+": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
+		compiled.Notes = append(compiled.Notes, strings.Join(compiled.Absent, ", ")+
+			": no such namespace; the controller starts there when it exists and Setpoint has the permissions")
 	}
 	gone := slices.DeleteFunc(missingIn(err), func(name string) bool { return !slices.Contains(compiled.Absent, name) })
 	switch {
 	case len(gone) == 0:
 	case compiled.Exclude(gone) == nil:
 		// The message has Roles in these namespaces.
-		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf("%s: no such namespace; create it first; %w", strings.Join(gone, ", "), err)}
+		return &compile.Refusal{Reason: setpoint.ReasonForbidden, Err: fmt.Errorf("%s: no such namespace; create it first; %w",
+			strings.Join(gone, ", "), err)}
 	default:
 		err = m.checkAccess(ctx, kind, compiled)
 	}

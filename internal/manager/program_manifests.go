@@ -15,7 +15,8 @@ import (
 // ProgramManifests returns what a program with these controllers needs in the namespace of the
 // options, as YAML: a ServiceAccount, the Secrets that the program fills, roles and bindings.
 // Adjust may add rules.
-func ProgramManifests(all []*compile.Compiled, o Options, serviceAccount string, adjust func([]rbac.NamespaceRules) []rbac.NamespaceRules) ([]byte, error) {
+func ProgramManifests(all []*compile.Compiled, o Options, serviceAccount string,
+	adjust func([]rbac.NamespaceRules) []rbac.NamespaceRules) ([]byte, error) {
 	required, err := RequiredPermissions(all, o)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,8 @@ func (cs *controllerSet) settle(ctx context.Context, key queue.Key, now controll
 // outcomeOf retries refusals that may end without an event: access, aggregated APIs, the Leases of others and
 // the API server itself change without one.
 func outcomeOf(refusal *compile.Refusal) queue.Outcome {
-	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint, setpoint.ReasonAPIUnavailable}
+	retried := []string{setpoint.ReasonForbidden, setpoint.ReasonResourceNotFound, setpoint.ReasonConflictingSetpoint,
+		setpoint.ReasonAPIUnavailable}
 	if refusal != nil && slices.Contains(retried, refusal.Reason) {
 		return queue.Retry()
 	}
@@ -139,16 +140,19 @@ func (cs *controllerSet) checkRunnable(ctx context.Context, key queue.Key, decla
 // replace replaces the running controller of a key.
 func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now controllerState, compiled *compile.Compiled) {
 	e, refusal := cs.entry(key), now.refusal
-	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) && cs.keepRunning(e, now.object, compiled) {
+	if e.running != nil && refusal == nil && !compiled.Suspended && e.running.equivalent(compiled) &&
+		cs.keepRunning(e, now.object, compiled) {
 		compiled.Release()
 		cs.report(key, e, func(s *controllerState) {
-			s.refusal, s.notes, s.incomplete, s.absent, s.outdated = nil, compiled.Notes, compiled.Incomplete, compiled.Absent, compiled.Code.Outdated
+			s.refusal, s.notes, s.incomplete, s.absent, s.outdated = nil, compiled.Notes, compiled.Incomplete, compiled.Absent,
+				compiled.Code.Outdated
 		})
 		return
 	}
 	previous, before := e.running, e.String()
 	if refusal == nil {
-		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended, compiled.Incomplete
+		now.notes, now.unstored, now.suspended, now.incomplete = compiled.Notes, compiled.StatusWarning, compiled.Suspended,
+			compiled.Incomplete
 		now.absent, now.outdated = compiled.Absent, compiled.Code.Outdated
 		if now.suspended {
 			now.kinds = kindsOf(compiled)
@@ -193,7 +197,8 @@ func (cs *controllerSet) replace(ctx context.Context, key queue.Key, now control
 func (cs *controllerSet) logAcceptance(key queue.Key, now controllerState) {
 	refused, isRefused := errors.AsType[*compile.Refusal](now.problem())
 	if !isRefused && now.outdated != nil {
-		cs.manager.log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message", now.outdated.Error())
+		cs.manager.log.Warn("older code stays in use", "controller", key.String(), "reason", now.outdated.Reason, "message",
+			now.outdated.Error())
 		return
 	}
 	if !isRefused {
@@ -356,7 +361,8 @@ func (cs *controllerSet) remove(key queue.Key, going *object.Object) {
 		return
 	}
 	cs.mu.Lock()
-	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going, releasing: "removing its finalizer from parents"}}
+	cs.entries[key] = &controllerEntry{kind: key.Namespace, controllerState: controllerState{object: going,
+		releasing: "removing its finalizer from parents"}}
 	cs.mu.Unlock()
 	cs.enqueueRelease(key, going)
 }

@@ -20,7 +20,8 @@ import (
 // refusal returns why a valid controller object does not run: what its condition Accepted
 // says or, if that is missing or of an earlier generation, what conflicts in the cluster.
 // The notes name what could not be checked.
-func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string, err error) {
+func (m *Manager) refusal(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, notes []string,
+	err error) {
 	condition := meta.FindStatusCondition(storedStatus(declared).Conditions, setpoint.ConditionAccepted)
 	if condition != nil && condition.ObservedGeneration == declared.Generation() {
 		return reportedRefusal(condition), nil, nil
@@ -56,7 +57,8 @@ func reportedRefusal(accepted *metav1.Condition) *compile.Refusal {
 }
 
 // checkOlder refuses a controller that conflicts with an older stored one that runs. One that is not stored is the youngest.
-func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string, err error) {
+func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compiled *compile.Compiled) (why *compile.Refusal, note string,
+	err error) {
 	rank := rankOf(declared)
 	if declared.Version() == 0 {
 		rank = youngestRank(declared)
@@ -88,7 +90,8 @@ func (m *Manager) checkOlder(ctx context.Context, declared *object.Object, compi
 }
 
 // conflictWith returns the conflict of two controllers, if the stored one runs.
-func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object, compiled *compile.Compiled) (conflicts.Conflict, bool) {
+func (m *Manager) conflictWith(ctx context.Context, kind compile.Kind, other *object.Object,
+	compiled *compile.Compiled) (conflicts.Conflict, bool) {
 	if meta.IsStatusConditionFalse(storedStatus(other).Conditions, setpoint.ConditionAccepted) || other.Deleting() {
 		return conflicts.Conflict{}, false
 	}

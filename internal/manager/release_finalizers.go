@@ -58,7 +58,8 @@ func (cs *controllerSet) releaseController(ctx context.Context, key queue.Key) e
 		return cmp.Or(err, errNotOwner)
 	}
 	foot, env := kind.Footprint(o), cs.manager.compileEnvironment()
-	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity), namespaces: foot.Namespaces}
+	removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity),
+		namespaces: foot.Namespaces}
 	gone := foot.FinalizerRemovals(storedStatus(o).Finalizes, o.Deleting())
 	for _, resource := range gone {
 		if cs.finalizes(key, resource) {
@@ -94,7 +95,8 @@ func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *o
 		if len(foot.Limits[i]) == 0 {
 			continue
 		}
-		removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity), outside: foot.Limits[i]}
+		removal := finalizerRemoval{Manager: cs.manager, finalizer: foot.Finalizer, account: env.AccountOf(foot.Identity),
+			outside: foot.Limits[i]}
 		if err := removal.removeFrom(ctx, resource); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("remove the finalizer %s from %s outside of the controller's namespaces: %w", foot.Finalizer, resource, err)
 		}
@@ -103,7 +105,8 @@ func (cs *controllerSet) releaseOutside(ctx context.Context, key queue.Key, o *o
 	cs.releasedOutside[key] = generation
 	if released > 0 {
 		cs.manager.events.Event(o, hook.Event{Type: "Normal", Reason: controller.ReasonReleased,
-			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook", foot.Finalizer, countObjects(int(released)))})
+			Message: fmt.Sprintf("removed the finalizer %s from %s outside of the namespaces in the spec, without a call of a hook",
+				foot.Finalizer, countObjects(int(released)))})
 	}
 	return nil
 }

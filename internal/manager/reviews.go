@@ -19,8 +19,9 @@ import (
 
 func newWebhooks(m *Manager) *serving.Webhooks {
 	return serving.NewWebhooks(serving.WebhookOptions{
-		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log, Tracer: m.tracer,
-		Lease: m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
+		Reach: m.options.reach(), APIServer: m.options.Config.Host, Store: m.store, Client: m.client, Leader: m.leader, Log: m.log,
+		Tracer: m.tracer,
+		Lease:  m.processLease.Held, Exempt: m.ownObjects(), Observer: reviewObserver{m},
 		Started: m.controllers.started.Load, Listed: m.controllers.admissionControllersListed,
 	})
 }
@@ -73,8 +74,9 @@ func (a admissionWorker) Health() controller.Health { return a.webhooks.Health(a
 func reviewRecord(o admission.ReviewRecord) record.Run {
 	call := &record.Call{Name: o.Webhook, Err: o.Err, Unverified: !o.Authenticated, Response: record.Response{ReviewPatch: o.Patch}}
 	run := record.Run{
-		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err, Trigger: "a review",
-		Steps: []record.Step{{Duration: o.Duration, Call: call}},
+		Controller: o.Program, StartTime: o.Started, Duration: o.Duration, Outcome: record.Outcome(o.Result), Err: o.Err,
+		Trigger: "a review",
+		Steps:   []record.Step{{Duration: o.Duration, Call: call}},
 	}
 	if o.Result == admission.Errored {
 		run.Outcome = record.Failed

@@ -33,7 +33,8 @@ func (m *Manager) formerLogic(ctx context.Context, o *object.Object, version str
 	switch {
 	case apply.NotFound(err) || err == nil && !revision.ControlledBy(o.UID()):
 		return "", nil, &compile.Refusal{Reason: setpoint.ReasonRevisionNotFound, Err: fmt.Errorf(
-			"spec.rollout: the ControllerRevision %s/%s of this controller does not exist; it has the version of the hooks for parents that have not moved; without spec.rollout all parents move at once",
+			"spec.rollout: the ControllerRevision %s/%s of this controller does not exist; it has the version of the hooks for parents "+
+				"that have not moved; without spec.rollout all parents move at once",
 			m.options.Namespace, name)}
 	case err != nil:
 		return "", nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", m.options.Namespace, name, err)
@@ -206,7 +207,8 @@ func (cs *controllerSet) advanceRollout(
 	}
 	next.Namespace, status.Rollout = cs.manager.options.Namespace, next
 	ok, reason, message := rollout.Condition(policy.Spec, next)
-	meta.SetStatusCondition(&status.Conditions, conditionState{ok, reason, message}.condition(setpoint.ConditionProgressing, e.object.Generation()))
+	meta.SetStatusCondition(&status.Conditions, conditionState{ok, reason, message}.condition(setpoint.ConditionProgressing,
+		e.object.Generation()))
 }
 
 // carryOutRollout moves parents as far as the stored status says.
@@ -223,7 +225,8 @@ func (cs *controllerSet) carryOutRollout(key queue.Key, e *controllerEntry) {
 
 // recordRollout records an event for each transition of a rollout. Its message may change without one.
 func (cs *controllerSet) recordRollout(e *controllerEntry, previous, now setpoint.ControllerStatus) {
-	before, after := meta.FindStatusCondition(previous.Conditions, setpoint.ConditionProgressing), meta.FindStatusCondition(now.Conditions, setpoint.ConditionProgressing)
+	before, after := meta.FindStatusCondition(previous.Conditions, setpoint.ConditionProgressing),
+		meta.FindStatusCondition(now.Conditions, setpoint.ConditionProgressing)
 	if after == nil || before == nil || before.Reason == after.Reason && rollout.SameStep(previous.Rollout, now.Rollout) {
 		return
 	}
@@ -248,7 +251,8 @@ func rolloutGauges(reported *setpoint.ControllerStatus) *serving.RolloutState {
 		state.Moved = float64(s.Moved) / float64(s.Total)
 	}
 	if shadow := reported.Rollout.Shadow; shadow != nil {
-		state.Compared = map[string]int{"same": int(shadow.Compared - shadow.Different - shadow.Failed), "different": int(shadow.Different), "failed": int(shadow.Failed)}
+		state.Compared = map[string]int{"same": int(shadow.Compared - shadow.Different - shadow.Failed), "different": int(shadow.Different),
+			"failed": int(shadow.Failed)}
 	}
 	return state
 }

@@ -60,7 +60,8 @@ func (m *Manager) logUnfinished() {
 // shutdownTimeoutError logs the tasks that did not stop and returns the error of Run.
 func (m *Manager) shutdownTimeoutError() error {
 	m.logUnfinished()
-	return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends", m.options.ShutdownTimeout)
+	return fmt.Errorf("work did not stop within the shutdown timeout of %s; it must return when its context ends",
+		m.options.ShutdownTimeout)
 }
 
 // watchAndRun runs the controllers once the leader is known and the CRDs are installed.

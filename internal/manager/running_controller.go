@@ -60,7 +60,8 @@ type worker interface {
 // newRunningController creates the workers and opens their watches, before those of a
 // replaced controller are closed, so that both share them.
 func (cs *controllerSet) newRunningController(compiled *compile.Compiled, declared *object.Object) *runningController {
-	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight, endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
+	r := &runningController{Compiled: compiled, webhooks: cs.manager.webhooks, inFlight: cs.manager.inFlight,
+		endpoints: cs.manager.endpoints, cancel: func() {}, stopped: make(chan struct{})}
 	if len(compiled.Programs) > 0 {
 		r.deletions = compose.NewDeletionGuard(compiled.Programs[0].DeletionLimit, nil)
 		r.allowDeletions(declared)
@@ -222,9 +223,11 @@ func allKinds(c *compile.Compiled) []object.Resource {
 // equivalent reports whether a controller with an unchanged object compiles to what already
 // runs: its code is the same, and its kinds are served as before, with the same status fields.
 func (r *runningController) equivalent(compiled *compile.Compiled) bool {
-	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) && slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
+	return r.Code.Digest == compiled.Code.Digest && r.rolloutEquivalent(compiled) &&
+		slices.Equal(allKinds(r.Compiled), allKinds(compiled)) &&
 		slices.EqualFunc(r.Programs, compiled.Programs, func(a, b compose.Program) bool {
-			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Namespaces, b.Namespaces) && slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
+			return a.Parent == b.Parent && a.Namespace == b.Namespace && slices.Equal(a.Namespaces, b.Namespaces) &&
+				slices.EqualFunc(a.Children, b.Children, plan.Rule.Same) && reflect.DeepEqual(a.StatusOwners, b.StatusOwners)
 		}) &&
 		slices.EqualFunc(r.Handlers, compiled.Handlers, func(a, b handle.Program) bool {
 			return slices.Equal(a.Namespaces, b.Namespaces) && a.Conditions == b.Conditions && a.HandledStatusKey == b.HandledStatusKey &&

@@ -46,7 +46,8 @@ func (s *source) Process(context.Context) (model.Process, error) {
 		Name: m.name(), Version: m.options.Version, Instance: serving.InstanceName(), Started: m.started,
 		LeaderElection: m.options.LeaderElection.Enabled, IsLeader: m.leader.Leads(), Leader: m.leader.Leader(),
 		HeapBytes: heapBytes(), Goroutines: runtime.NumGoroutine(),
-		Selector: m.options.Selector, LogLevel: m.logLevel(), Watches: m.watches(), History: m.history.Stats(), Series: m.history.Series("", time.Now()),
+		Selector: m.options.Selector, LogLevel: m.logLevel(), Watches: m.watches(), History: m.history.Stats(),
+		Series: m.history.Series("", time.Now()),
 	}
 	for _, health := range m.controllers.health() {
 		addQueue(&p.Queue, health.Queue)
@@ -141,7 +142,8 @@ func (s *source) suspended(ref object.Ref) (all []model.ObjectState) {
 			return ref.Group == k.Group && (ref.Kind.Kind == k.Kind || ref.Kind.Kind == "" && ref.Plural == k.Plural)
 		}
 		if one.suspended && slices.ContainsFunc(one.kinds.managed, of) {
-			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Suspended: true, Controller: one.name, Process: s.Name()})
+			all = append(all, model.ObjectState{Ref: ref, State: model.StateUnknown, Suspended: true, Controller: one.name,
+				Process: s.Name()})
 		}
 	}
 	return all

@@ -90,7 +90,8 @@ func (s *source) controller(one *controllerSnapshot) model.Controller {
 		kinds = kindsOf(r.Compiled)
 		c.RelatedKinds = r.relatedKinds()
 		c.Reviews, c.AllReplicas = r.Admission != nil, r.allReplicas()
-		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission, Addresses: r.HookAddresses})
+		c.Description = model.Describe(model.Programs{Hooks: r.Programs, Handlers: r.Handlers, Reviews: r.Admission,
+			Addresses: r.HookAddresses})
 	}
 	c.Kinds, c.Children, c.RevisionKinds = append([]object.Kind{}, kinds.managed...), kinds.written, kinds.history
 	c.Objects, c.Owned, c.Failing = health.Parents, health.Children, health.Failing
@@ -143,7 +144,8 @@ func (s *source) conditions(one *controllerSnapshot, health controller.Health) [
 		return modelConditions(e.status(one.previous, one.crd).Conditions)
 	}
 	condition := one.accepted(health)
-	findings := []metav1.Condition{condition.condition("Accepted", 0), readyCondition(condition, &one.controllerState, health).condition("Ready", 0)}
+	findings := []metav1.Condition{condition.condition("Accepted", 0), readyCondition(condition, &one.controllerState,
+		health).condition("Ready", 0)}
 	if health.Held.Count > 0 {
 		findings = append(findings, deletionsHeldCondition(one.name, health.Held).condition("DeletionsHeld", 0))
 	}

@@ -26,7 +26,8 @@ func (m *Manager) removeStaleWebhooks(ctx context.Context) {
 		return
 	}
 	register.NewCollector(register.CollectorOptions{
-		Store: m.store, Client: m.client, OwnLease: m.processLease.Held, Unused: m.webhooks.Unused, Log: m.log, OnRemoved: m.recordStaleWebhook,
+		Store: m.store, Client: m.client, OwnLease: m.processLease.Held, Unused: m.webhooks.Unused, Log: m.log,
+		OnRemoved: m.recordStaleWebhook,
 	}).Run(ctx)
 }
 

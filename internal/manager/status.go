@@ -99,7 +99,8 @@ func (cs *controllerSet) reportStatus(ctx context.Context, key queue.Key, e *con
 }
 
 // nextStatus returns the status that follows the previous one.
-func (cs *controllerSet) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus, stored *object.Object) setpoint.ControllerStatus {
+func (cs *controllerSet) nextStatus(ctx context.Context, e *controllerEntry, previous setpoint.ControllerStatus,
+	stored *object.Object) setpoint.ControllerStatus {
 	// This comes before the health: held deletions that take a rollout back have to be in its status.
 	observed := e.observeRollout(previous.Rollout)
 	status := e.status(previous, cs.crdCondition(cs.kinds[e.kind]))
@@ -210,7 +211,8 @@ func (e *controllerEntry) status(previous setpoint.ControllerStatus, crd conditi
 	if e.releasing != "" {
 		// The other conditions stay as they are.
 		previous.Conditions = slices.Clone(previous.Conditions)
-		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState, controller.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
+		meta.SetStatusCondition(&previous.Conditions, readyCondition(conditionState{}, &e.controllerState,
+			controller.Health{}).condition(setpoint.ConditionReady, e.object.Generation()))
 		return previous
 	}
 	health, _ := e.health()
@@ -234,7 +236,8 @@ func (e *controllerEntry) setProblemCondition(status *setpoint.ControllerStatus,
 }
 
 // newStatus returns the status to store. Conditions keep their last transition time.
-func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState, health controller.Health) setpoint.ControllerStatus {
+func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, ready conditionState,
+	health controller.Health) setpoint.ControllerStatus {
 	status := setpoint.ControllerStatus{
 		ObservedGeneration: generation,
 		Conditions:         slices.Clone(previous.Conditions),
@@ -255,7 +258,8 @@ func newStatus(previous setpoint.ControllerStatus, generation int64, accepted, r
 	}
 	if !health.LastError.Time.IsZero() {
 		status.LastError = &setpoint.LastError{
-			Message: health.LastError.Message, Object: health.LastError.Object, Time: metav1.NewTime(health.LastError.Time.Truncate(time.Second)),
+			Message: health.LastError.Message, Object: health.LastError.Object,
+			Time: metav1.NewTime(health.LastError.Time.Truncate(time.Second)),
 		}
 	}
 	return status

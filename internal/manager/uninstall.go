@@ -158,7 +158,8 @@ func (r *uninstaller) deleteWebhooks(ctx context.Context) error {
 			case group == own || r.isProgram():
 				err = r.delete(ctx, resource, o, "")
 			case ofSetpoint:
-				r.report("%s/%s kept: its Setpoint ran in another namespace; use --namespace=%s", crdStyleName(resource), o.Name(), namespace)
+				r.report("%s/%s kept: its Setpoint ran in another namespace; use --namespace=%s",
+					crdStyleName(resource), o.Name(), namespace)
 			}
 			if err != nil {
 				return err

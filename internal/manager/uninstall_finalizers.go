@@ -83,7 +83,8 @@ func (r *uninstaller) releaseItself(ctx context.Context, kind compile.Kind, o *o
 			return err
 		}
 		removal := finalizerRemoval{Manager: r.Manager, finalizer: setpoint.FinalizerReleaseParents}
-		declared := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.Name(), UID: types.UID(o.UID()), Finalizers: o.Finalizers()}}
+		declared := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.Name(), UID: types.UID(o.UID()),
+			Finalizers: o.Finalizers()}}
 		if err := removal.removeFromObject(ctx, kind.Resource, declared); err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ func (cs *controllerSet) reportUnselected(ctx context.Context) error {
 func (cs *controllerSet) giveUp(ctx context.Context, kind compile.Kind, o *object.Object, lease string) error {
 	conditions := slices.Clone(storedStatus(o).Conditions)
 	ready := conditionState{reason: setpoint.ReasonNotSelected, message: fmt.Sprintf(
-		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. Until another one does, objects stay as they are, and no hook is called",
+		"the Setpoint with the Lease %s has run this controller, and does not any more, because of its labels: it runs those with %s. "+
+			"Until another one does, objects stay as they are, and no hook is called",
 		lease, cs.manager.options.controllerSelector())}
 	meta.SetStatusCondition(&conditions, ready.condition(setpoint.ConditionReady, o.Generation()))
 	body, err := json.Marshal(map[string]any{

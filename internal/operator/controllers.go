@@ -50,7 +50,8 @@ func (c *controller) compile(ctx context.Context, env compile.Environment) (*com
 	}
 	if len(r.unserved) > 0 && !r.served {
 		if c.operator.discovery.fixed {
-			return nil, fmt.Errorf("%w: neither Kubernetes nor a CRD in the files has such a kind; add its CRD to the files", errors.Join(r.unserved...))
+			return nil, fmt.Errorf("%w: neither Kubernetes nor a CRD in the files has such a kind; add its CRD to the files",
+				errors.Join(r.unserved...))
 		}
 		return nil, fmt.Errorf("%w: %w", errors.Join(r.unserved...), compile.ErrNotServed)
 	}
@@ -135,7 +136,8 @@ func (r *resolution) resolveExact(s *Selector) ([]object.Kind, error) {
 	case err != nil:
 		return nil, fmt.Errorf("look up %s: %w", s, err)
 	}
-	return []object.Kind{{Group: resource.Group, Version: resource.Version, Plural: resource.Plural, Kind: resource.Kind, Namespaced: resource.Namespaced}}, nil
+	return []object.Kind{{Group: resource.Group, Version: resource.Version, Plural: resource.Plural, Kind: resource.Kind,
+		Namespaced: resource.Namespaced}}, nil
 }
 
 // selects reports whether kinds of the controller depend on discovery.

@@ -137,7 +137,8 @@ func (c *declaredController) check(field string) []error {
 		return k.Resource.APIVersion() == c.APIVersion && k.Resource.Kind == c.Kind && slices.Contains(declarable, c.Kind)
 	})
 	if i < 0 {
-		return []error{fmt.Errorf("%s: must be a HandlerController or AdmissionController of %s, not %s of %s", field, api.GroupVersion, c.Kind, c.APIVersion)}
+		return []error{fmt.Errorf("%s: must be a HandlerController or AdmissionController of %s, not %s of %s",
+			field, api.GroupVersion, c.Kind, c.APIVersion)}
 	}
 	c.kind = kinds[i]
 	var problems []error
@@ -148,7 +149,8 @@ func (c *declaredController) check(field string) []error {
 		problems = append(problems, fmt.Errorf("%s.selectors: must be at most %d, not %d", field, maxSelectors, len(c.Selectors)))
 	}
 	if len(c.Selectors) > 0 && c.Kind != api.HandlerControllerKind {
-		problems = append(problems, fmt.Errorf("%s.selectors: only a HandlerController has them; a rule of an AdmissionController has a selector", field))
+		problems = append(problems,
+			fmt.Errorf("%s.selectors: only a HandlerController has them; a rule of an AdmissionController has a selector", field))
 	}
 	for j := range c.Selectors {
 		if err := c.Selectors[j].check(); err != nil {

@@ -23,7 +23,8 @@ func newFolder() (f folder, remove func(), err error) {
 	}
 	if err != nil {
 		f.remove()
-		return "", nil, fmt.Errorf("create a temporary folder for the operator: %w; it must be writable: set TMPDIR, or mount an emptyDir at /tmp", err)
+		return "", nil, fmt.Errorf("create a temporary folder for the operator: %w; it must be writable: set TMPDIR, or mount an "+
+			"emptyDir at /tmp", err)
 	}
 	return f, remove, nil
 }

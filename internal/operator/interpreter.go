@@ -61,7 +61,8 @@ func checkVersion(ctx context.Context, path string) error {
 		return fmt.Errorf("%s is no Python interpreter: it printed %.80q", path, found)
 	}
 	if major < minMajor || major == minMajor && minor < minMinor {
-		return fmt.Errorf("%s is %s, and operators need Python %d.%d or newer: use --python-interpreter PATH", path, found, minMajor, minMinor)
+		return fmt.Errorf("%s is %s, and operators need Python %d.%d or newer: use --python-interpreter PATH",
+			path, found, minMajor, minMinor)
 	}
 	return nil
 }

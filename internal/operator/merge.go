@@ -27,7 +27,8 @@ type kindGroup struct {
 
 // compileKinds compiles the controller for the kinds that it is the first to select. Another one
 // handles the others, which a note says.
-func (c *controller) compileKinds(ctx context.Context, env compile.Environment, r *resolution, spec map[string]any) (*compile.Compiled, error) {
+func (c *controller) compileKinds(ctx context.Context, env compile.Environment, r *resolution, spec map[string]any) (*compile.Compiled,
+	error) {
 	if c.operator.declaration.Merged == "" || len(c.Selectors) == 0 {
 		return c.compileSpec(ctx, env, spec)
 	}
@@ -35,7 +36,8 @@ func (c *controller) compileKinds(ctx context.Context, env compile.Environment, 
 	all := &compile.Compiled{Release: func() {}}
 	for _, group := range c.groups(r.all, kinds) {
 		if first := group.controllers[0]; first != c.declaredController {
-			all.Notes = append(all.Notes, fmt.Sprintf("%s handles %s, with the handlers of this controller", first.Metadata.Name, kindNames(group.kinds)))
+			all.Notes = append(all.Notes, fmt.Sprintf("%s handles %s, with the handlers of this controller",
+				first.Metadata.Name, kindNames(group.kinds)))
 			continue
 		}
 		compiled, err := c.compileGroup(ctx, env, group, spec, len(kinds) > 1)
@@ -50,7 +52,8 @@ func (c *controller) compileKinds(ctx context.Context, env compile.Environment, 
 
 // compileGroup compiles the controller for some of its kinds. Whether it has several in all is
 // a part of how records are named.
-func (c *controller) compileGroup(ctx context.Context, env compile.Environment, group *kindGroup, spec map[string]any, several bool) (*compile.Compiled, error) {
+func (c *controller) compileGroup(ctx context.Context, env compile.Environment, group *kindGroup, spec map[string]any,
+	several bool) (*compile.Compiled, error) {
 	if len(group.controllers) == 1 {
 		spec = runtime.DeepCopyJSON(spec)
 		setKinds(spec, group.kinds, several)

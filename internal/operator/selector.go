@@ -43,7 +43,8 @@ func (s *Selector) names() bool {
 func (s *Selector) String() string {
 	var words []string
 	for _, each := range []struct{ field, text string }{
-		{"", s.Name}, {"plural ", s.Plural}, {"singular ", s.Singular}, {"kind ", s.Kind}, {"short name ", s.ShortName}, {"category ", s.Category},
+		{"", s.Name}, {"plural ", s.Plural}, {"singular ", s.Singular}, {"kind ", s.Kind}, {"short name ", s.ShortName},
+		{"category ", s.Category},
 	} {
 		if each.text != "" {
 			words = append(words, each.field+each.text)

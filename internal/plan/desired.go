@@ -140,7 +140,8 @@ func (f *Planner) child(path string, data json.RawMessage) (child Child, ignored
 	case !declared:
 		return child, ignored, invalid(path+".kind", "%s", f.undeclared(path, o).Problem)
 	case o.APIVersion() != rule.Resource.APIVersion():
-		return child, ignored, invalid(path+".apiVersion", "is %s, but the controller's %s say %s", o.APIVersion(), f.rulesField(), rule.Resource.APIVersion())
+		return child, ignored, invalid(path+".apiVersion", "is %s, but the controller's %s say %s",
+			o.APIVersion(), f.rulesField(), rule.Resource.APIVersion())
 	}
 	if err := f.validate(path, o); err != nil {
 		return child, ignored, err
@@ -253,7 +254,8 @@ func (f *Planner) setLabel(path string, o *object.Object, edits *[]object.Edit) 
 		return addEdit(edits, f.Parent.UID(), "metadata", "labels", UIDLabel)
 	}
 	if !f.Selector.Matches(o.Labels()) {
-		return invalid(path+".metadata.labels", "do not match the parent's selector %q; the controller could not find the child", f.Selector)
+		return invalid(path+".metadata.labels", "do not match the parent's selector %q; the controller could not find the child",
+			f.Selector)
 	}
 	return nil
 }

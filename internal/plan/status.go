@@ -13,7 +13,8 @@ import (
 
 // OverlayResponse returns the parent with the status of a response and, for a decorator, its labels
 // and annotations. It returns the same parent if nothing changes.
-func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object, error) {
+func (f *Planner) OverlayResponse(parent *object.Object, resource object.Resource, response *hook.Response, now time.Time) (*object.Object,
+	error) {
 	if f.isDecorator() {
 		decorated, err := decorate(parent, response)
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 // update returns the whole object for an update that has the result of the apply; nil if there is none. The
 // set of fields has to be the same as before.
 func (c comparison) update(resource object.Resource, record appliedRecord) (*object.Object, error) {
-	if resource.Custom || !object.IsBuiltInGroup(resource.Group) || missingShared(c.observed, c.desired.fields) != "" || !valuesFit(nil, c.observed, c.desired.fields) {
+	if resource.Custom || !object.IsBuiltInGroup(resource.Group) || missingShared(c.observed, c.desired.fields) != "" ||
+		!valuesFit(nil, c.observed, c.desired.fields) {
 		return nil, nil //nolint:nilnil // That there is none is no error.
 	}
 	fields := overlayFields(c.observed, c.desired.fields)
@@ -117,7 +118,8 @@ func isLabelOrAnnotation(path []string) bool {
 		return true
 	}
 	domain, _, _ := strings.Cut(path[len(path)-1], "/")
-	return endsWith(path, []string{"metadata", "annotations", "*"}) && !strings.HasSuffix("."+domain, ".kubernetes.io") && !strings.HasSuffix("."+domain, ".k8s.io")
+	return endsWith(path, []string{"metadata", "annotations", "*"}) && !strings.HasSuffix("."+domain, ".kubernetes.io") &&
+		!strings.HasSuffix("."+domain, ".k8s.io")
 }
 
 // endsWith reports whether a path ends with names; "*" is any name.

@@ -77,7 +77,8 @@ type (
 // appendSync returns a response by its objects as they are, which is faster than to encode them again; nil for one with
 // other fields.
 func appendSync(r *hook.Response, form hook.ControllerType) json.RawMessage {
-	if r.ResyncAfter != 0 || r.Finalized || r.Labels != nil || r.Annotations != nil || len(r.Events)+len(r.Conditions)+len(r.Message)+len(r.LogicVersion) > 0 {
+	if r.ResyncAfter != 0 || r.Finalized || r.Labels != nil || r.Annotations != nil || len(r.Events)+len(r.Conditions)+len(r.Message)+
+		len(r.LogicVersion) > 0 {
 		return nil
 	}
 	size := len(r.Status) + 40

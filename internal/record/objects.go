@@ -85,7 +85,8 @@ func (q *Request) MapObjects(edit func(json.RawMessage) json.RawMessage) Request
 		mapped.Customize = &r
 	case q.Handler != nil:
 		r := *q.Handler
-		r.Controller, r.Object, r.PreviousState = editPresent(r.Controller, edit), editPresent(r.Object, edit), editPresent(r.PreviousState, edit)
+		r.Controller, r.Object, r.PreviousState = editPresent(r.Controller, edit), editPresent(r.Object, edit),
+			editPresent(r.PreviousState, edit)
 		r.Owned = mapGroups(r.Owned, edit)
 		mapped.Handler = &r
 	case q.Review != nil:

@@ -100,7 +100,8 @@ func (r *blockReader) begin() error {
 		return errCut
 	case bytes.HasPrefix(line, []byte(magic)):
 		other, _, _ := bytes.Cut(line[len(magic):], []byte("\n"))
-		return unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or record again", other, version)}
+		return unreadableError{fmt.Errorf("has the version %q; this setpoint reads %s: use the setpoint that recorded it, or record again",
+			other, version)}
 	}
 	return ErrNotRecording
 }

@@ -155,8 +155,9 @@ func (r *Recorder) write(sink Sink, run *record.Run) error {
 			return err
 		}
 		call := &Call{
-			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(), HasSecrets: values.Found(),
-			Object: run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
+			Time: run.StartTime, Duration: step.Duration, Controller: run.Controller, Hook: step.Call.HookName(),
+			HasSecrets: values.Found(),
+			Object:     run.Resource.Ref(run.Key.Namespace, run.Key.Name), Causes: causes, Outcome: string(run.Outcome),
 			Error: values.Text(failure.Text(step.Call.Err)),
 		}
 		masked := step.Call.Request

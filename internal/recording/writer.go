@@ -76,7 +76,8 @@ func (w *Writer) Calls() int { return w.calls }
 
 // Add adds a call with a request, whose objects are written once, and a response; nil for none. A call that is too
 // large for a block is counted only.
-func (w *Writer) Add(call *Call, response json.RawMessage, request func(object func(json.RawMessage) json.RawMessage) json.RawMessage) error {
+func (w *Writer) Add(call *Call, response json.RawMessage,
+	request func(object func(json.RawMessage) json.RawMessage) json.RawMessage) error {
 	w.beginSegment()
 	size, start := 0, w.text.Len()
 	digestOf := func(raw json.RawMessage) string {

@@ -34,7 +34,8 @@ func replaceSecret(secret map[string]any, values *index, text func(path string, 
 }
 
 // maskMembers masks the chosen members of a field, or the whole field if it is malformed.
-func maskMembers(object map[string]any, field string, text func(path string, value any) string, chosen func(name string, value any) bool) (masked int) {
+func maskMembers(object map[string]any, field string, text func(path string, value any) string,
+	chosen func(name string, value any) bool) (masked int) {
 	members, is := object[field].(map[string]any)
 	if !is && object[field] != nil {
 		object[field] = text(field, object[field])

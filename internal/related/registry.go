@@ -149,7 +149,10 @@ func (s Snapshot) WithEmpty(kinds []object.Resource) Snapshot {
 	groups := slices.Clone(s.Groups)
 	for _, kind := range kinds {
 		empty := groupOf(kind, nil)
-		i, found := slices.BinarySearchFunc(groups, empty, func(a, b hook.Group) int { return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+"."+b.APIVersion) })
+		i, found := slices.BinarySearchFunc(groups, empty, func(a, b hook.Group) int {
+			return cmp.Compare(a.Kind+"."+a.APIVersion, b.Kind+
+				"."+b.APIVersion)
+		})
 		if !found {
 			groups = slices.Insert(groups, i, empty)
 			maphash.WriteComparable(&digest, kind)

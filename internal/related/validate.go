@@ -68,12 +68,15 @@ const (
 // checkLimits refuses too many rules, or too many names in all of them together.
 func checkLimits(rules []hook.RelatedRule) error {
 	if len(rules) > maxRules {
-		return &RuleError{Path: "relatedResources", Problem: fmt.Sprintf("has %d rules; at most %d are allowed: select more objects with each rule, by labelSelector", len(rules), maxRules)}
+		return &RuleError{Path: "relatedResources",
+			Problem: fmt.Sprintf("has %d rules; at most %d are allowed: select more objects with each rule, by labelSelector",
+				len(rules), maxRules)}
 	}
 	names := 0
 	for i, rule := range rules {
 		if names += len(rule.Names); names > maxNames {
-			return &RuleError{Path: pathOf(i, "names"), Problem: fmt.Sprintf("the rules up to this one have %d names; at most %d are allowed: select the objects by labelSelector", names, maxNames)}
+			return &RuleError{Path: pathOf(i, "names"), Problem: fmt.Sprintf("the rules up to this one have %d names; at most %d are "+
+				"allowed: select the objects by labelSelector", names, maxNames)}
 		}
 	}
 	return nil
@@ -128,15 +131,18 @@ func (s Scope) namespaceFor(rule hook.RelatedRule, resource object.Resource, par
 	case !resource.Namespaced:
 		return "", ruleFault{}
 	case rule.Namespace != "" && !s.includes(rule.Namespace):
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s", rule.Namespace, strings.Join(s.Namespaces, ", "))}
+		return "", ruleFault{"namespace", fmt.Sprintf("%q is not one of the namespaces that Setpoint is limited to, %s",
+			rule.Namespace, strings.Join(s.Namespaces, ", "))}
 	case !s.ownNamespaceOnly():
 		return rule.Namespace, ruleFault{}
 	case rule.NamespaceSelector != nil:
-		return "", ruleFault{"namespaceSelector", fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
-			"set the hook's version to v2 to select in others", parent)}
+		return "", ruleFault{"namespaceSelector",
+			fmt.Sprintf("a customize hook of version v1 may only select in the namespace of the parent, %q; "+
+				"set the hook's version to v2 to select in others", parent)}
 	case rule.Namespace != "" && rule.Namespace != parent:
-		return "", ruleFault{"namespace", fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 may only select there; "+
-			"set the hook's version to v2 to select in others", rule.Namespace, parent)}
+		return "", ruleFault{"namespace",
+			fmt.Sprintf("%q is not the namespace of the parent, %q, and a customize hook of version v1 may only select there; "+
+				"set the hook's version to v2 to select in others", rule.Namespace, parent)}
 	}
 	return parent, ruleFault{}
 }

@@ -102,7 +102,8 @@ func (r *Responses) Problem(now time.Time) string {
 	case len(r.changes) >= maxChanges && r.latest != r.current:
 		return fmt.Sprintf("logicVersion has changed %d times within an hour, and objects are not reconciled because of further changes: %s", maxChanges, remedy)
 	case !r.mixedSince.IsZero() && now.Sub(r.mixedSince) >= mixedTime:
-		return "responses have had different values of logicVersion for more than " + fmt.Sprintf("%.0f minutes: ", mixedTime.Minutes()) + remedy
+		return "responses have had different values of logicVersion for more than " + fmt.Sprintf("%.0f minutes: ", mixedTime.Minutes()) +
+			remedy
 	}
 	return ""
 }

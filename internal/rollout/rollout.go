@@ -176,7 +176,8 @@ func previousOf(s *api.RolloutStatus) string {
 
 // start returns the status of a rollout that begins.
 func (in *Input) start() *api.RolloutStatus {
-	s := &api.RolloutStatus{From: CompleteVersion(in.Status), To: in.Version, Previous: previousOf(in.Status), RetryAt: in.RetryAt, Since: in.now()}
+	s := &api.RolloutStatus{From: CompleteVersion(in.Status), To: in.Version, Previous: previousOf(in.Status), RetryAt: in.RetryAt,
+		Since: in.now()}
 	if in.Spec.Shadow == nil {
 		in.firstStep(s)
 		return s

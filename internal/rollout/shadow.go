@@ -151,9 +151,11 @@ func (in *Input) shadowBlocked() string {
 	o, total := &in.Observed.Shadow, len(in.Observed.Hashes)
 	switch limit := in.Spec.Shadow.MaxDifferentPercent; {
 	case o.Held:
-		return "it would delete " + o.deletions() + ", which the deletion guard would hold: correct the hooks, or raise the limits in spec.deletionGuard"
+		return "it would delete " + o.deletions() +
+			", which the deletion guard would hold: correct the hooks, or raise the limits in spec.deletionGuard"
 	case limit != nil && o.Different*100 > int(*limit)*total:
-		return fmt.Sprintf("%d of %d parents get different responses, above spec.rollout.shadow.maxDifferentPercent %d", o.Different, total, *limit)
+		return fmt.Sprintf("%d of %d parents get different responses, above spec.rollout.shadow.maxDifferentPercent %d",
+			o.Different, total, *limit)
 	case o.Failed > 0 && errorPercent(in.Spec) == 100:
 		return fmt.Sprintf("the new version fails for %d of %d parents: %s", o.Failed, total, o.Failure)
 	}

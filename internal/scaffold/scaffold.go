@@ -140,7 +140,8 @@ func newView(o Options) (*view, error) {
 		at := slices.IndexFunc(known, func(c child) bool { return c.Resource == name })
 		switch {
 		case at < 0:
-			return nil, fmt.Errorf("the kind of children %q: must be one of %s; add others to the controller later", name, strings.Join(ChildKinds(), ", "))
+			return nil, fmt.Errorf("the kind of children %q: must be one of %s; add others to the controller later",
+				name, strings.Join(ChildKinds(), ", "))
 		case slices.ContainsFunc(v.Children(), func(c child) bool { return c.Resource == name }):
 			return nil, fmt.Errorf("the kind of children %q is given twice", name)
 		}
@@ -150,7 +151,8 @@ func newView(o Options) (*view, error) {
 }
 
 // labelRule is what IsDNS1035Label checks.
-const labelRule = "must be lower-case letters, digits and hyphens, begin with a letter, end with a letter or digit, and have at most 63 characters, such as guitar-shop"
+const labelRule = "must be lower-case letters, digits and hyphens, begin with a letter, end with a letter or digit, and have at most 63 " +
+	"characters, such as guitar-shop"
 
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 

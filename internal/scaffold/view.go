@@ -110,7 +110,8 @@ func (v *view) goUses(name string) bool {
 // GoImports are the packages of the children, without that of metav1.
 func (v *view) GoImports() (all []string) {
 	for _, known := range []struct{ name, imported string }{
-		{"appsv1", `appsv1 "k8s.io/api/apps/v1"`}, {"corev1", `corev1 "k8s.io/api/core/v1"`}, {"resource", `"k8s.io/apimachinery/pkg/api/resource"`},
+		{"appsv1", `appsv1 "k8s.io/api/apps/v1"`}, {"corev1", `corev1 "k8s.io/api/core/v1"`},
+		{"resource", `"k8s.io/apimachinery/pkg/api/resource"`},
 	} {
 		if v.goUses(known.name + `\.`) {
 			all = append(all, known.imported)

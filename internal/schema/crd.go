@@ -56,7 +56,8 @@ func OfCRD(text []byte) ([]Served, error) {
 	case d.Kind != "CustomResourceDefinition":
 		return nil, errors.New("kind must be CustomResourceDefinition")
 	case d.APIVersion == "apiextensions.k8s.io/v1beta1":
-		return nil, errors.New("apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, where spec.versions has the schemas")
+		return nil, errors.New("apiVersion: Kubernetes has no apiextensions.k8s.io/v1beta1 any more; write apiextensions.k8s.io/v1, " +
+			"where spec.versions has the schemas")
 	case d.Spec.Group == "":
 		return nil, errors.New("spec.group: required")
 	case names.Kind == "" || names.Plural == "":
@@ -67,7 +68,8 @@ func OfCRD(text []byte) ([]Served, error) {
 		if !v.Served {
 			continue
 		}
-		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind, Namespaced: d.Spec.Scope != "Cluster"}
+		kind := object.Kind{Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind,
+			Namespaced: d.Spec.Scope != "Cluster"}
 		all = append(all, Served{kind, cmp.Or(v.Schema.OpenAPIV3Schema, &spec.Schema{}), v.Storage, v.Subresources.Status != nil})
 	}
 	if len(all) == 0 {

@@ -25,7 +25,8 @@ func Guess(apiVersion, name string) object.Resource {
 		plural = guess.Resource
 	}
 	return object.Resource{
-		Group: of.Group, Version: of.Version, Plural: plural, Kind: of.Kind, Namespaced: true, Custom: strings.Contains(of.Group, "."), Unserved: true,
+		Group: of.Group, Version: of.Version, Plural: plural, Kind: of.Kind, Namespaced: true, Custom: strings.Contains(of.Group, "."),
+		Unserved: true,
 	}
 }
 

@@ -85,7 +85,8 @@ func (c *Case) callSync(ctx context.Context) (fields, error) {
 	}
 	p := c.target.compose
 	request := &hook.Request{
-		Controller: c.controllerObject(p.Object), Parent: parent.JSON(), ParentNamespace: parent.Namespace(), Finalizing: c.target.hook == hookFinalize,
+		Controller: c.controllerObject(p.Object), Parent: parent.JSON(), ParentNamespace: parent.Namespace(),
+		Finalizing: c.target.hook == hookFinalize,
 	}
 	if request.Children, err = c.children(parent); err != nil {
 		return nil, err

@@ -11,7 +11,8 @@ import (
 
 // effectsOf returns what is different in a present response, the most severe first.
 func (r *recorded) effectsOf(got fields) []difference.Effect {
-	c := difference.Comparison{Before: r.response, After: got, BeforeName: "the recorded call", ChildrenField: r.target.desiredField(), Namespace: r.call.Object.Namespace}
+	c := difference.Comparison{Before: r.response, After: got, BeforeName: "the recorded call", ChildrenField: r.target.desiredField(),
+		Namespace: r.call.Object.Namespace}
 	c.Plan = func() ([]*object.Object, plan.Plan, error) { return r.planned(got) }
 	return c.Effects()
 }

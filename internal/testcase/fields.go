@@ -12,12 +12,16 @@ import (
 
 // The fields of responses, by the kind of hook. Those of errors and of writes are in all of them.
 var (
-	commonFields    = []string{fieldError}
-	syncFields      = []string{"children", "status", "resyncAfterSeconds", "finalized", "events", "conditions", "message", fieldLogicVersion, fieldWrites}
-	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions", "message", fieldLogicVersion, fieldWrites}
+	commonFields = []string{fieldError}
+	syncFields   = []string{"children", "status", "resyncAfterSeconds", "finalized", "events", "conditions", "message",
+		fieldLogicVersion, fieldWrites}
+	decoratorFields = []string{"attachments", "status", "resyncAfterSeconds", "finalized", "labels", "annotations", "events", "conditions",
+		"message", fieldLogicVersion, fieldWrites}
 	customizeFields = []string{"relatedResources"}
-	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", "retryAfterSeconds", "progress", "applicable", "sideEffects", "finished", fieldCalled}
-	reviewFields    = []string{"allowed", "message", "reason", "code", "object", "patch", "jsonPatch", "warnings", "auditAnnotations", "events"}
+	handlerFields   = []string{"patch", "status", "apply", "delete", "events", "conditions", "message", "retryAfterSeconds", "progress",
+		"applicable", "sideEffects", "finished", fieldCalled}
+	reviewFields = []string{"allowed", "message", "reason", "code", "object", "patch", "jsonPatch", "warnings", "auditAnnotations",
+		"events"}
 )
 
 const (
@@ -51,7 +55,8 @@ func (t *target) expectable() []string {
 func (t *target) requestable() []string {
 	switch {
 	case t.handle != nil:
-		return []string{"controller", "object", "reason", "previousState", "owned", "attempt", "firstAttempt", "progress", "deleted", "event", "daemon", "dryRun"}
+		return []string{"controller", "object", "reason", "previousState", "owned", "attempt", "firstAttempt", "progress", "deleted",
+			"event", "daemon", "dryRun"}
 	case t.webhook != nil:
 		return []string{"controller", "uid", "operation", "resource", "subresource", "object", "oldObject", "user", "dryRun"}
 	case t.hook == hookCustomize:

@@ -35,7 +35,8 @@ func (c *Case) callHandler(ctx context.Context) (fields, error) {
 	}
 	var previous *object.Object
 	if r.PreviousState != nil {
-		previous, err = c.target.complete("request.previousState", r.PreviousState, defaults{resource: p.Resource, name: o.Name(), namespace: o.Namespace()})
+		previous, err = c.target.complete("request.previousState", r.PreviousState,
+			defaults{resource: p.Resource, name: o.Name(), namespace: o.Namespace()})
 		if err != nil {
 			return nil, err
 		}

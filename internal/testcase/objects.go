@@ -104,7 +104,8 @@ func group(field string, kinds []object.Resource, all []*object.Object) ([]hook.
 	for i, o := range all {
 		at := slices.IndexFunc(kinds, func(r object.Resource) bool { return r.APIVersion() == o.APIVersion() && r.Kind == o.Kind() })
 		if at < 0 {
-			return nil, fmt.Errorf("request.%s[%d]: the hook gets no %s of %s there, but %s", field, i, o.Kind(), o.APIVersion(), kindList(kinds))
+			return nil, fmt.Errorf("request.%s[%d]: the hook gets no %s of %s there, but %s",
+				field, i, o.Kind(), o.APIVersion(), kindList(kinds))
 		}
 		groups[at].Objects = append(groups[at].Objects, hook.Entry{Namespace: o.Namespace(), Name: o.Name(), Object: o.JSON()})
 	}

@@ -160,7 +160,8 @@ func (r *replay) readFile(file string, each func(*recording.Call) error) error {
 		}
 	}
 	r.totals = r.totals.Plus(reader.Totals)
-	if note := file + " ends in the middle: its process has crashed, or still writes"; reader.IsCut() && !slices.Contains(r.result.Notes, note) {
+	if note := file + " ends in the middle: its process has crashed, or still writes"; reader.IsCut() &&
+		!slices.Contains(r.result.Notes, note) {
 		r.result.Notes = append(r.result.Notes, note)
 	}
 	return nil
@@ -257,7 +258,8 @@ func (r *replay) compare(ctx context.Context, one *recorded) ([]difference.Effec
 		if path, err := one.unstable(ctx, got); err != nil {
 			return nil, err
 		} else if path != "" {
-			return slices.Insert(list, 0, difference.Effect{Consequence: difference.Unstable, Text: "the same request has different responses: " + path}), nil
+			return slices.Insert(list, 0, difference.Effect{Consequence: difference.Unstable,
+				Text: "the same request has different responses: " + path}), nil
 		}
 	}
 	if one.call.HasSecrets && len(list) > 0 {
@@ -298,9 +300,11 @@ func (r *recorded) unstable(ctx context.Context, got fields) (string, error) {
 
 // withoutSecrets replaces effects by one that says that the response depends on values of Secrets, if all
 // differences do.
-func (r *recorded) withoutSecrets(ctx context.Context, w *workspace.Workspace, got fields, list []difference.Effect) ([]difference.Effect, error) {
+func (r *recorded) withoutSecrets(ctx context.Context, w *workspace.Workspace, got fields, list []difference.Effect) ([]difference.Effect,
+	error) {
 	if got[fieldError] != nil && r.response[fieldError] == nil {
-		return []difference.Effect{{Consequence: difference.NotComparable, Text: fmt.Sprintf("the recording has no values of Secrets, and without them the hook fails: %v", got[fieldError])}}, nil
+		return []difference.Effect{{Consequence: difference.NotComparable,
+			Text: fmt.Sprintf("the recording has no values of Secrets, and without them the hook fails: %v", got[fieldError])}}, nil
 	}
 	dependent, err := r.secretParts(ctx, w, got)
 	if ctx.Err() != nil {
@@ -318,7 +322,8 @@ func (r *recorded) withoutSecrets(ctx context.Context, w *workspace.Workspace, g
 		}
 		paths = append(paths, change.Path)
 	}
-	return []difference.Effect{{Consequence: difference.NotComparable, Text: "depends on values of Secrets, which the recording does not have: " + strings.Join(paths, ", ")}}, nil
+	return []difference.Effect{{Consequence: difference.NotComparable,
+		Text: "depends on values of Secrets, which the recording does not have: " + strings.Join(paths, ", ")}}, nil
 }
 
 // finish sorts the differences and adds notes.
@@ -336,7 +341,8 @@ func (r *replay) finish() {
 	}
 	r.note(int(r.totals.Dropped), "came too fast and are not in the recording")
 	r.note(int(r.totals.Oversized), "were too large for the recording")
-	r.note(r.changed, "had another response than the same request before: the logic changed while it was recorded, or is not deterministic; the latest counts")
+	r.note(r.changed, "had another response than the same request before: the logic changed while it was recorded, or is not "+
+		"deterministic; the latest counts")
 	for _, d := range r.differences {
 		r.result.Differences = append(r.result.Differences, *d)
 	}

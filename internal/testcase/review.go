@@ -16,8 +16,10 @@ import (
 func (c *Case) callWebhook(ctx context.Context) (fields, error) {
 	r, h := &c.spec.Request, c.target.webhook
 	request := &hook.ReviewRequest{
-		Controller: c.controllerObject(c.target.controller.Admission.Object), Webhook: h.Name, UID: cmp.Or(r.UID, "0"), Operation: hook.Operation(r.Operation),
-		Resource: r.Resource, Subresource: r.Subresource, DryRun: r.DryRun, User: hook.User{Name: "kubernetes-admin", Groups: []string{"system:authenticated"}},
+		Controller: c.controllerObject(c.target.controller.Admission.Object), Webhook: h.Name, UID: cmp.Or(r.UID, "0"),
+		Operation: hook.Operation(r.Operation),
+		Resource:  r.Resource, Subresource: r.Subresource, DryRun: r.DryRun,
+		User: hook.User{Name: "kubernetes-admin", Groups: []string{"system:authenticated"}},
 	}
 	if r.User != nil {
 		if err := json.Unmarshal(r.User, &request.User); err != nil {
@@ -32,7 +34,8 @@ func (c *Case) callWebhook(ctx context.Context) (fields, error) {
 		if one.raw == nil {
 			continue
 		}
-		o, err := c.target.complete("request."+one.field, one.raw, defaults{resource: c.reviewed(), name: defaultName, namespace: "default"})
+		o, err := c.target.complete("request."+one.field, one.raw, defaults{resource: c.reviewed(), name: defaultName,
+			namespace: "default"})
 		if err != nil {
 			return nil, err
 		}

@@ -193,11 +193,13 @@ func (c *Case) ambiguous(found []target) error {
 
 // noTarget says why no controller has the hook.
 func (c *Case) noTarget(w *workspace.Workspace) error {
-	if finalizing := c.spec.Request.Finalizing; finalizing != nil && *finalizing != (c.spec.Hook == hookFinalize) && (c.spec.Hook == hookSync || c.spec.Hook == hookFinalize) {
+	if finalizing := c.spec.Request.Finalizing; finalizing != nil && *finalizing != (c.spec.Hook == hookFinalize) &&
+		(c.spec.Hook == hookSync || c.spec.Hook == hookFinalize) {
 		return fmt.Errorf("request.finalizing: %v contradicts hook: %s; leave it out", *finalizing, c.spec.Hook)
 	}
 	if c.spec.Hook != "" {
-		return fmt.Errorf("hook: no controller of the files has a hook %q for the object of the request; they have %s", c.spec.Hook, hooksOf(w.Controllers))
+		return fmt.Errorf("hook: no controller of the files has a hook %q for the object of the request; they have %s",
+			c.spec.Hook, hooksOf(w.Controllers))
 	}
 	s := c.subject()
 	return fmt.Errorf("request: no controller of the files has a hook for %s of %s", s.kind, s.apiVersion)

@@ -88,7 +88,8 @@ func (o *objects) UnmarshalJSON(text []byte) error {
 	}
 	var groups map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(text, &groups); err != nil { // It would say which Go type it is not.
-		return errors.New("children, attachments, related and owned must be a list of objects, or groups of objects such as {Pod.v1: {default/a: {…}}}")
+		return errors.New("children, attachments, related and owned must be a list of objects, or groups of objects such as {Pod.v1: " +
+			"{default/a: {…}}}")
 	}
 	for _, group := range sortedByKey(groups) {
 		*o = append(*o, sortedByKey(group)...)

@@ -19,7 +19,8 @@ func Update(results []Result) ([]Result, error) {
 		if _, expected := r.of.spec.Expect[fieldError]; r.Response[fieldError] != nil && !expected {
 			continue // A hook that fails is no new expectation.
 		}
-		byFile[r.File] = append(byFile[r.File], manifest.Replacement{Document: r.of.Document, Field: "expect", Value: r.of.expectation(r.Response)})
+		byFile[r.File] = append(byFile[r.File], manifest.Replacement{Document: r.of.Document, Field: "expect",
+			Value: r.of.expectation(r.Response)})
 		updated[i].Passed, updated[i].Updated, updated[i].Difference, updated[i].Error = true, true, "", ""
 	}
 	var problems []error

@@ -62,12 +62,14 @@ func (c *Config) Start(ctx context.Context, p Process) (*Tracer, func(), error) 
 	}
 	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint),
 		// Longer retries would only fill the queue.
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: 15 * time.Second}))
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second,
+			MaxElapsedTime: 15 * time.Second}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	counted := &exporter{SpanExporter: sender, process: p, endpoint: withoutPassword(c.Endpoint)}
-	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue), sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
+	batches := sdk.NewBatchSpanProcessor(counted, sdk.WithMaxQueueSize(c.queue),
+		sdk.WithMaxExportBatchSize(min(c.queue, sdk.DefaultMaxExportBatchSize)))
 	provider := sdk.NewTracerProvider(sdk.WithResource(of),
 		sdk.WithSpanProcessor(&boundedProcessor{SpanProcessor: batches, exporter: counted, limit: int64(c.queue)}))
 	p.Log.Info("sends traces", "endpoint", counted.endpoint)
@@ -177,7 +179,8 @@ func shortLine(text string) string {
 func (e *exporter) overflow() {
 	e.process.Dropped(DroppedQueueFull, 1)
 	if !e.overflowed.Swap(true) {
-		e.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+envQueue, "endpoint", e.endpoint)
+		e.process.Log.Warn("spans are dropped: they come faster than the collector takes them; sample fewer traces, or set $"+envQueue,
+			"endpoint", e.endpoint)
 	}
 }
 

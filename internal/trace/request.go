@@ -111,7 +111,8 @@ func (t *Tracer) StartReview(ctx context.Context, header http.Header, controller
 	if t == nil {
 		return ctx, Span{}
 	}
-	from := propagation.TraceContext{}.Extract(oteltrace.ContextWithSpanContext(ctx, oteltrace.SpanContext{}), propagation.HeaderCarrier(header))
+	from := propagation.TraceContext{}.Extract(oteltrace.ContextWithSpanContext(ctx, oteltrace.SpanContext{}),
+		propagation.HeaderCarrier(header))
 	a := &active{tracer: t}
 	a.span = t.start(from, "review "+webhook, oteltrace.WithSpanKind(oteltrace.SpanKindServer))
 	span := a.of()

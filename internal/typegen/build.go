@@ -143,7 +143,8 @@ func (b *builder) declare(names ...string) *Object {
 func (b *builder) fill(o *Object, s *spec.Schema, at position) {
 	at.name = o.name
 	o.doc = strings.TrimSpace(s.Description)
-	o.open = schema.IsTrue(s, "x-kubernetes-preserve-unknown-fields") || s.AdditionalProperties != nil && (s.AdditionalProperties.Allows || s.AdditionalProperties.Schema != nil)
+	o.open = schema.IsTrue(s, "x-kubernetes-preserve-unknown-fields") || s.AdditionalProperties != nil &&
+		(s.AdditionalProperties.Allows || s.AdditionalProperties.Schema != nil)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		o.fields = append(o.fields, field{name, docOf(&property), b.typeOf(&property, at.below(name)), slices.Contains(s.Required, name)})

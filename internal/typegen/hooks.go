@@ -184,7 +184,8 @@ func (b *builder) anyOf(all []Resource) *Type {
 // groups returns the type of objects by kind and name.
 func (b *builder) groups(name string, all []Resource, required bool) *Type {
 	o := b.declare(name)
-	o.doc = "Objects by their kind, and by namespace/name, or the name of a cluster-scoped one. In v1, the name alone if the parent is namespaced too."
+	o.doc = "Objects by their kind, and by namespace/name, or the name of a cluster-scoped one. In v1, the name alone if the parent is " +
+		"namespaced too."
 	byKey := map[string]*Object{}
 	for _, r := range all {
 		byKey[b.resources[r]] = b.kindOf(r).object

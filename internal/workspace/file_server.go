@@ -45,7 +45,8 @@ func (f *fileServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		writer.CloseWithError(r.Context().Err())
 	}()
 	header := http.Header{"Content-Type": {"application/json"}}
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: reader, ContentLength: -1, Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Body: reader, ContentLength: -1, Request: r}, nil
 }
 
 func (*fileServer) matches(o *object.Object, r *http.Request) bool {

@@ -168,7 +168,8 @@ const (
 func checkTest(d manifest.Document) error {
 	kinds := []string{CaseKind, ExplorationKind, StoryKind}
 	if d.Object.GetAPIVersion() != TestVersion || !slices.Contains(kinds, d.Object.GetKind()) {
-		return fmt.Errorf("no kind %s of %s; %s has %s", d.Object.GetKind(), d.Object.GetAPIVersion(), TestVersion, strings.Join(kinds, ", "))
+		return fmt.Errorf("no kind %s of %s; %s has %s", d.Object.GetKind(), d.Object.GetAPIVersion(), TestVersion,
+			strings.Join(kinds, ", "))
 	}
 	return nil
 }

@@ -87,7 +87,8 @@ func (k *Kinds) Named(ctx context.Context, word string) (object.Resource, error)
 			return k.Resolve(ctx, version.String(), plural)
 		}
 	}
-	return object.Resource{}, fmt.Errorf("neither Kubernetes nor a CRD in the files has the kind %q; write PLURAL.GROUP, or add its CRD to the files", word)
+	return object.Resource{}, fmt.Errorf("neither Kubernetes nor a CRD in the files has the kind %q; write PLURAL.GROUP, or add its CRD "+
+		"to the files", word)
 }
 
 // find returns a kind; kind is empty if it is not known.
@@ -104,7 +105,8 @@ func (k *Kinds) find(apiVersion, plural, kind string, is func(object.Resource) b
 	if crds.Resource.APIVersion() == apiVersion && is(crds.Resource) {
 		return crds.Resource, nil // No scheme of client-go has them.
 	}
-	resource := object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true, Status: true, Custom: true}
+	resource := object.Resource{Group: version.Group, Version: version.Version, Plural: plural, Kind: kind, Namespaced: true, Status: true,
+		Custom: true}
 	if builtIn, goType, has := BuiltInType(version, plural); has {
 		resource.Kind, resource.Namespaced, resource.Custom = builtIn, !object.IsClusterScoped(builtIn), false
 		_, resource.Status = goType.FieldByName("Status")

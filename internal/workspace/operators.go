@@ -40,7 +40,8 @@ func (w *Workspace) openOperator(ctx context.Context, p pythonOperator) error {
 			return err
 		}
 		kind, _ := compile.KindOf(declared)
-		w.Controllers = append(w.Controllers, &Controller{Compiled: compiled, Kind: kind, Object: declared, Document: manifest.Document{File: p.file}})
+		w.Controllers = append(w.Controllers, &Controller{Compiled: compiled, Kind: kind, Object: declared,
+			Document: manifest.Document{File: p.file}})
 	}
 	return err
 }

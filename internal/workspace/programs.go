@@ -117,14 +117,16 @@ func (ps *programs) build(ctx context.Context, p *program) error {
 // run starts a program. It must not reach a cluster: a test that writes to one is a surprise.
 func (ps *programs) run(ctx context.Context, p *program) {
 	p.process = process.New(process.Options{
-		Command: p.Command, Env: append([]string{"KUBECONFIG=" + os.DevNull, "SETPOINT=" + ps.options.Executable}, p.Environ()...), Dir: p.Dir,
+		Command: p.Command, Env: append([]string{"KUBECONFIG=" + os.DevNull, "SETPOINT=" + ps.options.Executable}, p.Environ()...),
+		Dir:  p.Dir,
 		Port: p.port, ReadyPath: p.Ready, Output: ps.options.Output(p.Name), Reaper: ps.reaper, Grace: stopGrace,
 	})
 	ps.running.Go(func() { p.process.Run(ctx) })
 }
 
 func (p *program) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("nothing listens on port %d after %s; the program must listen on {port}", p.port, readyTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout,
+		fmt.Errorf("nothing listens on port %d after %s; the program must listen on {port}", p.port, readyTimeout))
 	defer cancel()
 	if err := p.process.WaitReady(ctx); err != nil {
 		return fmt.Errorf("%s: %s: %w", p.file, p.Describe(), err)

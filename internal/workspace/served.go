@@ -55,7 +55,8 @@ func builtInKinds(version schema.GroupVersion) []served.Kind {
 		plural, singular := meta.UnsafeGuessKindToResource(version.WithKind(kind))
 		all = append(all, served.Kind{
 			Kind: object.Kind{
-				Group: version.Group, Version: version.Version, Plural: plural.Resource, Kind: kind, Namespaced: !object.IsClusterScoped(kind),
+				Group: version.Group, Version: version.Version, Plural: plural.Resource, Kind: kind,
+				Namespaced: !object.IsClusterScoped(kind),
 			},
 			Singular: singular.Resource, Verbs: verbs,
 		})

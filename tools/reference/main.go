@@ -1,5 +1,6 @@
 // Command reference writes the generated parts of the reference pages in docs: the fields of every
-// kind, the conditions, reasons, annotations, states and metrics, the fields of setpoint.yaml and of the requests and responses of hooks, and the packages.
+// kind, the conditions, reasons, annotations, states and metrics, the fields of setpoint.yaml and of the requests and responses of hooks,
+// and the packages.
 //
 // The sentences come from the doc comments of the Go source and from the help texts of metrics. A
 // field, constant or metric without one is an error, so that no page can miss it. The command reads
@@ -30,7 +31,8 @@ func main() {
 // pages are the pages with generated parts. A part stands between two comments,
 // <!-- generated: NAME --> and <!-- end of NAME -->.
 func pages() []string {
-	return []string{"docs/kinds.md", "docs/kinds-metacontroller.md", "docs/glossary.md", "docs/setpoint-yaml.md", "docs/packages.md", "docs/messages.md"}
+	return []string{"docs/kinds.md", "docs/kinds-metacontroller.md", "docs/glossary.md", "docs/setpoint-yaml.md", "docs/packages.md",
+		"docs/messages.md"}
 }
 
 func run(root string) error {

@@ -134,8 +134,13 @@ func constantsIn(block *ast.GenDecl, spec *ast.ValueSpec) []constant {
 	return found
 }
 
-// literal is the value of a string literal.
+// literal is the value of a string literal, or of several that are joined.
 func literal(e ast.Expr) (string, bool) {
+	if joined, ok := e.(*ast.BinaryExpr); ok && joined.Op == token.ADD {
+		left, leftKnown := literal(joined.X)
+		right, rightKnown := literal(joined.Y)
+		return left + right, leftKnown && rightKnown
+	}
 	basic, ok := e.(*ast.BasicLit)
 	if !ok || basic.Kind != token.STRING {
 		return "", false

@@ -38,7 +38,8 @@ func newTar(entries []entry, modified time.Time) ([]byte, error) {
 	var buffer bytes.Buffer
 	archive := tar.NewWriter(&buffer)
 	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: modified, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: modified, Typeflag: tar.TypeReg,
+			Format: tar.FormatUSTAR}
 		if strings.HasSuffix(e.name, "/") {
 			header.Typeflag = tar.TypeDir
 		}

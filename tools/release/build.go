@@ -60,7 +60,8 @@ func (r *release) build(ctx context.Context) ([]binary, error) {
 	}
 	if r.full {
 		p := platform{"linux", "amd64"}
-		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint"), filepath.Join(r.root, "controlplane"), "./cmd/setpoint", flags})
+		all = append(all, binary{p, "setpoint-full", filepath.Join(r.dir, "bin", p.String()+"-full", "setpoint"),
+			filepath.Join(r.root, "controlplane"), "./cmd/setpoint", flags})
 	}
 	return all, compileAll(ctx, all)
 }

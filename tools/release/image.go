@@ -87,7 +87,8 @@ func (r *release) image(system registry.Layer, b binary, args []string) (registr
 		User: strconv.Itoa(install.UserID) + ":" + strconv.Itoa(install.UserID),
 		Env:  []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": b.name, "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.commit.digest,
+			"org.opencontainers.image.title": b.name, "org.opencontainers.image.version": r.version,
+			"org.opencontainers.image.revision": r.commit.digest,
 		},
 	}
 	return mutate.ConfigFile(image, file)
@@ -107,7 +108,8 @@ func (r *release) systemLayer() (registry.Layer, error) {
 	id := install.UserID
 	return r.layer(append(zones,
 		entry{"etc/ssl/certs/ca-certificates.crt", caCertificates(), 0o644},
-		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", id, id), 0o644},
+		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", id, id),
+			0o644},
 		entry{"etc/group", fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", id), 0o644},
 		entry{"tmp/", nil, 0o1777},
 	))

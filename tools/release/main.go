@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&r.root, "root", ".", "`folder` of the repository")
 	set.StringVar(&r.dir, "o", "dist", "`folder` of the artifacts, which is emptied first")
 	set.StringVar(&r.version, "version", "", "semantic `version`; default: the tag of the commit, or 0.0.0- and its date and digest")
-	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: the releases of the repository")
+	set.StringVar(&r.url, "url", "", "`URL` of the folder that the archives will be downloaded from (for the kubectl plugin); default: "+
+		"the releases of the repository")
 	set.Func("platforms", "comma-separated `platforms` of the light binary; default: "+names(platforms), r.setPlatforms)
 	set.StringVar(&r.builder, "builder", "", "`URI` of the build service, for the provenance; default: "+localBuilder)
 	set.StringVar(&r.program, "image", "", "Go `package` of an operator: make only its image, for the Linux platforms")
@@ -118,7 +119,8 @@ func (r *release) emptyDir() error {
 	}
 	for _, e := range entries {
 		if !isArtifact(e.Name()) {
-			return fmt.Errorf("-o: %s is not part of a release, and the folder would be emptied: name another folder", filepath.Join(r.dir, e.Name()))
+			return fmt.Errorf("-o: %s is not part of a release, and the folder would be emptied: name another folder",
+				filepath.Join(r.dir, e.Name()))
 		}
 	}
 	if err := os.RemoveAll(r.dir); err != nil {

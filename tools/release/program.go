@@ -19,7 +19,8 @@ func (r *release) makeProgramImage(ctx context.Context) error {
 	var all []binary
 	for _, p := range r.platforms {
 		if p.os == "linux" {
-			all = append(all, binary{p, name, filepath.Join(r.dir, "bin", p.String(), name), r.root, r.program, []string{"-ldflags", "-s -w"}})
+			all = append(all, binary{p, name, filepath.Join(r.dir, "bin", p.String(), name), r.root, r.program,
+				[]string{"-ldflags", "-s -w"}})
 		}
 	}
 	if len(all) == 0 {

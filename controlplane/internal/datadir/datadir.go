@@ -135,7 +135,8 @@ func refuseForeign(path string) error {
 		}
 	}
 	if foreign {
-		return fmt.Errorf("data directory %s is not empty and holds no cluster of ours (no %s in it): choose another one or empty it", path, metadataFile)
+		return fmt.Errorf("data directory %s is not empty and holds no cluster of ours (no %s in it): choose another one or empty it",
+			path, metadataFile)
 	}
 	return nil
 }
@@ -151,7 +152,8 @@ func readMetadata(path string) (Metadata, error) {
 		return Metadata{}, fmt.Errorf("data directory is damaged: read %s: %w", file, err)
 	}
 	if metadata.Layout != layout {
-		return Metadata{}, fmt.Errorf("data directory %s has layout %d, this program reads layout %d: use another directory", path, metadata.Layout, layout)
+		return Metadata{}, fmt.Errorf("data directory %s has layout %d, this program reads layout %d: use another directory",
+			path, metadata.Layout, layout)
 	}
 	return metadata, nil
 }

@@ -75,7 +75,8 @@ func CheckReplaceable(path string) error {
 	server := serverIn(text)
 	for begin := time.Now(); runs(server); <-time.After(endTimeout / 30) {
 		if time.Since(begin) > endTimeout {
-			return fmt.Errorf("kubeconfig %s is that of a cluster that runs at %s: choose another file with --kubeconfig, or stop that cluster; "+
+			return fmt.Errorf("kubeconfig %s is that of a cluster that runs at %s: choose another file with --kubeconfig, or stop that "+
+				"cluster; "+
 				"delete the file if something else is at that address", path, server)
 		}
 	}

@@ -245,7 +245,8 @@ func (k *Manager) renew(ctx context.Context) (time.Time, error) {
 	} else {
 		k.reload()
 	}
-	k.options.Log.Info("webhook certificates renewed", "steps", made.reason, "reason", found.writeReason, "until", made.keyring.serving.cert.NotAfter)
+	k.options.Log.Info("webhook certificates renewed", "steps", made.reason, "reason", found.writeReason, "until",
+		made.keyring.serving.cert.NotAfter)
 	return made.nextCheck, nil
 }
 

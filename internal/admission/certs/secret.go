@@ -38,7 +38,8 @@ func Permissions(secret types.NamespacedName, provided bool) []admission.Permiss
 func (k *Manager) watchSecret(ctx context.Context) error {
 	k.viewLock.Lock()
 	name := k.options.Secret
-	k.view = k.options.Store.Watch(cache.Selection{Resource: object.Secrets, Namespace: name.Namespace, Name: name.Name}, func(cache.Event) { k.reload() })
+	k.view = k.options.Store.Watch(cache.Selection{Resource: object.Secrets, Namespace: name.Namespace, Name: name.Name},
+		func(cache.Event) { k.reload() })
 	view := k.view
 	k.viewLock.Unlock()
 	defer view.Close()
@@ -173,7 +174,8 @@ func (k *Manager) writeSecret(ctx context.Context, found *object.Object, packed 
 	stored, err := request.Object(request.DoJSON(ctx, write.Param("fieldManager", admission.ManagerName), o))
 	switch {
 	case apierrors.IsForbidden(err) && found == nil:
-		return fmt.Errorf("create %s (or create it empty: kubectl create secret generic %s -n %s): %w", secretName(name), name.Name, name.Namespace, err)
+		return fmt.Errorf("create %s (or create it empty: kubectl create secret generic %s -n %s): %w",
+			secretName(name), name.Name, name.Namespace, err)
 	case err != nil:
 		return fmt.Errorf("write %s: %w", secretName(name), err)
 	}

@@ -136,6 +136,7 @@ func (c *Collector) remove(ctx context.Context, o *object.Object, lease types.Na
 
 // AbandonedMessage is the event message of a removed configuration.
 func AbandonedMessage(o *object.Object, lease types.NamespacedName) string {
-	return fmt.Sprintf("removed, because the process of %s outside the cluster has not renewed its Lease %s; the process registers it again when it starts",
+	return fmt.Sprintf("removed, because the process of %s outside the cluster has not renewed its Lease %s; the process registers it "+
+		"again when it starts",
 		programOf(o), lease)
 }

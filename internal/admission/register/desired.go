@@ -23,8 +23,10 @@ func (p configurationKey) String() string { return p.resource.Kind + " " + p.nam
 
 // The resources of webhook configurations.
 var (
-	mutatingResource   = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration"}
-	validatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration"}
+	mutatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations",
+		Kind: "MutatingWebhookConfiguration"}
+	validatingResource = object.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations",
+		Kind: "ValidatingWebhookConfiguration"}
 )
 
 // Resources are the resources of webhook configurations.

@@ -43,7 +43,8 @@ func (r Registration) exemptConditions(w *admission.Webhook) []admissionv1.Match
 
 // probeCondition matches probes. Nothing is stored for other callers that look like one.
 func (r Registration) probeCondition() string {
-	return fmt.Sprintf("(request.namespace == %s && request.dryRun && object != null && has(object.metadata.labels) && %s in object.metadata.labels)",
+	return fmt.Sprintf("(request.namespace == %s && request.dryRun && object != null && has(object.metadata.labels) && %s in "+
+		"object.metadata.labels)",
 		strconv.Quote(r.Namespace), strconv.Quote(probeLabel))
 }
 
@@ -62,7 +63,8 @@ func (r Registration) crdConditions() []string {
 func nameConditions(objects []types.NamespacedName) []string {
 	var all []string
 	for _, one := range objects {
-		all = append(all, fmt.Sprintf("(request.namespace == %s && request.name == %s)", strconv.Quote(one.Namespace), strconv.Quote(one.Name)))
+		all = append(all, fmt.Sprintf("(request.namespace == %s && request.name == %s)",
+			strconv.Quote(one.Namespace), strconv.Quote(one.Name)))
 	}
 	return all
 }

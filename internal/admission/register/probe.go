@@ -65,8 +65,9 @@ func (r Registration) sendProbe(ctx context.Context, client rest.Interface, p *a
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
 	body, err := json.Marshal(coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: object.Leases.APIVersion(), Kind: object.Leases.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "setpoint-probe-", Labels: map[string]string{probeLabel: probeValue(p)}},
+		TypeMeta: metav1.TypeMeta{APIVersion: object.Leases.APIVersion(), Kind: object.Leases.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "setpoint-probe-",
+			Labels: map[string]string{probeLabel: probeValue(p)}},
 	})
 	if err != nil {
 		return err

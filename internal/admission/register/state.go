@@ -88,7 +88,8 @@ func (e *configurationState) mayWrite(desired *configuration, now time.Time) boo
 
 // markWritten records a write, and whether the API server stored the desired state.
 func (e *configurationState) markWritten(desired *configuration, created, stored bool, now time.Time) {
-	*e = configurationState{key: e.key, lastApplied: desired, synced: stored, since: now, reverts: e.reverts, lastRevert: e.lastRevert, warned: e.warned}
+	*e = configurationState{key: e.key, lastApplied: desired, synced: stored, since: now, reverts: e.reverts, lastRevert: e.lastRevert,
+		warned: e.warned}
 	if created {
 		e.since = time.Time{}
 	}

@@ -145,7 +145,8 @@ func (t *syncLoop) write(ctx context.Context, key configurationKey, desired *con
 			return nil, wrapError("read", key, err)
 		}
 		if !t.options.owns(stored) && !sameController(desired, stored) {
-			return nil, fmt.Errorf("%s does not belong to this Setpoint, because it has no label %s=%s: delete it or use another name", key, groupLabel, t.options.Group)
+			return nil, fmt.Errorf("%s does not belong to this Setpoint, because it has no label %s=%s: delete it or use another name",
+				key, groupLabel, t.options.Group)
 		}
 	}
 	_, overlaid, err := overlay(desired, stored)

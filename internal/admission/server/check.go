@@ -31,7 +31,8 @@ func checkPlausible(w *admission.Webhook, r *hook.ReviewRequest) error {
 		}
 	}
 	if now != nil && old != nil && now.UID() != "" && old.UID() != "" && now.UID() != old.UID() {
-		return newHTTPError(http.StatusBadRequest, "the review is contradictory: the UID of the object is %q, that of the old object %q", now.UID(), old.UID())
+		return newHTTPError(http.StatusBadRequest, "the review is contradictory: the UID of the object is %q, that of the old object %q",
+			now.UID(), old.UID())
 	}
 	return checkLabels(w, now, old)
 }
@@ -53,7 +54,8 @@ func ruleMatches(rule admission.Rule, r *hook.ReviewRequest) bool {
 		return false
 	}
 	// The kind of a part may be one of another group, such as Scale.
-	if r.Subresource == "" && rule.Group != "*" && rule.Version != "*" && r.APIVersion != (schema.GroupVersion{Group: rule.Group, Version: rule.Version}).String() {
+	if r.Subresource == "" && rule.Group != "*" && rule.Version != "*" &&
+		r.APIVersion != (schema.GroupVersion{Group: rule.Group, Version: rule.Version}).String() {
 		return false
 	}
 	return slices.ContainsFunc(rule.Resources, func(name string) bool {
@@ -110,7 +112,8 @@ func checkLabels(w *admission.Webhook, now, old *object.Object) error {
 			return nil
 		}
 	}
-	return newHTTPError(http.StatusBadRequest, "the review does not match the webhook: %s does not review objects with these labels", w.Name)
+	return newHTTPError(http.StatusBadRequest, "the review does not match the webhook: %s does not review objects with these labels",
+		w.Name)
 }
 
 // responseEvents returns the events of a response, each with its object. Objects that do

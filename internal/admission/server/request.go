@@ -42,7 +42,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", http.MethodPost)
 		writeError(w, newHTTPError(http.StatusMethodNotAllowed, "method must be POST, not %s", strconv.Quote(r.Method)))
 	case !isJSON(r.Header.Get("Content-Type")):
-		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "content type must be %s, not %s", contentType, strconv.Quote(r.Header.Get("Content-Type"))))
+		writeError(w, newHTTPError(http.StatusUnsupportedMediaType, "content type must be %s, not %s",
+			contentType, strconv.Quote(r.Header.Get("Content-Type"))))
 	case to.webhook == nil:
 		markProven(r)
 		s.probe(w, r, to)

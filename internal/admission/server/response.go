@@ -21,7 +21,8 @@ import (
 var errNoResponse = errors.New("the hook returned neither a response nor an error")
 
 // reviewResponse converts a response to an AdmissionReview, and returns its result.
-func reviewResponse(w *admission.Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (*admissionv1.AdmissionReview, admission.Result, error) {
+func reviewResponse(w *admission.Webhook, r *hook.ReviewRequest, v *hook.ReviewResponse) (*admissionv1.AdmissionReview, admission.Result,
+	error) {
 	if v == nil {
 		return nil, admission.Errored, errNoResponse
 	}

@@ -23,7 +23,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, to *route) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &timeoutError{limit})
 	defer cancel()
 	ctx, span := s.options.Tracer.StartReview(ctx, r.Header, to.program.Name, to.webhook.Name)
-	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(), Authenticated: authenticated(r)}
+	record := admission.ReviewRecord{TraceID: span.ID(), Program: to.program.Name, Webhook: to.webhook.Name, Started: s.options.Now(),
+		Authenticated: authenticated(r)}
 	reservation := s.memory.begin(to.budget, interruptRead(w))
 	defer reservation.release()
 	body, err := s.process(ctx, &record, to, func() ([]byte, error) { return s.read(ctx, w, r, reservation) })

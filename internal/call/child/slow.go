@@ -31,7 +31,8 @@ type slowCalls struct {
 // newSlowCalls leaves one of the children of a pool to other calls.
 func newSlowCalls(each int) *slowCalls {
 	turns := max(1, each-1)
-	return &slowCalls{turns: make(chan struct{}, turns), places: make(chan struct{}, turns+maxSlowWaiting), took: map[string]time.Duration{}}
+	return &slowCalls{turns: make(chan struct{}, turns), places: make(chan struct{}, turns+maxSlowWaiting),
+		took: map[string]time.Duration{}}
 }
 
 // enter waits for a turn of a slow call; others need none.

@@ -69,7 +69,8 @@ func (s *stderr) throttle(read int) {
 	}
 	if !s.slowed && !s.quiet && s.log != nil {
 		s.slowed = true
-		s.log(nil, fmt.Sprintf("the process has to wait: it writes more than %d KiB in %s to its standard error", maxBytes>>10, bytesInterval))
+		s.log(nil, fmt.Sprintf("the process has to wait: it writes more than %d KiB in %s to its standard error",
+			maxBytes>>10, bytesInterval))
 	}
 	<-time.After(time.Until(s.since.Add(bytesInterval)))
 }

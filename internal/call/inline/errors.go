@@ -131,7 +131,8 @@ func (p *program) exceeded(err error) error {
 // memoryMessages are those of Go's runtime, the C library of QuickJS and the race detector, when the operating system gives no
 // more memory.
 var memoryMessages = []string{
-	"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread", "failed to allocate", "address space collisions", "OOM",
+	"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread", "failed to allocate",
+	"address space collisions", "OOM",
 	// Not a panic: the garbage collector got no memory for itself.
 	"SIGSEGV: segmentation violation\nPC=",
 }

@@ -24,7 +24,8 @@ func (o *Opener) find(name string) (dir, file string, err error) {
 			return dir, file, err
 		}
 	}
-	return "", "", fmt.Errorf("%s is not in %s; a program from elsewhere needs a script there that runs it", name, strings.Join(o.Dirs, ", "))
+	return "", "", fmt.Errorf("%s is not in %s; a program from elsewhere needs a script there that runs it",
+		name, strings.Join(o.Dirs, ", "))
 }
 
 func findIn(dir, name string) (string, error) {

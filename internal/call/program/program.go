@@ -162,7 +162,8 @@ func check(line []byte, limits call.Limits) (own, err error) {
 		return nil, err
 	}
 	if !json.Valid(line) {
-		return nil, &hook.MalformedError{Err: errors.New("the line is not a JSON document: " + call.Quote(string(line), limits.MaxErrorBytes))}
+		return nil, &hook.MalformedError{Err: errors.New("the line is not a JSON document: " +
+			call.Quote(string(line), limits.MaxErrorBytes))}
 	}
 	return call.OwnError(line, limits), nil
 }

@@ -193,7 +193,8 @@ func (r *run) readExisting(ctx context.Context, action plan.Action) (*object.Obj
 		return nil, controller.ErrConflict
 	}
 	if err != nil {
-		return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w", action.Ref, err))
+		return nil, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("create %s: it already exists; get it: %w",
+			action.Ref, err))
 	}
 	return live, nil
 }
@@ -207,7 +208,8 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 	case !owned:
 		return r.waitForName(live, "has no owner; delete it")
 	case !mark.On(live):
-		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it", mark.Key, mark.Value))
+		return r.waitForName(live, fmt.Sprintf("has no annotation %s: %s, so it belongs to another controller; annotate or delete it",
+			mark.Key, mark.Value))
 	}
 	r.viewOf(resource, live).ObserveWrite(live)
 	return nil
@@ -216,7 +218,8 @@ func (r *run) handleExistingAttachment(resource object.Resource, live *object.Ob
 // waitForName enqueues the parent again once the object with the taken name is gone.
 func (r *run) waitForName(live *object.Object, why string) error {
 	r.addNameWaiter(childNameOf(live), r.Item.Key)
-	return failure.WithReason(controller.ReasonWriteFailed, nameTakenError(fmt.Sprintf("create %s: it already exists and %s", live.Ref(), why)))
+	return failure.WithReason(controller.ReasonWriteFailed, nameTakenError(fmt.Sprintf("create %s: it already exists and %s",
+		live.Ref(), why)))
 }
 
 // nameTakenError says what has the name of a child.

@@ -24,7 +24,8 @@ func (r *run) inputChanged() bool {
 }
 
 // forceCallCauses are the causes that require a call even if the input is unchanged.
-var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged, queue.LogicChanged, queue.LogicCompared}
+var forceCallCauses = [...]queue.CauseKind{queue.Resync, queue.RequeueAfter, queue.Retrying, queue.ReconcileRequested, queue.HookChanged,
+	queue.LogicChanged, queue.LogicCompared}
 
 // mustCall reports whether a cause requires a call, or whether the last run failed and so did not
 // apply its response.

@@ -37,7 +37,8 @@ type comparison struct {
 // run calls the new version. It returns nil if the context ends first.
 func (c *comparison) run(ctx context.Context) *shadowResult {
 	if c.program.Sync == nil {
-		return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable, Text: "the new version has no sync hook"}}}
+		return &shadowResult{effects: []difference.Effect{{Consequence: difference.NotComparable,
+			Text: "the new version has no sync hook"}}}
 	}
 	if c.shadowRelated != nil {
 		// It has the rules of one comparison of a parent at a time, also if the parent is deleted meanwhile.
@@ -92,7 +93,8 @@ func (c *comparison) relate(ctx context.Context) error {
 	key := controller.KeyOf(c.parent)
 	var rules []hook.RelatedRule
 	if c.program.Customize != nil {
-		selected, err := c.program.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: c.program.Object, Parent: c.program.objectJSON(c.parent)})
+		selected, err := c.program.Customize.Customize(ctx, &hook.CustomizeRequest{Controller: c.program.Object,
+			Parent: c.program.objectJSON(c.parent)})
 		if err != nil {
 			return fmt.Errorf("customize: %w", err)
 		}
@@ -149,7 +151,8 @@ func (c *comparison) compareWith(after *hook.Response, afterErr error) (differen
 		}
 	}
 	comparing := difference.Comparison{
-		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: c.program.childrenField(), Namespace: c.parent.Namespace(),
+		Before: sides[0], After: sides[1], BeforeName: "the version before", ChildrenField: c.program.childrenField(),
+		Namespace: c.parent.Namespace(),
 	}
 	comparing.Plan = func() ([]*object.Object, plan.Plan, error) {
 		todo, err := difference.Plan(&c.planner, c.observed, after.Children)
@@ -165,7 +168,8 @@ func (c *comparison) recordCall(response *hook.Response, err error) record.Call 
 	// Values of Secrets that either version selects are masked.
 	request := c.request
 	request.Related = slices.Concat(c.relatedBefore, c.request.Related)
-	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &request}, Response: record.Response{Sync: response}, Err: err}
+	return record.Call{Name: "sync", Request: record.Request{ControllerType: c.program.form(), Sync: &request},
+		Response: record.Response{Sync: response}, Err: err}
 }
 
 // seen returns the values of the Secrets in calls.

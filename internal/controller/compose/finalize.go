@@ -133,7 +133,8 @@ func (r *run) reportWaiting(what string) error {
 // It returns the error if the parent has to wait.
 func (r *run) releaseAbandoned(ctx context.Context, cause error) error {
 	stored, err := r.ReleaseAbandoned(ctx, controller.Abandoned{
-		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer, Left: len(r.Children(r.Stored)),
+		Forbidden: controller.IsForbidden(cause), Why: failure.OneLine(cause), Finalizer: r.program.Finalizer, Own: r.tools.Writer,
+		Left: len(r.Children(r.Stored)),
 	})
 	switch {
 	case err != nil:

@@ -115,9 +115,10 @@ func (r *run) recordResult(now controller.Result, last *controller.LastError) {
 
 func (r *run) recordFailure(err error) {
 	now := controller.Result{
-		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err), RelatedMissing: controller.ReasonOf(err) == ReasonRelatedMissing,
-		Invalid: controller.ReasonOf(err) == ReasonInvalidParent,
-		Message: failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.Record.Refused(),
+		Failing: true, HookFailing: isHookFailure(err), Unreachable: hook.IsUnreachable(err),
+		RelatedMissing: controller.ReasonOf(err) == ReasonRelatedMissing,
+		Invalid:        controller.ReasonOf(err) == ReasonInvalidParent,
+		Message:        failure.OneLine(err), Fault: record.FaultOf(err), Since: r.tools.Now(), Locations: r.Record.Refused(),
 	}
 	for _, a := range r.withheld {
 		// The message may name these children.

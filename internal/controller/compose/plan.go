@@ -60,7 +60,8 @@ func (r *run) withoutUnserved(desired []plan.Child) []plan.Child {
 	return slices.DeleteFunc(desired, func(child plan.Child) bool {
 		if child.Rule.Resource.Unserved && r.Phase != controller.PhaseFinalizing {
 			r.unservedErr = failure.WithReason(setpoint.ReasonResourceNotFound,
-				fmt.Errorf("%s: %s: %w any more; all other children are up to date", child.Object.Ref(), child.Rule.Resource, served.ErrNotServed))
+				fmt.Errorf("%s: %s: %w any more; all other children are up to date",
+					child.Object.Ref(), child.Rule.Resource, served.ErrNotServed))
 		}
 		return child.Rule.Resource.Unserved
 	})

@@ -67,7 +67,8 @@ type run struct {
 
 // reconcile runs one parent.
 func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outcome {
-	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome, queue.Outcome) {
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, _ bool) (record.Outcome,
+		queue.Outcome) {
 		r := c.newRun(of, remembered)
 		switch r.Phase = r.PhaseOf(r.Stored); r.Phase {
 		case controller.PhasePaused:
@@ -188,5 +189,6 @@ func (r *run) notConvergedError() error {
 		return failure.WithReason(ReasonFlapping, errors.New(flappingMessage(fits[0])))
 	}
 	return failure.WithReason(ReasonConflicting, fmt.Errorf("%s hook: its responses did not converge in %d calls: "+
-		"applying each response changes the next request; latest difference: %s", r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
+		"applying each response changes the next request; latest difference: %s",
+		r.hookName(), maxPasses, cmp.Or(r.latestWrite, "in the status")))
 }

@@ -24,7 +24,8 @@ func (r *run) call(ctx context.Context, h hook.Hook, request *hook.Request, at r
 		said.Sync = &original
 		r.See(&record.Request{}, &said)
 	}
-	r.Record.Called(began, record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err, Output: output})
+	r.Record.Called(began, record.Call{Name: r.hookName(), Version: r.logic.Version, Revision: at, Request: asked, Response: said, Err: err,
+		Output: output})
 	return response, err
 }
 

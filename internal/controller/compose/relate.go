@@ -130,7 +130,8 @@ func (r *run) callCustomize(ctx context.Context) ([]hook.RelatedRule, error) {
 		return r.logic.Customize.Customize(ctx, request)
 	})
 	r.Record.Called(began, record.Call{
-		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request}, Response: record.Response{Customize: response}, Err: err, Output: output,
+		Name: "customize", Version: r.logic.Version, Request: record.Request{Customize: request},
+		Response: record.Response{Customize: response}, Err: err, Output: output,
 	})
 	if err != nil {
 		return nil, hookFailure("customize", r.program.explainMissing(err))

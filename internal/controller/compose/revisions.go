@@ -17,7 +17,8 @@ func (c *Controller) watchRevisions() {
 		return
 	}
 	selection := cache.Selection{
-		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel, Managed: c.program.FullObjects,
+		Resource: plan.ControllerRevisions, Namespace: c.program.RevisionNamespace(), Labels: plan.ParentUIDLabel,
+		Managed: c.program.FullObjects,
 	}
 	c.revisions = c.tools.Store.Watch(selection, c.revisionChanged)
 	c.AddWatch(selection, c.revisions)

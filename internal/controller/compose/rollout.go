@@ -150,7 +150,8 @@ func (r *run) planRollout(latest []plan.Child) ([]plan.Child, error) {
 	}
 	frozen := r.Phase == controller.PhaseFinalizing
 	todo := plan.Rollout{
-		Family: &r.planner, Observed: r.observed(), Latest: latest, Former: r.formerChildren(), UpToDate: r.memory.upToDate.contains, Frozen: frozen,
+		Family: &r.planner, Observed: r.observed(), Latest: latest, Former: r.formerChildren(), UpToDate: r.memory.upToDate.contains,
+		Frozen: frozen,
 	}
 	step, err := todo.Step()
 	if err != nil {

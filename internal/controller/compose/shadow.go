@@ -182,7 +182,8 @@ func (s *shadow) due(all []shadowed, now time.Time) []shadowed {
 			break
 		}
 		p := s.get(of)
-		if _, comparing := s.comparing[of.guardedParent]; comparing || p.settled && !p.isFailing() || now.Sub(p.requestedAt) < shadowRetryDelay {
+		if _, comparing := s.comparing[of.guardedParent]; comparing || p.settled && !p.isFailing() ||
+			now.Sub(p.requestedAt) < shadowRetryDelay {
 			continue
 		}
 		p.requestedAt = now

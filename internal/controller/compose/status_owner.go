@@ -33,7 +33,8 @@ func (r *run) overlayResponse() (*object.Object, error) {
 	}
 	if hasStatus(r.response) {
 		r.response.Events = append(slices.Clone(r.response.Events), hook.Event{Type: controller.Warning, Reason: ReasonStatusIgnored,
-			Message: "the status in the response of " + r.program.Name + " is ignored: " + owner + " takes precedence for this object and stores its status"})
+			Message: "the status in the response of " + r.program.Name + " is ignored: " + owner +
+				" takes precedence for this object and stores its status"})
 	}
 	return r.parent, nil
 }

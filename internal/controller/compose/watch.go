@@ -10,7 +10,8 @@ import (
 
 // watch starts the watches, parents first, so that children find their parents.
 func (c *Controller) watch() {
-	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0], Managed: c.program.FullObjects}
+	parents := cache.Selection{Resource: c.program.Parent, Namespace: c.program.NamespacesOf(c.program.Parent)[0],
+		Managed: c.program.FullObjects}
 	parents.Labels, parents.Fields = c.program.serverSelector(), c.program.Fields
 	c.parents = c.tools.Store.Watch(parents, c.parentChanged)
 	c.AddObjects(parents, c.parents)

@@ -81,7 +81,8 @@ func (r *run) isApplicable(h *handlerMemory) (applicable, known bool) {
 // lacksMatch reports whether hook.ReasonMatch is to be called. An object in deletion needs no such
 // call: the response to hook.ReasonDelete says it.
 func (r *run) lacksMatch(h *handlerMemory) bool {
-	if !h.needsMatch() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !h.matches(nil, r.Stored) || !r.holds(h, h.lastReason(), nil, r.Stored) {
+	if !h.needsMatch() || r.Phase != controller.PhaseManaged || r.Stored.Deleting() || !h.matches(nil, r.Stored) ||
+		!r.holds(h, h.lastReason(), nil, r.Stored) {
 		return false
 	}
 	state := r.state()

@@ -49,7 +49,8 @@ func (r *run) apply(ctx context.Context, o *pendingResponse) bool {
 		r.dropRefused(o, err)
 	default:
 		o.attempt.failed(now, r.tools.Queue.Random)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed,
+			fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
 	}
 	return false
 }

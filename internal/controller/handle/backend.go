@@ -29,7 +29,8 @@ func (c *Controller) joinBackend() {
 	if c.tools.Backends == nil || p.Notifications == nil && p.Index == nil {
 		return
 	}
-	c.backend = c.tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications, Indexed: p.Index != nil})
+	c.backend = c.tools.Backends.Join(p.ID, backendController{c}, backend.Member{Name: c.program.Name, Open: p.Notifications,
+		Indexed: p.Index != nil})
 	c.gate = newCallGate(c)
 	if p.Index != nil {
 		c.feed = newIndexFeed(c)

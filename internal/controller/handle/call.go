@@ -168,7 +168,8 @@ func (c *Controller) invoke(ctx context.Context, of *controller.Run, n *hook.Han
 	}
 	span.End(failed)
 	if of.Record.Detailed() {
-		of.Record.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: asked, Response: record.Response{Handler: response}, Err: failed, Output: output})
+		of.Record.Called(started, record.Call{Name: h.title(), Reason: n.Reason, Request: asked,
+			Response: record.Response{Handler: response}, Err: failed, Output: output})
 	}
 	c.tools.Observer.Handled(c.program.Name, h.Name, n.Reason, c.Since(started), failed)
 	if failed == nil {
@@ -186,7 +187,8 @@ func recordedRequest(n *hook.HandlerRequest) record.Request {
 }
 
 // handleAndRecover calls a handler, which may be a Go function.
-func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest, h *Handler) (response *hook.HandlerResponse, err error) {
+func (c *Controller) handleAndRecover(ctx context.Context, values *redact.Values, n *hook.HandlerRequest,
+	h *Handler) (response *hook.HandlerResponse, err error) {
 	err = c.CallUserCode("the handler", failure.Handler, logAttrs(n, h), values, func() (err error) {
 		response, err = h.Do.Handle(ctx, n)
 		return err

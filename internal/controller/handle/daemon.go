@@ -215,7 +215,8 @@ func (c *Controller) runDaemon(ctx context.Context, n *hook.HandlerRequest, exis
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			values.Logger(c.Log).Error("daemon panicked", "handler", h.Name, "object", existing.key.String(), "panic", p, "stack", string(debug.Stack()))
+			values.Logger(c.Log).Error("daemon panicked", "handler", h.Name, "object", existing.key.String(), "panic", p, "stack",
+				string(debug.Stack()))
 			err = failure.WithReason(controller.ReasonInternalError, failure.FromPanic("internal error in Setpoint", p))
 		}
 	}()

@@ -199,7 +199,8 @@ func (d *calledDaemon) writeResponse(ctx context.Context, run *controller.Run, r
 			return err
 		}
 		retry.failed(time.Now(), rand.Float64)
-		run.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error", failure.OneLine(err))
+		run.Log.Warn("write of a daemon failed; retrying", "handler", d.handler.Name, "object", d.key.String(), "error",
+			failure.OneLine(err))
 		if !controller.Sleep(ctx, time.Until(retry.next)) {
 			return fmt.Errorf("write of daemon %s: %w", d.handler.title(), err)
 		}

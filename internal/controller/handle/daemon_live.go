@@ -42,7 +42,8 @@ type Live struct {
 }
 
 func newLive(ctx context.Context, c *Controller, h *Handler, o *object.Object) *Live {
-	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1), notified: make(chan struct{}, 1), seen: o}
+	return &Live{controller: c, ctx: ctx, handler: h, key: controller.KeyOf(o), uid: o.UID(), changed: make(chan struct{}, 1),
+		notified: make(chan struct{}, 1), seen: o}
 }
 
 // Changed receives when the object differs from what the daemon last saw, apart from the records

@@ -49,7 +49,8 @@ func (c *Controller) leftSelector(ctx context.Context, o *object.Object) bool {
 		if err == nil {
 			return true
 		}
-		c.ValuesOf(existing, o).Logger(c.Log).Warn("finalizer not removed; retrying", "object", o.Ref().String(), "error", failure.OneLine(err))
+		c.ValuesOf(existing, o).Logger(c.Log).Warn("finalizer not removed; retrying", "object", o.Ref().String(), "error",
+			failure.OneLine(err))
 		if !controller.Sleep(ctx, controller.ConflictDelay) {
 			return true
 		}

@@ -87,7 +87,8 @@ func (c *Controller) DryRun(ctx context.Context, of DryRunRequest) (DryRunResult
 	if !found {
 		return DryRunResult{}, fmt.Errorf("%s %s: %w", c.program.Resource.Kind, of.Key, errNoObject)
 	}
-	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(), Secrets: r.Secrets}
+	p := DryRunResult{Stored: r.Stored, Object: r.Stored, HandledAnnotation: c.program.HandledAnnotation, SkipReason: r.Phase.SkipReason(),
+		Secrets: r.Secrets}
 	var err error
 	switch {
 	case r.Phase == controller.PhaseReleasing:
@@ -204,7 +205,8 @@ func (r *run) skipDebounce() {
 
 // newDryRunCall returns a call without its result.
 func (r *run) newDryRunCall(c call) DryRunCall {
-	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt, Changes: r.request(c).Changes}
+	f := DryRunCall{Handler: c.handler.title(), Reason: c.reason, Since: r.pendingSince(c), Attempt: c.attempt,
+		Changes: r.request(c).Changes}
 	if c.reason == hook.ReasonUpdate {
 		f.Debounce = c.handler.Debounce
 	}

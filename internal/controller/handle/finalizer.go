@@ -97,7 +97,8 @@ func (r *run) removesFinalizer(applied []*pendingResponse) bool {
 
 // holdsDeletion reports whether the object waits in its deletion for a Delete handler, or for what it responded.
 func (r *run) holdsDeletion(h *handlerMemory, applied []*pendingResponse) bool {
-	waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) && !r.declines(h, hook.ReasonDelete)
+	waits := h.handles(hook.ReasonDelete) && h.matches(nil, r.Stored) && h.mayHold(hook.ReasonDelete, nil, r.Stored) &&
+		!r.declines(h, hook.ReasonDelete)
 	return waits && (!h.entry().Done || r.memory.hasPending(h, applied))
 }
 

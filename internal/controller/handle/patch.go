@@ -92,7 +92,8 @@ func (r *run) sendPatch(ctx context.Context, part string, patch map[string]any, 
 	}
 	began := r.Record.Now()
 	stored, err := send(ctx, r.program.Resource, r.Stored, body)
-	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: part, Before: r.Stored, After: stored, Err: err})
+	r.Record.Wrote(began, record.Write{Verb: record.Patch, Resource: r.program.Resource, Part: part, Before: r.Stored, After: stored,
+		Err: err})
 	if apply.Conflict(err) {
 		return controller.ErrConflict
 	}

@@ -158,7 +158,8 @@ func (r *run) changeCall(h *handlerMemory) (call, bool) {
 		case hook.ReasonDrift:
 			c.digest = r.ownedDigest
 		}
-		if r.handlesReason(h, reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) && r.holds(h, reason, c.previous, r.Stored) && !r.declines(h, reason) {
+		if r.handlesReason(h, reason) && r.applies(reason, h) && h.matches(c.previous, r.Stored) &&
+			r.holds(h, reason, c.previous, r.Stored) && !r.declines(h, reason) {
 			return c, true
 		}
 	}
@@ -219,7 +220,8 @@ func (m *handlerMemory) isStoredAs(recorded string) bool {
 func (r *run) deletionCall(h *handlerMemory) (call, bool) {
 	e, input := h.entry(), deletionDigest(h.watched)
 	settled := e.Done || e.Failed && e.Digest == input && !h.relatedChanged && !r.retriesCalls()
-	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) || !r.holds(h, hook.ReasonDelete, nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
+	if settled || !h.handles(hook.ReasonDelete) || !h.Optional && !r.program.hasFinalizer(r.Stored) || !h.matches(nil, r.Stored) ||
+		!r.holds(h, hook.ReasonDelete, nil, r.Stored) || r.declines(h, hook.ReasonDelete) {
 		return call{}, false
 	}
 	return call{handler: h, reason: hook.ReasonDelete, object: r.Stored, watched: h.watched, digest: input, previous: h.handled}, true
@@ -238,7 +240,8 @@ func (r *run) isFirstSeen(h *handlerMemory) bool {
 		return false
 	}
 	e := h.entry()
-	without := e.Digest == "" && !r.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) && e.OwnedDigest == ""
+	without := e.Digest == "" && !r.handlesReason(h, hook.ReasonCreate) || e.Digest != "" && h.handles(hook.ReasonDrift) &&
+		e.OwnedDigest == ""
 	return without && h.mayBeCalled(h.firstReason(), r.Stored)
 }
 
@@ -268,5 +271,6 @@ func (r *run) addTimer(a *pendingCalls, h *handlerMemory) {
 
 // mayTick reports whether the handler has a timer that runs for the object.
 func (r *run) mayTick(h *handlerMemory) bool {
-	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) && r.holds(h, hook.ReasonTimer, nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
+	return (h.Every > 0 || h.Schedule != nil) && !r.Stored.Deleting() && h.matches(nil, r.Stored) &&
+		r.holds(h, hook.ReasonTimer, nil, r.Stored) && !r.declines(h, hook.ReasonTimer)
 }

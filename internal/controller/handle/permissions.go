@@ -216,7 +216,8 @@ func (p *Program) checkNamespace(resource object.Resource, ownNamespace, namespa
 	case namespace == "":
 		return errors.New("namespace: required, because the handled object is cluster-scoped")
 	case len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace):
-		return &hook.TerminalError{Err: fmt.Errorf("namespace: %q is not one of the controller's namespaces, %s", namespace, strings.Join(p.Namespaces, ", "))}
+		return &hook.TerminalError{Err: fmt.Errorf("namespace: %q is not one of the controller's namespaces, %s",
+			namespace, strings.Join(p.Namespaces, ", "))}
 	}
 	return nil
 }
@@ -224,7 +225,9 @@ func (p *Program) checkNamespace(resource object.Resource, ownNamespace, namespa
 // undeclared returns the error of a response that exceeds what was declared.
 func undeclared(verb string, known bool, apiVersion, kind string) error {
 	if known {
-		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller declares", verb, kind)}
+		return &hook.TerminalError{Err: fmt.Errorf("may not %s this %s: its namespace or labels are not among those that the controller "+
+			"declares", verb, kind)}
 	}
-	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it owns or may %[1]s", verb, apiVersion, kind)}
+	return &hook.TerminalError{Err: fmt.Errorf("may not %s %s %s: the controller does not declare it; add the kind to those that it "+
+		"owns or may %[1]s", verb, apiVersion, kind)}
 }

@@ -24,7 +24,8 @@ func (r reader) List(ctx context.Context, apiVersion, kind, namespace, selector 
 	group := hook.Group{APIVersion: apiVersion, Kind: kind}
 	p := &r.controller.program
 	if limits := p.Namespaces; p.Resource.Namespaced && len(limits) > 0 && !slices.Contains(limits, namespace) {
-		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v", kind, namespace, limits)}
+		return group, &hook.TerminalError{Err: fmt.Errorf("may not list %s in the namespace %q: the controller is limited to %v",
+			kind, namespace, limits)}
 	}
 	for _, resource := range p.Reads {
 		if !matchesKind(resource, apiVersion, kind) {

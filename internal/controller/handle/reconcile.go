@@ -62,7 +62,8 @@ func (c *Controller) reconcile(ctx context.Context, item queue.Item) queue.Outco
 	}
 	events := c.eventBuffer.take(item.Key)
 	c.handleDeletions(ctx, events)
-	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered, fresh bool) (record.Outcome, queue.Outcome) {
+	return c.Reconcile(ctx, item, func(ctx context.Context, of *controller.Run, remembered controller.Remembered,
+		fresh bool) (record.Outcome, queue.Outcome) {
 		r := c.newRun(of, remembered, fresh)
 		r.observe()
 		r.takeEvents(events)

@@ -38,7 +38,8 @@ func (c *Controller) evaluate(log *slog.Logger, o, former *object.Object, says f
 		return nil
 	})
 	if stack, crashed := failure.PanicStack(err); crashed {
-		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack", stack)
+		c.ValuesOf(o, former).Logger(log).Error("condition crashed", "object", o.Ref().String(), "error", failure.OneLine(err), "stack",
+			stack)
 	}
 	return is
 }

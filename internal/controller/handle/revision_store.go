@@ -49,7 +49,8 @@ func (r *run) storeRevisions(ctx context.Context, applied []*pendingResponse) er
 			// An event is sent once until a state is stored again; nothing waits for the
 			// revision.
 			if h.unstorableDigest == "" && !apply.Terminating(err) {
-				r.reportPreviousState(ReasonPreviousStateNotStored, fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
+				r.reportPreviousState(ReasonPreviousStateNotStored,
+					fmt.Errorf("previous state of handler %s not stored, unknown after a restart: %w", h.title(), err))
 			}
 			h.unstorableDigest = e.Digest
 		}
@@ -112,7 +113,8 @@ func (r *run) reuseRevision(ctx context.Context, revision *object.Object, seen s
 	}
 	if err == nil {
 		_, sound := revisionState(existing, seen)
-		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() && existing.Labels().Get(annotationLabel) == r.program.annotationName() {
+		if sound && !existing.Deleting() && existing.Labels().Get(objectLabel) == r.Stored.UID() &&
+			existing.Labels().Get(annotationLabel) == r.program.annotationName() {
 			return existing, nil
 		}
 		if _, err := r.writer().Delete(ctx, plan.ControllerRevisions, existing); err != nil {
@@ -143,7 +145,8 @@ func (r *run) pruneRevisions(ctx context.Context) {
 		_, err := r.writer().Delete(ctx, plan.ControllerRevisions, revision)
 		r.Record.Wrote(began, record.Write{Verb: plan.Delete, Resource: plan.ControllerRevisions, Ref: revision.Ref(), Err: err})
 		if err != nil && !apply.Conflict(err) {
-			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error", failure.OneLine(err))
+			r.Log.Info("revision not deleted; retrying after the next write", "revision", revision.Ref().String(), "error",
+				failure.OneLine(err))
 			return false
 		}
 		return true

@@ -111,7 +111,8 @@ func (r *run) updateThrottle() {
 		if t.reset(now) {
 			r.resolved = true
 			r.Log.Info("conflict resolved; object no longer throttled", "object", r.Stored.Ref().String())
-			r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name + " are no longer throttled"})
+			r.SendEvent(hook.Event{Type: controller.Normal, Reason: ReasonConflictResolved, Message: "handlers of " + r.program.Name +
+				" are no longer throttled"})
 		}
 		return
 	}
@@ -129,7 +130,8 @@ func (r *run) updateThrottle() {
 
 // conflictMessage describes which changes keep calling handlers.
 func (r *run) conflictMessage(c *call) string {
-	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was %s on %s",
+	words := fmt.Sprintf("handlers run again and again because the object changes; they are throttled to one run in %s. The latest was "+
+		"%s on %s",
 		maxInterval, c.handler.title(), c.reason)
 	var paths []string
 	for _, change := range c.handler.Changes(c.previous, c.changed()) {

@@ -64,7 +64,8 @@ func (r *run) writeResponse(ctx context.Context, o *pendingResponse) error {
 		r.responsesWritten(ctx, applied)
 	case o != nil && o.changesObject() && isRejection(err):
 		o.attempt.failed(r.tools.Now(), r.tools.Queue.Random)
-		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed, fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
+		r.recordError(o.call.handler, failure.WithReason(controller.ReasonWriteFailed,
+			fmt.Errorf("handler %s: %w", o.call.handler.title(), err)))
 	default:
 		return r.writeError(ctx, err)
 	}

@@ -40,7 +40,10 @@ type ProcessEntry struct {
 // with the same name.
 func uniqueNames(alive []ProcessEntry) map[ProcessEntry]string {
 	names, taken := map[ProcessEntry]string{}, map[string]bool{}
-	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int { return cmp.Or(a.written.Compare(b.written), a.PID-b.PID) })
+	byAge := slices.SortedFunc(slices.Values(alive), func(a, b ProcessEntry) int {
+		return cmp.Or(a.written.Compare(b.written),
+			a.PID-b.PID)
+	})
 	for _, e := range byAge {
 		name := e.Name
 		if taken[name] {

@@ -138,8 +138,9 @@ const (
 )
 
 var (
-	portablePattern = regexp.MustCompile(`^(?:[\x20-\x27\x2a-\x5a\x5e-\x7a|~]|` + portableEscape + `|` + portableClass + `|\((?:\?:)?|\)|\{\d+(?:,\d*)?\})*$`)
-	classPattern    = regexp.MustCompile(portableEscape + `|` + portableClass)
+	portablePattern = regexp.MustCompile(`^(?:[\x20-\x27\x2a-\x5a\x5e-\x7a|~]|` + portableEscape + `|` + portableClass +
+		`|\((?:\?:)?|\)|\{\d+(?:,\d*)?\})*$`)
+	classPattern = regexp.MustCompile(portableEscape + `|` + portableClass)
 	// classMember matches an escape, a range, or a character that the v flag requires to be
 	// escaped.
 	classMember = regexp.MustCompile("\\\\.|[^\\\\]-[^\\\\]|[(){}|/&!#%,:;<=>@`~-]")

@@ -82,13 +82,16 @@ func adviceRules() []adviceRule {
 			Help:  "See the log of the handler's process. The reconcile history has the request.",
 		}},
 		{what: failure.Forbidden, Advice: Advice{
-			Title:     "Forbidden by the API server",
-			Help:      "If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the controller, or of this process. If it names a ServiceAccount that does not exist, create it. If it names a quota or policy, raise the quota or comply with the policy.",
+			Title: "Forbidden by the API server",
+			Help: "If the error names a missing permission, grant it to the ServiceAccount that the error names: that of the " +
+				"controller, or of this process. If it names a ServiceAccount that does not exist, create it. If it names a quota or " +
+				"policy, raise the quota or comply with the policy.",
 			LocalHelp: "a dry run needs the same permissions as the write itself",
 		}},
 		{what: failure.Invalid, Advice: Advice{
 			Title: "The desired object is invalid",
-			Help:  "A field that the controller sets violates the schema of the kind. Correct the field in the hook's response, or in the spec that it is computed from.",
+			Help: "A field that the controller sets violates the schema of the kind. Correct the field in the hook's response, or in " +
+				"the spec that it is computed from.",
 		}},
 		{what: failure.FieldHeld, Advice: Advice{
 			Title: "Another field manager holds a field",

@@ -111,7 +111,8 @@ func (c *caseFile) setExpect(call *Call) error {
 
 // caseComment says where a case comes from.
 func (r *Run) caseComment(call *Call) string {
-	text := fmt.Sprintf("# %s of %s at %s: %s", call.Name, r.Object, r.Began.UTC().Format("2006-01-02 15:04:05"), strings.Join(r.Causes, ", and "))
+	text := fmt.Sprintf("# %s of %s at %s: %s", call.Name, r.Object, r.Began.UTC().Format("2006-01-02 15:04:05"),
+		strings.Join(r.Causes, ", and "))
 	lines := []string{strings.Join(strings.Fields(text), " ")} // A cause is no line of YAML.
 	if redact.HasTokens(string(call.Request) + string(call.Response)) {
 		lines = append(lines, "# Tokens stand for the values of Secrets.")

@@ -300,7 +300,8 @@ func describeWrite(w *handle.WritePermission) string {
 			verbs = append(verbs, one.verb)
 		}
 	}
-	return "May " + joinAnd(verbs) + " " + joinNonEmpty(w.Resource.Kind+" objects", prefixed("with labels ", w.Labels), prefixed("in namespace ", w.Namespace)) + "."
+	return "May " + joinAnd(verbs) + " " + joinNonEmpty(w.Resource.Kind+" objects", prefixed("with labels ", w.Labels),
+		prefixed("in namespace ", w.Namespace)) + "."
 }
 
 // describeWebhook describes an admission webhook.

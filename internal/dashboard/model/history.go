@@ -53,7 +53,8 @@ type History struct {
 // earlier process are not found.
 func NewHistory(o HistoryOptions, now time.Time) *History {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultBytes)
-	return &History{options: o, key: redact.NewKey(), controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20, revision: 1}
+	return &History{options: o, key: redact.NewKey(), controllers: map[string]*controllerHistory{}, last: uint64(max(now.Unix(), 0)) << 20,
+		revision: 1}
 }
 
 // Add records a run or a deletion; the history owns it from then on. Runs without changes
@@ -104,7 +105,8 @@ func (b *History) controller(controller string) *controllerHistory {
 // trim enforces the bound of memory; the largest controller gives way.
 func (b *History) trim() {
 	for b.bytes() > b.options.MaxBytes {
-		largest := slices.MaxFunc(slices.Collect(maps.Values(b.controllers)), func(s, t *controllerHistory) int { return cmp.Compare(s.bytes, t.bytes) })
+		largest := slices.MaxFunc(slices.Collect(maps.Values(b.controllers)),
+			func(s, t *controllerHistory) int { return cmp.Compare(s.bytes, t.bytes) })
 		if !largest.shrink() {
 			return
 		}

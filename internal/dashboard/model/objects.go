@@ -99,7 +99,10 @@ func (q *Query) mayReadError(s *ManagedObject) bool {
 			return false
 		}
 		elsewhere := q.Namespace != "" && p.Resource.Namespaced && p.Namespace != q.Namespace
-		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool { return k.Group == p.Resource.Group && k.Kind == p.Resource.Kind })
+		return elsewhere || !slices.ContainsFunc(q.ReadableKinds, func(k object.Kind) bool {
+			return k.Group == p.Resource.Group &&
+				k.Kind == p.Resource.Kind
+		})
 	})
 }
 

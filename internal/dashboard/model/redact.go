@@ -114,7 +114,8 @@ func (r *redactor) step(step Step, own bool) Step {
 			call.Error, call.Fault = redacted, nil
 		}
 		if call.Review != nil && !own {
-			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun, Denied: call.Review.Denied}
+			call.Review = &Review{Operation: call.Review.Operation, Subresource: call.Review.Subresource, DryRun: call.Review.DryRun,
+				Denied: call.Review.Denied}
 		}
 		if call.Code != nil && call.Code.Source != "" && !r.may(call.Code.Holder.Kind, call.Code.Holder.Namespace) {
 			call.Code = &Code{Digest: call.Code.Digest, Since: call.Code.Since}

@@ -15,9 +15,10 @@ import (
 func renderRun(run *record.Run, whole bool) Run {
 	return Run{
 		Controller: run.Controller,
-		Object:     object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name, UID: strings.Clone(run.UID)},
-		Causes:     run.CauseTexts(),
-		Attempt:    run.Attempt, TraceID: run.TraceID, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
+		Object: object.Ref{Kind: object.KindOf(run.Resource), Namespace: run.Key.Namespace, Name: run.Key.Name,
+			UID: strings.Clone(run.UID)},
+		Causes:  run.CauseTexts(),
+		Attempt: run.Attempt, TraceID: run.TraceID, Began: run.StartTime, QueuedFor: run.QueueDuration, Took: run.Duration,
 		Outcome: string(run.Outcome), Error: errorLine(run.Err), Fault: record.FaultOf(run.Err), Next: run.NextRun,
 		Steps: renderSteps(run.Steps, run.Resource, whole),
 	}

@@ -101,7 +101,8 @@ func IsCreation(run *model.Run) bool {
 	}
 	for _, meta := range []*metav1.ObjectMeta{&about.Parent.Metadata, &about.Object.Metadata} {
 		// Creation timestamps are whole seconds of the API server's clock.
-		if age := run.Began.Sub(meta.CreationTimestamp.Time); !meta.CreationTimestamp.IsZero() && age > -newObjectAge && age < newObjectAge {
+		if age := run.Began.Sub(meta.CreationTimestamp.Time); !meta.CreationTimestamp.IsZero() && age > -newObjectAge &&
+			age < newObjectAge {
 			return true
 		}
 	}

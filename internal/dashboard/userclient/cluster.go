@@ -65,7 +65,8 @@ func New(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	process := requester{rest: own, hangs: newHangDetector(own)}
-	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process), clients: lru.New(maxClients)}, nil
+	return &Cluster{config: config, hangs: process.hangs, kinds: newKindCache(process), schemas: newSchemaCache(process),
+		clients: lru.New(maxClients)}, nil
 }
 
 // As returns the Client of a user, from the cache if possible.

@@ -141,7 +141,8 @@ func (k *kindCache) fetch(ctx context.Context) error {
 // checkReadable returns an error for kinds that are not stored, such as reviews.
 func checkReadable(k *served.Kind) error {
 	if !k.Readable() {
-		return fmt.Errorf("the API server does not store %s: it supports only %s: %w", k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
+		return fmt.Errorf("the API server does not store %s: it supports only %s: %w",
+			k.Plural, strings.Join(k.Verbs, ", "), failure.ErrNotFound)
 	}
 	return nil
 }
@@ -156,7 +157,8 @@ func (c *Client) KindsLike(ctx context.Context, name string) (exact, like []obje
 		}
 	}
 	contains := func(s *served.Kind) bool {
-		return slices.Contains(s.Verbs, "list") && (strings.Contains(strings.ToLower(s.Plural), name) || strings.Contains(strings.ToLower(s.Kind.Kind), name))
+		return slices.Contains(s.Verbs, "list") && (strings.Contains(strings.ToLower(s.Plural), name) ||
+			strings.Contains(strings.ToLower(s.Kind.Kind), name))
 	}
 	for _, s := range served.Preferred(all, contains) {
 		like = append(like, s.Kind)

@@ -49,7 +49,8 @@ var ErrTooMany = errors.New("too many objects")
 
 // EachMetadata calls show for each object of a kind with the labels, page by page. It returns
 // ErrTooMany after the first 20,000.
-func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, labels string, show func(o *metav1.PartialObjectMetadata)) error {
+func (c *Client) EachMetadata(ctx context.Context, kind object.Kind, namespace, labels string,
+	show func(o *metav1.PartialObjectMetadata)) error {
 	path, err := pathOf(kind, namespace, "")
 	if err != nil {
 		return err

@@ -137,7 +137,8 @@ func await(ctx context.Context, source model.Source, since uint64) (any, error) 
 }
 
 func unknown(r *http.Request, _ arguments) (any, error) {
-	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s", r.Method, r.URL.Path, Prefix)}
+	return nil, statusError{http.StatusNotFound, reasonVersion, fmt.Errorf("unknown endpoint %s %s; this process serves %s",
+		r.Method, r.URL.Path, Prefix)}
 }
 
 func badRequest(err error) error { return statusError{http.StatusBadRequest, reasonBadRequest, err} }

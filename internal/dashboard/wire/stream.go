@@ -55,14 +55,15 @@ func (c *client) Record(ctx context.Context, filter recording.Filter, out io.Wri
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	err := c.open(ctx, endpoint{method: http.MethodGet, path: pathRecording}, arguments{filter: filter}, func(response *http.Response) error {
-		if response.StatusCode != http.StatusOK {
-			body, err := c.read(ctx, response)
-			return errors.Join(err, c.responseError(response.StatusCode, body))
-		}
-		_, err := io.Copy(out, &aliveReader{response.Body, silence})
-		return err
-	})
+	err := c.open(ctx, endpoint{method: http.MethodGet, path: pathRecording}, arguments{filter: filter},
+		func(response *http.Response) error {
+			if response.StatusCode != http.StatusOK {
+				body, err := c.read(ctx, response)
+				return errors.Join(err, c.responseError(response.StatusCode, body))
+			}
+			_, err := io.Copy(out, &aliveReader{response.Body, silence})
+			return err
+		})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -73,7 +73,8 @@ type arguments struct {
 
 // encoded returns the parameters that are JSON.
 func (a *arguments) encoded() map[string]any {
-	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since, paramDetailed: &a.detailed, paramTokens: &a.tokens, paramFilter: &a.filter}
+	return map[string]any{paramRef: &a.ref, paramQuery: &a.query, paramLimit: &a.limit, paramSince: &a.since, paramDetailed: &a.detailed,
+		paramTokens: &a.tokens, paramFilter: &a.filter}
 }
 
 // values returns the arguments as parameters of a request.

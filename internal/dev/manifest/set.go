@@ -155,7 +155,8 @@ func (s *Set) deleteAll(ctx context.Context, all []Document) (Changes, error) {
 func refuseEmpty(files []string) error {
 	var problems []error
 	for _, file := range files {
-		problems = append(problems, fmt.Errorf("%s: the file is empty, so nothing was changed; to delete its objects, leave a comment in it", file))
+		problems = append(problems,
+			fmt.Errorf("%s: the file is empty, so nothing was changed; to delete its objects, leave a comment in it", file))
 	}
 	return errors.Join(problems...)
 }

@@ -67,7 +67,8 @@ func (s *Shared) complete(all []Document) error {
 func (s *Shared) completeOne(d Document, all []Document) error {
 	o := d.Object
 	if o.GroupVersionKind().Group == setpoint.GroupVersion.Group && o.GetKind() == setpoint.AdmissionControllerKind && !s.Reviews {
-		return errors.New("the API server of this cluster does not reach the webhook server on this machine: use --admission-url with the URL of a tunnel to it, or `setpoint dev` without --context")
+		return errors.New("the API server of this cluster does not reach the webhook server on this machine: use --admission-url with " +
+			"the URL of a tunnel to it, or `setpoint dev` without --context")
 	}
 	limited := o.GetNamespace()
 	switch namespaced, known := s.namespaced(o, all); {
@@ -80,7 +81,8 @@ func (s *Shared) completeOne(d Document, all []Document) error {
 		return nil
 	}
 	if limited != "" && !slices.Contains(s.Namespaces, limited) {
-		return fmt.Errorf("namespace %s is none of those of this run, %s; add it with --namespaces", limited, strings.Join(s.Namespaces, ", "))
+		return fmt.Errorf("namespace %s is none of those of this run, %s; add it with --namespaces",
+			limited, strings.Join(s.Namespaces, ", "))
 	}
 	return nil
 }
@@ -180,7 +182,8 @@ func (s *Shared) create(ctx context.Context, o *unstructured.Unstructured) error
 	if err != nil {
 		return err
 	}
-	created, err := resource.Create(ctx, s.labeled(o), metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+	created, err := resource.Create(ctx, s.labeled(o), metav1.CreateOptions{FieldManager: fieldManager,
+		FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) {
 		s.Inventory.Forget(entryOf(o))
 		return errForeign
@@ -225,7 +228,8 @@ func (s *Shared) update(ctx context.Context, o, stored *unstructured.Unstructure
 		return err
 	}
 	force := true
-	_, err = resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	_, err = resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 

@@ -77,10 +77,12 @@ func (s *Shared) rights(all []Document) []Right {
 		if !known {
 			continue // Applying it says so.
 		}
-		needed = append(needed, Rights(d.Object.GroupVersionKind().Group, resource, d.Object.GetNamespace(), "get", "create", "patch", "delete")...)
+		needed = append(needed, Rights(d.Object.GroupVersionKind().Group, resource, d.Object.GetNamespace(), "get", "create", "patch",
+			"delete")...)
 		if slices.Contains(controllerGroups, d.Object.GroupVersionKind().Group) {
 			needed = append(needed, Rights(d.Object.GroupVersionKind().Group, resource, "", "list", "watch", "update")...)
-			needed = append(needed, Right{Verb: "patch", Group: d.Object.GroupVersionKind().Group, Resource: resource, Subresource: "status"})
+			needed = append(needed, Right{Verb: "patch", Group: d.Object.GroupVersionKind().Group, Resource: resource,
+				Subresource: "status"})
 			needed = append(needed, Rights(crdKind.Group, "customresourcedefinitions", "", "get", "list", "watch")...)
 		}
 	}
@@ -112,7 +114,8 @@ func checkRights(ctx context.Context, config *rest.Config, needed []Right) error
 	var missing []string
 	for _, r := range slices.Compact(needed) {
 		review := &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorization.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace},
+			ResourceAttributes: &authorization.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource,
+				Subresource: r.Subresource, Namespace: r.Namespace},
 		}}
 		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {

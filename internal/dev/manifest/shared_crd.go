@@ -34,7 +34,8 @@ func checkSameCRD(stored, wanted *unstructured.Unstructured) error {
 	if rest > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", rest))
 	}
-	return fmt.Errorf("exists with another spec, was not created by setpoint dev, and stays as it is; change the manifest, or upgrade the CRD:\n%s", strings.Join(lines, "\n"))
+	return fmt.Errorf("exists with another spec, was not created by setpoint dev, and stays as it is; change the manifest, or upgrade "+
+		"the CRD:\n%s", strings.Join(lines, "\n"))
 }
 
 func valueOf(value json.RawMessage) string {

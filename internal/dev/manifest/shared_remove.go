@@ -43,7 +43,8 @@ func (s *Shared) Remove(ctx context.Context, e inventory.Entry) (kept string, er
 		return foreign, err
 	}
 	uid, background := stored.GetUID(), metav1.DeletePropagationBackground
-	err = resource.Delete(ctx, e.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = resource.Delete(ctx, e.Name, metav1.DeleteOptions{PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", err
 	}
@@ -117,7 +118,8 @@ func (s *Shared) foreignIn(ctx context.Context, o *unstructured.Unstructured) (s
 func otherManagers(o *unstructured.Unstructured) []string {
 	var names []string
 	for _, entry := range o.GetManagedFields() {
-		if entry.Manager != fieldManager && entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+		if entry.Manager != fieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
+			strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			names = append(names, entry.Manager)
 		}
 	}
@@ -134,7 +136,8 @@ func (s *Shared) foreignOfKind(ctx context.Context, definition *unstructured.Uns
 	if version == "" || !isEstablished(definition) {
 		return nil, nil
 	}
-	all, err := s.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(ctx, metav1.ListOptions{})
+	all, err := s.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(ctx,
+		metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list its objects: %w", err)
 	}

@@ -45,7 +45,8 @@ func ForOperator(o Operator) (*Project, error) {
 		}
 		relative, err := filepath.Rel(dir, absolute)
 		if err != nil || strings.HasPrefix(relative, "..") {
-			return nil, fmt.Errorf("%s is not in %s, the folder of %s: for files of several folders, write a %s with this command: [setpoint, run, --python, %s]",
+			return nil, fmt.Errorf("%s is not in %s, the folder of %s: for files of several folders, write a %s with this command: "+
+				"[setpoint, run, --python, %s]",
 				file, dir, files[0], FileName, strings.Join(files, ", "))
 		}
 		command = append(command, relative)

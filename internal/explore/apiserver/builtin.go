@@ -146,7 +146,8 @@ func validateMetadata(o, old *unstructured.Unstructured, namespaced bool, name v
 	path := field.NewPath("metadata")
 	if old != nil {
 		accepted := func(string, bool) []string { return nil } // The name is an old one.
-		return append(validation.ValidateObjectMetaAccessor(o, namespaced, accepted, path), validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
+		return append(validation.ValidateObjectMetaAccessor(o, namespaced, accepted, path),
+			validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
 	}
 	return validation.ValidateObjectMetaAccessor(o, namespaced, name, path)
 }

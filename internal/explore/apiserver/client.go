@@ -61,7 +61,8 @@ func (r Request) HTTP(manager string) (*http.Request, error) {
 	if r.Strict {
 		query.Set("fieldValidation", metav1.FieldValidationStrict)
 	}
-	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(), bytes.NewReader(r.Body)) //nolint:noctx // The sender has the context.
+	req, err := http.NewRequest(r.Method, (&url.URL{Path: path, RawQuery: query.Encode()}).String(),
+		bytes.NewReader(r.Body)) //nolint:noctx // The sender has the context.
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (a response) object() (*object.Object, error) {
 	if a.code >= http.StatusBadRequest {
 		var status metav1.Status
 		if err := json.Unmarshal(a.body, &status); err != nil {
-			return nil, apierrors.NewGenericServerResponse(a.code, "", metav1.SchemeGroupVersion.WithResource("").GroupResource(), "", string(a.body), 0, false)
+			return nil, apierrors.NewGenericServerResponse(a.code, "", metav1.SchemeGroupVersion.WithResource("").GroupResource(), "",
+				string(a.body), 0, false)
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}
@@ -91,12 +93,14 @@ func (c Client) Create(state *State, resource object.Resource, o *object.Object)
 }
 
 // Patch sends a JSON merge patch for an object.
-func (c Client) Patch(state *State, resource object.Resource, o *object.Object, subresource string, patch map[string]any) (*State, *object.Object, error) {
+func (c Client) Patch(state *State, resource object.Resource, o *object.Object, subresource string, patch map[string]any) (*State,
+	*object.Object, error) {
 	return c.Send(state, PatchOf(resource, o, subresource, patch))
 }
 
 // Delete deletes an object.
-func (c Client) Delete(state *State, resource object.Resource, o *object.Object, options metav1.DeleteOptions) (*State, *object.Object, error) {
+func (c Client) Delete(state *State, resource object.Resource, o *object.Object, options metav1.DeleteOptions) (*State, *object.Object,
+	error) {
 	return c.Send(state, DeletionOf(resource, o, options))
 }
 

@@ -197,7 +197,8 @@ func (c *collector) removeFinalizer(o *Stored, name string) {
 
 // add adds a step.
 func (c *collector) add(o *Stored, what string, write Request) {
-	c.changes = c.server.AppendChange(c.changes, c.state, Change{What: o.Ref().String() + " " + what, Object: o, Writes: []Request{write}, Manager: "kube-controller-manager"})
+	c.changes = c.server.AppendChange(c.changes, c.state, Change{What: o.Ref().String() + " " + what, Object: o, Writes: []Request{write},
+		Manager: "kube-controller-manager"})
 }
 
 // AppendChange adds a change with its state, unless one of its writes is rejected, or nothing changes.
@@ -225,7 +226,8 @@ func (c *collector) endNamespace(namespace *Stored) {
 		}
 		empty = false
 		if !o.Deleting() {
-			c.add(o, "is deleted with its namespace", DeletionOf(o.resource, o.Object, metav1.DeleteOptions{PropagationPolicy: &background}))
+			c.add(o, "is deleted with its namespace", DeletionOf(o.resource, o.Object,
+				metav1.DeleteOptions{PropagationPolicy: &background}))
 		}
 	}
 	if !empty {

@@ -86,7 +86,8 @@ func (c *custom) compile(given *apiextensionsv1.CustomResourceValidation) error 
 		return errors.New("has no schema")
 	}
 	var internal apiextensions.CustomResourceValidation
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(given, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(given, &internal,
+		nil); err != nil {
 		return err
 	}
 	shape, err := structural.NewStructural(internal.OpenAPIV3Schema)
@@ -152,14 +153,16 @@ func (c *custom) checkType(fields map[string]any) error {
 		return errors.New("Object 'Kind' is missing")
 	}
 	if fields["apiVersion"] != c.APIVersion() {
-		return fmt.Errorf("the API version in the data (%v) does not match the expected API version (%s)", fields["apiVersion"], c.APIVersion())
+		return fmt.Errorf("the API version in the data (%v) does not match the expected API version (%s)",
+			fields["apiVersion"], c.APIVersion())
 	}
 	return nil
 }
 
 // coerceMetadata prunes metadata by its Go type.
 func coerceMetadata(fields map[string]any) ([]string, error) {
-	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	metadata, found, unknown, err := objectmeta.GetObjectMetaWithOptions(fields,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil || !found {
 		return nil, err
 	}
@@ -187,7 +190,8 @@ func (c *custom) validate(o, old *unstructured.Unstructured, status bool) field.
 	if status {
 		errs = append(errs, c.validateStatus(o, old, both)...)
 	} else {
-		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, o.Object, old.Object, c.values, validation.WithRatcheting(both))...)
+		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, o.Object, old.Object, c.values,
+			validation.WithRatcheting(both))...)
 	}
 	if len(c.lists(old)) == 0 {
 		errs = append(errs, c.lists(o)...)
@@ -200,7 +204,8 @@ func (c *custom) validateStatus(o, old *unstructured.Unstructured, both *common.
 	if !has || c.status == nil {
 		return nil
 	}
-	return validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], c.status, validation.WithRatcheting(both.Key("status")))
+	return validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], c.status,
+		validation.WithRatcheting(both.Key("status")))
 }
 
 // lists checks that items of lists that are sets or maps are unique, and embedded metadata.
@@ -215,8 +220,10 @@ func (c *custom) validateRules(o *unstructured.Unstructured, old any, before fie
 	}
 	for _, err := range before {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
+			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; "+
+				"correct the existing errors to complete validation")}
 		}
 	}
 	errs, _ := c.celRules.Validate(context.Background(), nil, c.structural, o.Object, old, celconfig.RuntimeCELCostBudget, options...)

@@ -105,9 +105,11 @@ func (w *write) checkPreconditions(p *metav1.Preconditions) error {
 	switch {
 	case p == nil:
 	case p.UID != nil && string(*p.UID) != w.live.UID():
-		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, w.live.UID()))
+		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *p.UID, w.live.UID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != w.live.ResourceVersion():
-		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, w.live.ResourceVersion()))
+		return apierrors.NewConflict(kind, w.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
+			"ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, w.live.ResourceVersion()))
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ func (s *Server) evict(state *State, req *request) (*State, response) {
 		return state, failed(apierrors.NewNotFound(req.groupResource(), req.name))
 	}
 	if eviction.Name != "" && eviction.Name != req.name {
-		return state, failed(apierrors.NewBadRequest(fmt.Sprintf("name in URL does not match name in Eviction object: %q != %q", eviction.Name, req.name)))
+		return state, failed(apierrors.NewBadRequest(fmt.Sprintf("name in URL does not match name in Eviction object: %q != %q",
+			eviction.Name, req.name)))
 	}
 	deletion, err := req.deletion(eviction.DeleteOptions)
 	if err != nil {

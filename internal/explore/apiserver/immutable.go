@@ -15,7 +15,8 @@ func mutable() map[string]map[string][]string {
 		"StatefulSet.apps": {"spec": {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
 			"persistentVolumeClaimRetentionPolicy", "minReadySeconds"}},
 		"PersistentVolumeClaim": {"spec": {"resources", "volumeAttributesClassName", "volumeName"}},
-		"Pod":                   {"spec": {"containers", "initContainers", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"}},
+		"Pod": {"spec": {"containers", "initContainers", "activeDeadlineSeconds", "tolerations",
+			"terminationGracePeriodSeconds", "schedulingGates"}},
 	}
 }
 
@@ -80,7 +81,8 @@ func memberNames(o, old *unstructured.Unstructured, path string) []string {
 func onlyImagesChange(o, old *unstructured.Unstructured) field.ErrorList {
 	for _, list := range []string{"containers", "initContainers"} {
 		if !reflect.DeepEqual(withoutImages(nested(o, "spec", list)), withoutImages(nested(old, "spec", list))) {
-			return field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than the images of containers")}
+			return field.ErrorList{field.Forbidden(field.NewPath("spec"),
+				"pod updates may not change fields other than the images of containers")}
 		}
 	}
 	return nil

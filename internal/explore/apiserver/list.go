@@ -57,7 +57,8 @@ func (s *State) list(req *request) response {
 		kind, apiVersion = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[`, kind, apiVersion, strconv.FormatUint(s.writes, 10))
+	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[`,
+		kind, apiVersion, strconv.FormatUint(s.writes, 10))
 	for i, stored := range found {
 		if i > 0 {
 			b.WriteByte(',')

@@ -48,7 +48,8 @@ func (w *write) checkPhase() error {
 		reason := fmt.Errorf("unable to create new content in namespace %s because it is being terminated", w.namespace)
 		err := apierrors.NewForbidden(w.groupResource(), w.name, reason)
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", w.namespace), Field: "metadata.namespace",
+			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", w.namespace),
+			Field: "metadata.namespace",
 		})
 		return err
 	}

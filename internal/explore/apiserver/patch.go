@@ -34,7 +34,8 @@ func (w *write) patch() (*outcome, error) {
 	}
 	o, err := w.decode(data)
 	if err != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(data), err.Error())})
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(data),
+			err.Error())})
 	}
 	live := w.liveObject()
 	return w.replace(live, w.managed(live.DeepCopy(), o))
@@ -98,7 +99,8 @@ func (w *write) jsonPatched(live []byte) ([]byte, error) {
 	}
 	data, err := patch.Apply(live)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0,
+			false)
 	}
 	return data, nil
 }
@@ -133,7 +135,8 @@ func (w *write) apply() (*outcome, error) {
 // applyNew stores an applied object that does not exist.
 func (w *write) applyNew(o *unstructured.Unstructured) (*outcome, error) {
 	if uid := o.GetUID(); uid != "" {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+		return nil, apierrors.NewConflict(w.groupResource(), w.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	if err := w.checkNamespace(o); err != nil {
 		return nil, err

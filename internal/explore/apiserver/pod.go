@@ -31,7 +31,8 @@ func (w *write) bind() (*outcome, error) {
 	}
 	o := w.liveObject()
 	if node := nested(o, "spec", "nodeName"); node != nil && node != "" || o.GetDeletionTimestamp() != nil {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("pod %s is already assigned to a node or being deleted", w.name))
+		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("pod %s is already assigned to a node or being deleted",
+			w.name))
 	}
 	setField(o, binding.Target.Name, "spec", "nodeName")
 	setCondition(o, "PodScheduled", w.server.now)

@@ -15,7 +15,8 @@ func qualifiedFinalizers(o *unstructured.Unstructured) field.ErrorList {
 	for i, name := range o.GetFinalizers() {
 		standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == "kubernetes"
 		if !standard && !strings.Contains(name, "/") {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs
@@ -84,7 +85,8 @@ func matchingSelector(o *unstructured.Unstructured) field.ErrorList {
 	labels, _ := nested(o, "spec", "template", "metadata", "labels").(map[string]any)
 	for key, value := range wanted {
 		if labels[key] != value {
-			return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels, "`selector` does not match template `labels`"))
+			return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels,
+				"`selector` does not match template `labels`"))
 		}
 	}
 	return errs
@@ -96,5 +98,6 @@ func finitePods(o *unstructured.Unstructured) field.ErrorList {
 	if policy == "OnFailure" || policy == "Never" {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(field.NewPath("spec", "template", "spec", "restartPolicy"), policy, []string{"OnFailure", "Never"})}
+	return field.ErrorList{field.NotSupported(field.NewPath("spec", "template", "spec", "restartPolicy"), policy,
+		[]string{"OnFailure", "Never"})}
 }

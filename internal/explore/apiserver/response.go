@@ -79,5 +79,6 @@ func partialMetadata(data []byte) []byte {
 		Metadata json.RawMessage `json:"metadata"`
 	}
 	_ = json.Unmarshal(data, &o) // It is stored, so it is valid.
-	return bytes.Join([][]byte{[]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), o.Metadata, []byte(`}`)}, nil)
+	return bytes.Join([][]byte{[]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`), o.Metadata,
+		[]byte(`}`)}, nil)
 }

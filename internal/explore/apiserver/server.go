@@ -59,7 +59,8 @@ type endpoint struct{ group, version, plural string }
 func New(options Options) (*Server, error) {
 	s := &Server{
 		now: options.Now, kinds: map[endpoint]*kind{}, groups: map[object.GroupKind]*kind{},
-		outcomes: lru.New(rememberedOutcomes), contents: lru.New(rememberedObjects), versions: lru.New(rememberedObjects), restores: lru.New(rememberedObjects),
+		outcomes: lru.New(rememberedOutcomes), contents: lru.New(rememberedObjects), versions: lru.New(rememberedObjects),
+		restores: lru.New(rememberedObjects),
 	}
 	if s.now.IsZero() {
 		s.now = Epoch

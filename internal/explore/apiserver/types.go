@@ -36,7 +36,8 @@ func metadataSchema() *spec.Schema {
 		"ownerReferences": listOf(ownerSchema(), "map", "uid"),
 		"managedFields":   listOf(*new(spec.Schema).Typed("object", ""), "atomic"),
 	}
-	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"} {
+	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "generateName", "name", "namespace", "resourceVersion",
+		"selfLink", "uid"} {
 		properties[name] = text
 	}
 	return objectOf(properties)

@@ -25,7 +25,8 @@ func (w *write) put() (*outcome, error) {
 		return w.putNew(o)
 	}
 	if uid := string(o.GetUID()); uid != "" && uid != w.live.UID() {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, w.live.UID()))
+		return nil, apierrors.NewConflict(w.groupResource(), w.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, w.live.UID()))
 	}
 	live := w.liveObject()
 	return w.update(live, w.managed(live.DeepCopy(), o))
@@ -37,7 +38,8 @@ func (w *write) putNew(o *unstructured.Unstructured) (*outcome, error) {
 		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
 	}
 	if uid := o.GetUID(); uid != "" {
-		return nil, apierrors.NewConflict(w.groupResource(), w.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid))
+		return nil, apierrors.NewConflict(w.groupResource(), w.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: ", uid))
 	}
 	return w.insert(w.managed(w.kind.new(), o))
 }
@@ -85,7 +87,8 @@ func (w *write) checkVersion(o *unstructured.Unstructured) error {
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 		})
 	}
-	return apierrors.NewConflict(w.groupResource(), w.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	return apierrors.NewConflict(w.groupResource(), w.name,
+		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
 // prepareUpdate restores what an update cannot change.

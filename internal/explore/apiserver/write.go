@@ -168,7 +168,8 @@ func (w *write) decode(data []byte) (*unstructured.Unstructured, error) {
 func (w *write) bodyObject() (*unstructured.Unstructured, error) {
 	o, err := w.decode(w.body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", w.kind.Kind, w.kind.Version, w.kind.Kind, err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+			w.kind.Kind, w.kind.Version, w.kind.Kind, err))
 	}
 	return o, w.checkNamespace(o)
 }

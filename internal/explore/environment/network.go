@@ -35,8 +35,10 @@ func claim(s *stepper) {
 	case phase == "Bound":
 		s.failure("kube-controller-manager", "loses its volume", s.setStatus(map[string]any{"phase": "Lost"}))
 	case phase != "Lost":
-		s.step("kube-controller-manager", "is bound", s.merge(map[string]any{"spec": map[string]any{"volumeName": "pv-" + s.object.Name()}}),
-			s.setStatus(map[string]any{"phase": "Bound", "accessModes": s.spec["accessModes"], "capacity": object.FieldAt(s.spec, "resources", "requests")}))
+		s.step("kube-controller-manager", "is bound", s.merge(map[string]any{"spec": map[string]any{"volumeName": "pv-" +
+			s.object.Name()}}),
+			s.setStatus(map[string]any{"phase": "Bound", "accessModes": s.spec["accessModes"],
+				"capacity": object.FieldAt(s.spec, "resources", "requests")}))
 	}
 }
 

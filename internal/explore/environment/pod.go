@@ -17,7 +17,8 @@ func pod(s *stepper) {
 			s.terminatePod()
 		}
 	case !scheduled:
-		bind := s.post("binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"`+s.object.Name()+`"},"target":{"kind":"Node","name":"`+nodeName+`"}}`)
+		bind := s.post("binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"`+s.object.Name()+
+			`"},"target":{"kind":"Node","name":"`+nodeName+`"}}`)
 		s.step("kube-scheduler", "is scheduled", bind)
 	case phase != "Running":
 		s.step("kubelet", "starts", s.podStatus("Running", false))

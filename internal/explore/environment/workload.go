@@ -134,16 +134,19 @@ func (s *stepper) readyDeployment(c counts) {
 // deploymentStatus sets counts and conditions.
 func (s *stepper) deploymentStatus(c counts, late bool) write {
 	desired := number(s.spec, 1, "replicas")
-	progressing := condition{name: "Progressing", true: !late, reason: "ReplicaSetUpdated", message: `ReplicaSet "` + s.revision() + `" is progressing.`}
+	progressing := condition{name: "Progressing", true: !late, reason: "ReplicaSetUpdated", message: `ReplicaSet "` + s.revision() +
+		`" is progressing.`}
 	switch {
 	case late:
 		progressing.reason, progressing.message = "ProgressDeadlineExceeded", `ReplicaSet "`+s.revision()+`" has timed out progressing.`
 	case c.updated == desired && c.ready == desired && c.all == desired:
 		progressing.reason, progressing.message = "NewReplicaSetAvailable", `ReplicaSet "`+s.revision()+`" has successfully progressed.`
 	}
-	available := condition{name: "Available", true: true, reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability."}
+	available := condition{name: "Available", true: true, reason: "MinimumReplicasAvailable",
+		message: "Deployment has minimum availability."}
 	if _, unavailable := s.rollingUpdate(desired); c.ready < desired-unavailable {
-		available = condition{name: "Available", reason: "MinimumReplicasUnavailable", message: "Deployment does not have minimum availability."}
+		available = condition{name: "Available", reason: "MinimumReplicasUnavailable",
+			message: "Deployment does not have minimum availability."}
 	}
 	return s.setStatus(map[string]any{
 		"observedGeneration": s.object.Generation(), "replicas": orAbsent(c.all), "updatedReplicas": orAbsent(c.updated),
@@ -213,6 +216,7 @@ func (s *stepper) statefulSetStatus(c counts) write {
 	}
 	return s.setStatus(map[string]any{
 		"observedGeneration": s.object.Generation(), "replicas": c.all, "readyReplicas": orAbsent(c.ready), "availableReplicas": c.ready,
-		"updatedReplicas": orAbsent(c.updated), "currentReplicas": orAbsent(of), "currentRevision": current, "updateRevision": s.revision(), "collisionCount": 0,
+		"updatedReplicas": orAbsent(c.updated), "currentReplicas": orAbsent(of), "currentRevision": current, "updateRevision": s.revision(),
+		"collisionCount": 0,
 	})
 }

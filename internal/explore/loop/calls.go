@@ -105,7 +105,8 @@ func outside[T any](ctx context.Context, e *External, before []byte, do hookCall
 }
 
 // remembered makes a call through the memo and notes it.
-func (c *callRecorder) remembered(ctx context.Context, name string, request digests, do func(context.Context) (any, []byte, bool, error)) (any, error) {
+func (c *callRecorder) remembered(ctx context.Context, name string, request digests,
+	do func(context.Context) (any, []byte, bool, error)) (any, error) {
 	inRun := c.indexed != 0
 	if inRun {
 		request = request.with(binary.LittleEndian.AppendUint64(nil, c.indexed))
@@ -193,15 +194,16 @@ func (c *callRecorder) handler(name string, h hook.Handler) hook.Handler {
 		return nil
 	}
 	return hook.HandlerFunc(func(ctx context.Context, request *hook.HandlerRequest) (*hook.HandlerResponse, error) {
-		response, err := respondOutside(ctx, c, name, handlerDigests(request), func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
-			reads := &readNoter{Reader: request.Reader}
-			noted := *request
-			if request.Reader != nil {
-				noted.Reader = reads
-			}
-			response, err := current(c.memo, name, h).Handle(ctx, &noted)
-			return response, !reads.used, err
-		})
+		response, err := respondOutside(ctx, c, name, handlerDigests(request),
+			func(ctx context.Context) (*hook.HandlerResponse, bool, error) {
+				reads := &readNoter{Reader: request.Reader}
+				noted := *request
+				if request.Reader != nil {
+					noted.Reader = reads
+				}
+				response, err := current(c.memo, name, h).Handle(ctx, &noted)
+				return response, !reads.used, err
+			})
 		if response == nil {
 			return nil, err
 		}

@@ -82,7 +82,8 @@ func New(programs Programs, options Options) (*Process, error) {
 	if len(programs.Compose)+len(programs.Handle) == 0 {
 		return nil, errors.New("no controller to run")
 	}
-	p := &Process{options: options, programs: Programs{Indexes: programs.Indexes, Memory: programs.Memory}, transport: &transport{}, calls: &callRecorder{memo: options.Memo}}
+	p := &Process{options: options, programs: Programs{Indexes: programs.Indexes, Memory: programs.Memory}, transport: &transport{},
+		calls: &callRecorder{memo: options.Memo}}
 	if options.External != nil {
 		p.calls.external = &externalClient{options.External, p.transport}
 	}

@@ -38,11 +38,13 @@ func newRequest(r *http.Request) (Request, error) {
 
 // HTTP returns the request for a server.
 func (r *Request) HTTP() (*http.Request, error) {
-	h, err := http.NewRequest(r.Method, "http://explored"+r.Target, bytes.NewReader(r.Body)) //nolint:noctx // The server runs in the caller's goroutine.
+	h, err := http.NewRequest(r.Method, "http://explored"+r.Target,
+		bytes.NewReader(r.Body)) //nolint:noctx // The server runs in the caller's goroutine.
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range map[string]string{"Content-Type": r.ContentType, "Accept": r.Accept, authentication.ImpersonateUserHeader: r.User} {
+	for name, value := range map[string]string{"Content-Type": r.ContentType, "Accept": r.Accept,
+		authentication.ImpersonateUserHeader: r.User} {
 		if value != "" {
 			h.Header.Set(name, value)
 		}

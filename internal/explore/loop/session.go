@@ -57,8 +57,9 @@ func (p *Process) open(view *View, clock func() time.Time) *session {
 	options := queue.Options{Now: clock, Random: func() float64 { return 0 }}
 	for i := range p.programs.Compose {
 		s.addCompose(compose.New(s.compose(p.programs.Compose[i]), compose.Tools{
-			Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer, Unrecorded: p.options.Unrecorded,
-			Log: silent, Now: clock, Queue: options, Sequential: true,
+			Store: s.cache.Cache, Resolve: s.resolver(p.options.Resolve), Writer: p.writer, Observer: s.observer,
+			Unrecorded: p.options.Unrecorded,
+			Log:        silent, Now: clock, Queue: options, Sequential: true,
 		}), p.programs.Compose[i].Customize != nil)
 	}
 	for i := range p.programs.Handle {

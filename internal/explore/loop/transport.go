@@ -51,7 +51,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	known := &t.exchanges[0]
 	if !request.equal(&known.Request) {
-		t.abort(fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q", &request, request.Body, &known.Request, known.Request.Body))
+		t.abort(fmt.Errorf("the run is not repeatable: it requests %s with %q instead of %s with %q",
+			&request, request.Body, &known.Request, known.Request.Body))
 		return nil, errStopped
 	}
 	t.exchanges = t.exchanges[1:]

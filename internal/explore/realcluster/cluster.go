@@ -113,7 +113,8 @@ func (c *Cluster) exists(ctx context.Context, crd *object.Object) error {
 	if there, err := object.Parse(data); code == http.StatusOK && err == nil && there.Labels().Has(Label) {
 		return fmt.Errorf("%s is that of another replay, which runs, or was killed; then remove what it has left: %s", crd.Ref(), Cleanup)
 	}
-	return fmt.Errorf("%s exists in the cluster, and its controller would change what the story is about; use a cluster without it, such as that of `setpoint dev --cluster-only`", crd.Ref())
+	return fmt.Errorf("%s exists in the cluster, and its controller would change what the story is about; use a cluster without it, "+
+		"such as that of `setpoint dev --cluster-only`", crd.Ref())
 }
 
 // labelValue returns the name of the story with the characters and the length that a label may have.
@@ -185,7 +186,8 @@ func (c *Cluster) send(ctx context.Context, method, path, contentType string, bo
 func (c *Cluster) read(ctx context.Context, method, path, contentType string, body []byte) (code int, data []byte, err error) {
 	within, cancel := context.WithTimeout(ctx, unreachable)
 	defer cancel()
-	r, err := http.NewRequestWithContext(within, method, path, bytes.NewReader(body)) //nolint:gosec // forward sends it to the cluster only.
+	r, err := http.NewRequestWithContext(within, method, path,
+		bytes.NewReader(body)) //nolint:gosec // forward sends it to the cluster only.
 	if err != nil {
 		return 0, nil, err
 	}
@@ -231,7 +233,8 @@ func (c *Cluster) Begin(ctx context.Context, names []string) (map[string]string,
 }
 
 func (c *Cluster) createNamespace(ctx context.Context) (string, error) {
-	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"setpoint-story-","labels":{%q:%q}}}`, Label, c.labelValue())
+	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"setpoint-story-","labels":{%q:%q}}}`,
+		Label, c.labelValue())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/namespaces", bytes.NewReader(body))
 	if err != nil {
 		return "", err

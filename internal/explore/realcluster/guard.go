@@ -42,7 +42,8 @@ func (c *Cluster) checkTarget(ctx context.Context, r *http.Request) error {
 		if slices.Contains(c.namespaces, name) {
 			return nil
 		}
-		return fmt.Errorf("the controller writes to the namespace %s (%s %s); a replay writes only to namespaces of its own", name, r.Method, r.URL.Path)
+		return fmt.Errorf("the controller writes to the namespace %s (%s %s); a replay writes only to namespaces of its own",
+			name, r.Method, r.URL.Path)
 	}
 	if r.Method == http.MethodPost {
 		return nil // It fails if the object exists.
@@ -53,7 +54,8 @@ func (c *Cluster) checkTarget(ctx context.Context, r *http.Request) error {
 	}
 	code, _, err := c.send(ctx, http.MethodGet, path, "", nil)
 	if err == nil && code != http.StatusNotFound {
-		err = fmt.Errorf("the controller writes to an object that was in the cluster before (%s %s); a replay writes only to what it has created", r.Method, r.URL.Path)
+		err = fmt.Errorf("the controller writes to an object that was in the cluster before (%s %s); a replay writes only to what it "+
+			"has created", r.Method, r.URL.Path)
 	}
 	return err
 }

@@ -63,7 +63,8 @@ func (r *removal) do(remove func() error) {
 
 // removeObject removes an object and its finalizers: the processes that have set them are gone.
 func (c *Cluster) removeObject(ctx context.Context, path string) error {
-	if _, _, err := c.send(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)); err != nil {
+	if _, _, err := c.send(ctx, http.MethodPatch, path, "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null}}`)); err != nil {
 		return fmt.Errorf("remove the finalizers of %s: %w", path, err)
 	}
 	return c.remove(ctx, path)

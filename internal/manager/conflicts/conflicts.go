@@ -52,11 +52,13 @@ func sharedFinalizer(a, b *compile.Compiled) (Conflict, bool) {
 	for i := range b.Handlers {
 		p := &b.Handlers[i]
 		name := compile.ResourceName{APIVersion: p.Resource.APIVersion(), Plural: p.Resource.Plural}
-		if b.Finalizers()[name] == "" || theirs[name] != p.Finalizer || !slices.ContainsFunc(a.Handlers, func(other handle.Program) bool { return shareNamespace(&other, p) }) {
+		if b.Finalizers()[name] == "" || theirs[name] != p.Finalizer || !slices.ContainsFunc(a.Handlers,
+			func(other handle.Program) bool { return shareNamespace(&other, p) }) {
 			continue
 		}
 		return Conflict{
-			Parent: p.Resource, Reason: "both use the finalizer " + p.Finalizer, Advice: "give each a spec.finalizer of its own, or delete one",
+			Parent: p.Resource, Reason: "both use the finalizer " + p.Finalizer,
+			Advice: "give each a spec.finalizer of its own, or delete one",
 		}, true
 	}
 	return Conflict{}, false

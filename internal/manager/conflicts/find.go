@@ -149,7 +149,8 @@ func (f finder) workload(ctx context.Context, resource object.Resource, o *metav
 func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
 	var list corev1.PodList
 	err := f.client.Get().AbsPath(object.Pods.Path("", "")).
-		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector", "status.phase=Running").Do(ctx).Into(&list)
+		Param("labelSelector", "app.kubernetes.io/name="+MetacontrollerName).Param("fieldSelector",
+		"status.phase=Running").Do(ctx).Into(&list)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,8 @@ func (f finder) labeledPods(ctx context.Context) ([]metacontroller, error) {
 // leaseHolders returns the holders of fresh Leases.
 func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
 	var list coordination.LeaseList
-	if err := f.client.Get().AbsPath(object.Leases.Path("", "")).Param("fieldSelector", "metadata.name="+MetacontrollerName).Do(ctx).Into(&list); err != nil {
+	if err := f.client.Get().AbsPath(object.Leases.Path("", "")).Param("fieldSelector", "metadata.name="+
+		MetacontrollerName).Do(ctx).Into(&list); err != nil {
 		return nil, err
 	}
 	var found []metacontroller
@@ -174,7 +176,8 @@ func (f finder) leaseHolders(ctx context.Context) ([]metacontroller, error) {
 			continue
 		}
 		if holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < leaseMaxAge {
-			found = append(found, metacontroller{name: fmt.Sprintf("%s, which holds the Lease %s/%s", *holder, lease.Namespace, lease.Name)})
+			found = append(found, metacontroller{name: fmt.Sprintf("%s, which holds the Lease %s/%s",
+				*holder, lease.Namespace, lease.Name)})
 		}
 	}
 	return found, nil

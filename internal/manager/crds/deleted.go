@@ -36,7 +36,8 @@ func (i *Installer) CheckDeleted() error {
 	if len(i.deleted) == 0 {
 		return nil
 	}
-	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again, or start it with %s",
+	return fmt.Errorf("deleted while this program runs: CustomResourceDefinition %s; restart the program to create it again, or start "+
+		"it with %s",
 		strings.Join(slices.Sorted(maps.Keys(i.deleted)), ", "), i.options.RecreateFlag)
 }
 
@@ -90,7 +91,8 @@ func (i *Installer) observe(ctx context.Context, d Manifest, exists bool) {
 		i.recordDeletion(d, o.Program+" recreates it")
 		go i.recreate(ctx, d)
 	default:
-		o.Log.Error("CRD was deleted; restart this program to recreate it, or start it with the option", "crd", d.Name(), "option", o.RecreateFlag)
+		o.Log.Error("CRD was deleted; restart this program to recreate it, or start it with the option", "crd", d.Name(), "option",
+			o.RecreateFlag)
 		i.recordDeletion(d, "restart "+o.Program+" to recreate it, or start it with "+o.RecreateFlag)
 	}
 }
@@ -109,6 +111,7 @@ func (i *Installer) recreate(ctx context.Context, d Manifest) {
 func (i *Installer) recordDeletion(d Manifest, next string) {
 	i.options.EventAt(hook.ObjectEvent{
 		APIVersion: Resource.APIVersion(), Kind: Resource.Kind, Name: d.Name(),
-		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: "deleted while " + i.options.Program + " runs; " + next},
+		Event: hook.Event{Type: corev1.EventTypeWarning, Reason: reasonCRDDeleted, Message: "deleted while " + i.options.Program +
+			" runs; " + next},
 	})
 }

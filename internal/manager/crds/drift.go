@@ -50,10 +50,12 @@ func (c *drift) decide(now observed) (correct bool, problem error) {
 		return false, nil
 	case c.skip:
 		return false, failure.WithReason(setpoint.ReasonCRDSkipped, fmt.Errorf(
-			"the schema of CRD %s, last changed by %q, has no conditions, and --crds=skip keeps it: the status shows none, 'setpoint get' does", name, now.manager))
+			"the schema of CRD %s, last changed by %q, has no conditions, and --crds=skip keeps it: the status shows none, 'setpoint "+
+				"get' does", name, now.manager))
 	case c.corrected[now.manager]:
 		return false, failure.WithReason(setpoint.ReasonCRDChangedBack, fmt.Errorf(
-			"the field manager %q changed CRD %s again after Setpoint applied its own, so Setpoint keeps the change: the status may lack fields; "+
+			"the field manager %q changed CRD %s again after Setpoint applied its own, so Setpoint keeps the change: the status may "+
+				"lack fields; "+
 				"remove the CRD from what %[1]s applies, or start Setpoint with --crds=skip", now.manager, name))
 	}
 	return true, nil
@@ -168,7 +170,8 @@ func (i *Installer) isUpToDate(ctx context.Context, d Manifest, stored *object.O
 		return false, fmt.Errorf("dry-run apply of CRD %s: %w", d.Name(), err)
 	}
 	var left, right any
-	return json.Unmarshal(tried.Field("spec"), &left) == nil && json.Unmarshal(stored.Field("spec"), &right) == nil && reflect.DeepEqual(left, right), nil
+	return json.Unmarshal(tried.Field("spec"), &left) == nil && json.Unmarshal(stored.Field("spec"), &right) == nil &&
+		reflect.DeepEqual(left, right), nil
 }
 
 // lastOtherManager returns the field manager other than Setpoint that changed an object last.

@@ -82,7 +82,8 @@ func (e Election) Check() error {
 	case e.LeaseDuration < time.Second || e.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("lease duration %s must be whole seconds", e.LeaseDuration)
 	case e.Grace() <= 0:
-		return fmt.Errorf("lease duration %s must be longer than the renew deadline %s and the retry period %s together: a leader needs time to stop",
+		return fmt.Errorf("lease duration %s must be longer than the renew deadline %s and the retry period %s together: a leader needs "+
+			"time to stop",
 			e.LeaseDuration, e.RenewDeadline, e.RetryPeriod)
 	case e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod):
 		return fmt.Errorf("renew deadline %s must be longer than %.1f retry periods of %s",

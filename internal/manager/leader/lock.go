@@ -55,11 +55,12 @@ func newLock(e Election, config *rest.Config, log *slog.Logger) (*lock, error) {
 		return nil, fmt.Errorf("create a client for the leader lease: %w", err)
 	}
 	address := &atomic.Pointer[string]{}
-	return &lock{log: log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{}, LeaseLock: resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
-		Client:     annotatingLeases{client, e.Identity, address},
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-	}}, nil
+	return &lock{log: log, address: address, renewTimeout: 2 * e.LeaseDuration, problems: map[string]error{},
+		LeaseLock: resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace},
+			Client:     annotatingLeases{client, e.Identity, address},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+		}}, nil
 }
 
 // startCandidacy resets the state; cancel ends the candidacy.
@@ -166,7 +167,8 @@ func (l *lock) problem() error {
 		latest = cmp.Or(err, latest)
 	}
 	if !l.renewedAt.IsZero() && time.Since(l.renewedAt) > l.renewTimeout {
-		return fmt.Errorf("no replica has renewed the leader lease %s for %s: %w", l.Describe(), l.renewTimeout, cmp.Or(latest, errNoHolder))
+		return fmt.Errorf("no replica has renewed the leader lease %s for %s: %w",
+			l.Describe(), l.renewTimeout, cmp.Or(latest, errNoHolder))
 	}
 	return nil
 }

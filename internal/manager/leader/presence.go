@@ -222,7 +222,8 @@ func (p *ProcessLease) warn(other, lease string) {
 		return
 	}
 	p.warned[other] = true
-	p.log.Warn("another process of this program handles the same objects, so all work is done twice; stop one of them, or start them with --leader-elect",
+	p.log.Warn("another process of this program handles the same objects, so all work is done twice; stop one of them, or start them "+
+		"with --leader-elect",
 		"process", other, "lease", lease)
 }
 

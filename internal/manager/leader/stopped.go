@@ -23,7 +23,8 @@ const stoppedCheckInterval = time.Second
 // in all of them. A process that stops empties its Lease. One that was killed does not: then
 // CheckStopped watches for the duration of the Lease, since clocks differ. Waiting is called
 // before it does.
-func CheckStopped(ctx context.Context, config *rest.Config, lease types.NamespacedName, waiting func(holder, lease string, most time.Duration)) error {
+func CheckStopped(ctx context.Context, config *rest.Config, lease types.NamespacedName,
+	waiting func(holder, lease string, most time.Duration)) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create a client for leases: %w", err)

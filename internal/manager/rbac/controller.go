@@ -44,7 +44,8 @@ func (o *Process) processPermissions(c *compile.Compiled) Permissions {
 	if c.Admission == nil {
 		return all
 	}
-	return append(all, ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates), register.Permissions(o.Namespace))).to("webhooks")...)
+	return append(all, ForWebhooks(slices.Concat(certs.Permissions(o.CertificateSecret, o.ProvidedCertificates),
+		register.Permissions(o.Namespace))).to("webhooks")...)
 }
 
 // authorPermissions returns what the identity of webhooks needs, although the process registers them: they
@@ -79,7 +80,8 @@ func programPermissions(p *compose.Program) Permissions {
 		all = append(all, children.in(p.NamespacesOf(rule.Resource)...).to("children")...)
 	}
 	if p.Children.Rolling() {
-		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update", "delete").in(p.RevisionNamespace()).to("rolling updates")...)
+		all = append(all, on(plan.ControllerRevisions, "get", "list", "watch", "create", "update",
+			"delete").in(p.RevisionNamespace()).to("rolling updates")...)
 	}
 	for _, resource := range p.Reads {
 		all = append(all, on(resource, "get", "list", "watch").in(p.Scope.NamespacesOf(resource, p.Namespace)...).to("related objects")...)
@@ -122,7 +124,8 @@ func handledObjectPermissions(p *handle.Program) Permissions {
 	}
 	all := handled.in(p.NamespacesOf(p.Resource)...)
 	for _, owned := range p.Owns {
-		all = append(all, on(owned, "get", "list", "watch", "create", "patch", "delete").in(p.NamespacesOf(owned)...).to("owned objects")...)
+		all = append(all, on(owned, "get", "list", "watch", "create", "patch",
+			"delete").in(p.NamespacesOf(owned)...).to("owned objects")...)
 	}
 	return all
 }

@@ -153,7 +153,8 @@ func (g *Grant) identityRoles(account identity.Account, rules []NamespaceRules) 
 		}
 		roles[i].Comments = []string{
 			fmt.Sprintf("For the ServiceAccount %s of each namespace. Bind it in each:", account.Name),
-			fmt.Sprintf("kubectl -n NAMESPACE create rolebinding %s --clusterrole=%s --serviceaccount=NAMESPACE:%[1]s", account.Name, roles[i].Name),
+			fmt.Sprintf("kubectl -n NAMESPACE create rolebinding %s --clusterrole=%s --serviceaccount=NAMESPACE:%[1]s",
+				account.Name, roles[i].Name),
 		}
 	}
 	return roles

@@ -14,7 +14,8 @@ func (o *Process) Optional(c *compile.Compiled) Permissions {
 	all := append(eventPermissions(c).to("events"), ownerReferencePermissions(c).to("owner references")...).split(c.Account)
 	all = append(all, releasePermissions(c).to("finalizers when the ServiceAccount is gone")...)
 	// Credentials and code are not in the shared cache: the identity itself watches them.
-	secrets := append(readPermissions(c.Credentials).to("credentials for hooks"), readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
+	secrets := append(readPermissions(c.Credentials).to("credentials for hooks"),
+		readPermissions(c.Code.ConfigMaps).to("code of inline hooks")...)
 	for i := range secrets {
 		if !c.Account.IsZero() {
 			secrets[i].account = Identity

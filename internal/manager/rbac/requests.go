@@ -175,11 +175,13 @@ func (r *Requests) Snapshot() model.Requests {
 	all := model.Requests{Since: r.since, Requests: []model.Request{}}
 	for key, c := range r.counted {
 		all.Requests = append(all.Requests, model.Request{
-			User: key.user, Verb: key.verb, Group: key.group, Resource: key.resource, Namespace: key.namespace, Count: c.count, Last: c.last,
+			User: key.user, Verb: key.verb, Group: key.group, Resource: key.resource, Namespace: key.namespace, Count: c.count,
+			Last: c.last,
 		})
 	}
 	slices.SortFunc(all.Requests, func(a, b model.Request) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb))
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb))
 	})
 	return all
 }

@@ -21,7 +21,8 @@ func (n permission) writesRoles() bool {
 }
 
 func (n permission) writesBindings() bool {
-	return n.verb == "create" && n.resource.Group == rbac.GroupName && (n.resource.Plural == "rolebindings" || n.resource.Plural == "clusterrolebindings")
+	return n.verb == "create" && n.resource.Group == rbac.GroupName && (n.resource.Plural == "rolebindings" ||
+		n.resource.Plural == "clusterrolebindings")
 }
 
 // rolePermissions returns what the API server requires beyond the verbs on roles and bindings: it

@@ -41,7 +41,8 @@ func (o *Process) Required(all []*compile.Compiled) Permissions {
 	}
 	if o.InspectSecret != "" {
 		// Without create, which could not be limited to one name.
-		required = append(required, on(object.Secrets, "get", "update").in(o.Namespace).named(o.InspectSecret).to("token of the inspect endpoint")...)
+		required = append(required, on(object.Secrets, "get", "update").in(o.Namespace).named(o.InspectSecret).to("token of the inspect "+
+			"endpoint")...)
 	}
 	if e := o.LeaderElection; e.Enabled {
 		required = append(required, on(object.Leases, "create").in(e.Namespace).to("leader election")...)
@@ -166,7 +167,8 @@ func (p Permissions) verbs() []string {
 func resourceNames(n permission, required Permissions) string {
 	var all []string
 	for _, other := range required {
-		if other.verb != n.verb || other.subresource != n.subresource || other.resource.Group != n.resource.Group || other.resource.Plural != n.resource.Plural {
+		if other.verb != n.verb || other.subresource != n.subresource || other.resource.Group != n.resource.Group ||
+			other.resource.Plural != n.resource.Plural {
 			continue
 		}
 		if other.name == "" {

@@ -66,7 +66,8 @@ func Used(granted []Granted, all []model.Request) []Usage {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Resource, b.Resource))
 	})
 	return slices.CompactFunc(usages, func(a, b Usage) bool {
-		return a.Role == b.Role && a.Namespace == b.Namespace && a.Verb == b.Verb && a.Resource == b.Resource && slices.Equal(a.Names, b.Names)
+		return a.Role == b.Role && a.Namespace == b.Namespace && a.Verb == b.Verb && a.Resource == b.Resource &&
+			slices.Equal(a.Names, b.Names)
 	})
 }
 
@@ -152,7 +153,8 @@ func (v grantedVerb) permissions(names []string) Permissions {
 	plural, subresource, _ := strings.Cut(v.resource, "/")
 	var all Permissions
 	for _, name := range names {
-		all = append(all, permission{resource: object.Resource{Group: v.group, Plural: plural}, subresource: subresource, verb: v.verb, name: name})
+		all = append(all, permission{resource: object.Resource{Group: v.group, Plural: plural}, subresource: subresource, verb: v.verb,
+			name: name})
 	}
 	return all
 }

@@ -92,7 +92,8 @@ func (a AdmissionOptions) clientCAs() func() (*x509.CertPool, error) {
 // Check validates the options.
 func (a AdmissionOptions) Check() error {
 	if a.CertificateSecretName != "" && a.CertificateLifetime != 0 {
-		return errors.New("--admission-certificate-lifetime is that of certificates that Setpoint makes: omit it with --admission-certificate-secret")
+		return errors.New("--admission-certificate-lifetime is that of certificates that Setpoint makes: omit it with " +
+			"--admission-certificate-secret")
 	}
 	if problems := validation.IsDNS1123Subdomain(a.CertificateSecretName); a.CertificateSecretName != "" && len(problems) > 0 {
 		return fmt.Errorf("--admission-certificate-secret %q is no name of a Secret: %s", a.CertificateSecretName, problems[0])
@@ -176,7 +177,8 @@ func (r *Reach) address(apiServer string, served net.Addr) (register.Address, er
 	case isLoopbackURL(apiServer):
 		return register.Address{URL: "https://" + served.String()}, nil
 	}
-	return register.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it", apiServer, served)
+	return register.Address{}, fmt.Errorf("the API server at %s cannot reach the webhook server at %s: set a Service or URL for it",
+		apiServer, served)
 }
 
 // isLoopbackURL reports whether an address is on this machine.

@@ -3,8 +3,10 @@ package serving
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	certificateBeginDesc = newDesc("setpoint_admission_certificate_not_before_timestamp_seconds", "Begin of the validity of the certificate of the webhook server.")
-	certificateEndDesc   = newDesc("setpoint_admission_certificate_not_after_timestamp_seconds", "End of the validity of the certificate of the webhook server.")
+	certificateBeginDesc = newDesc("setpoint_admission_certificate_not_before_timestamp_seconds",
+		"Begin of the validity of the certificate of the webhook server.")
+	certificateEndDesc = newDesc("setpoint_admission_certificate_not_after_timestamp_seconds",
+		"End of the validity of the certificate of the webhook server.")
 )
 
 // Describe describes nothing: without webhooks there is no certificate.

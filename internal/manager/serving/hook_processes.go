@@ -21,15 +21,18 @@ var hookProcessSeries = []struct {
 		prometheus.GaugeValue, func(f child.Figures) float64 { return float64(f.Processes) },
 	},
 	{
-		newDesc("setpoint_hook_process_starts_total", "Starts of processes of inline and exec hooks. One ends when it was idle for 30 s, exceeded a limit, or makes room for those of other controllers.", "controller"),
+		newDesc("setpoint_hook_process_starts_total", "Starts of processes of inline and exec hooks. One ends when it was idle for 30 "+
+			"s, exceeded a limit, or makes room for those of other controllers.", "controller"),
 		prometheus.CounterValue, func(f child.Figures) float64 { return float64(f.Starts) },
 	},
 	{
-		newDesc("setpoint_hook_process_memory_bytes", "Memory of the processes of inline and exec hooks that they do not share. Known on Linux.", "controller"),
+		newDesc("setpoint_hook_process_memory_bytes",
+			"Memory of the processes of inline and exec hooks that they do not share. Known on Linux.", "controller"),
 		prometheus.GaugeValue, func(f child.Figures) float64 { return float64(f.MemoryBytes) },
 	},
 	{
-		newDesc("setpoint_hook_process_cpu_seconds_total", "CPU time of the processes of inline and exec hooks. That of running ones is known on Linux.", "controller"),
+		newDesc("setpoint_hook_process_cpu_seconds_total",
+			"CPU time of the processes of inline and exec hooks. That of running ones is known on Linux.", "controller"),
 		prometheus.CounterValue, func(f child.Figures) float64 { return f.CPU.Seconds() },
 	},
 }

@@ -58,7 +58,8 @@ func CheckInspectAddress(address string) error {
 		return fmt.Errorf("inspect address %q: %w; use an address such as 127.0.0.1:8082", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("inspect address %q is not on loopback, such as 127.0.0.1:8082: the endpoint shows all objects of the controllers; use port-forward to reach it from elsewhere", address)
+		return fmt.Errorf("inspect address %q is not on loopback, such as 127.0.0.1:8082: the endpoint shows all objects of the "+
+			"controllers; use port-forward to reach it from elsewhere", address)
 	}
 	return nil
 }

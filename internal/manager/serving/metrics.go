@@ -65,24 +65,34 @@ func NewMetrics() *Metrics {
 		return vec
 	}
 	m.runs = counter("setpoint_reconciles_total", "Reconciliations of objects, by outcome.", "controller", "outcome")
-	m.runTime = histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.", "controller")
+	m.runTime = histogram("setpoint_reconcile_duration_seconds", "Duration of reconciliations, including hook calls and writes.",
+		"controller")
 	m.queueWait = histogram("setpoint_queue_wait_seconds", "Time that objects waited in the queue.", "controller")
-	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle, admit, index or notifications), address (host and port, inline, or exec: with the program) and HTTP status code. Code 0 means no response; inline and exec hooks have 200 for a response and 500 for an error.", "controller", "hook", "address", "code")
+	m.hookCalls = counter("setpoint_hook_requests_total", "Hook calls, by hook (sync, finalize, customize, handle, admit, index or "+
+		"notifications), address (host and port, inline, or exec: with the program) and HTTP status code. Code 0 means no response; "+
+		"inline and exec hooks have 200 for a response and 500 for an error.", "controller", "hook", "address", "code")
 	m.hookTime = histogram("setpoint_hook_request_duration_seconds", "Duration of hook calls.", "controller", "hook", "address")
-	m.handlerCalls = counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal (no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome")
+	m.handlerCalls = counter("setpoint_handler_calls_total", "Handler calls, by reason and outcome: ok, retry (after a delay), terminal "+
+		"(no retry until the object changes), timeout or error.", "controller", "handler", "reason", "outcome")
 	m.handlerTime = histogram("setpoint_handler_duration_seconds", "Duration of handler calls.", "controller", "handler")
-	m.reviews = counter("setpoint_admission_reviews_total", "Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook", "operation", "result")
+	m.reviews = counter("setpoint_admission_reviews_total",
+		"Admission reviews, by result: allowed, mutated, denied, or error, to which the failure policy applies.", "controller", "webhook",
+		"operation", "result")
 	m.reviewTime = histogram("setpoint_admission_duration_seconds", "Duration of admission reviews.", "controller", "webhook")
-	m.notes = counter("setpoint_notifications_total", "Lines that processes of handlers wrote to their streams, by result: object, event, unknown (a kind that no controller of the process handles) or malformed.", "result")
-	m.droppedEvents = counter("setpoint_events_dropped_total", "Events on objects that were not sent, by reason: QueueFull, Rejected or Unreachable.", "reason")
+	m.notes = counter("setpoint_notifications_total", "Lines that processes of handlers wrote to their streams, by result: object, "+
+		"event, unknown (a kind that no controller of the process handles) or malformed.", "result")
+	m.droppedEvents = counter("setpoint_events_dropped_total",
+		"Events on objects that were not sent, by reason: QueueFull, Rejected or Unreachable.", "reason")
 	for _, reason := range []string{EventQueueFull, EventRejected, EventUnreachable} {
 		m.droppedEvents.WithLabelValues(reason) // An increase from nothing is not seen by increase().
 	}
-	m.droppedSpans = counter("setpoint_trace_spans_dropped_total", "Spans that were not sent to the collector, by reason: QueueFull or NotExported.", "reason")
+	m.droppedSpans = counter("setpoint_trace_spans_dropped_total",
+		"Spans that were not sent to the collector, by reason: QueueFull or NotExported.", "reason")
 	for _, reason := range []string{trace.DroppedQueueFull, trace.DroppedNotExported} {
 		m.droppedSpans.WithLabelValues(reason)
 	}
-	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource", "verb", "outcome")
+	m.writes = counter("setpoint_api_requests_total", "Requests to the API server, by outcome: ok, or the reason of the error.", "resource",
+		"verb", "outcome")
 	m.writeTime = histogram("setpoint_api_request_duration_seconds", "Duration of requests to the API server.", "verb")
 	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -189,14 +199,21 @@ var (
 	cachedObjectsDesc = newDesc("setpoint_cached_objects", "Objects in the cache.", "resource", "selector")
 	cachedBytesDesc   = newDesc("setpoint_cached_bytes", "Bytes of JSON in the cache.", "resource", "selector")
 	cacheListsDesc    = newDesc("setpoint_cache_lists_total", "Complete lists of a watch.", "resource", "selector")
-	watchUpDesc       = newDesc("setpoint_watch_up", "1 if the watches of a resource work, else 0: their objects are stale.", "resource", "selector")
-	queueDepthDesc    = newDesc("setpoint_queue_depth", "Queued objects, by priority. A standby replica has none.", "controller", "priority")
-	oldestWaitDesc    = newDesc("setpoint_queue_oldest_wait_seconds", "Time that the oldest queued object has waited for a worker.", "controller")
-	rolloutMovedDesc  = newDesc("setpoint_rollout_moved_ratio", "Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller")
-	rolloutStopDesc   = newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.", "controller")
-	rolloutShadowDesc = newDesc("setpoint_rollout_shadow_parents", "Parents for which the versions of the hooks were compared before the first step, by result: same, different or failed.", "controller", "result")
-	readyDesc         = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
-	conditionDesc     = newDesc("setpoint_controller_condition", "1 for each condition of a controller, with its type, status and reason.", "controller", "type", "status", "reason")
+	watchUpDesc       = newDesc("setpoint_watch_up", "1 if the watches of a resource work, else 0: their objects are stale.", "resource",
+		"selector")
+	queueDepthDesc = newDesc("setpoint_queue_depth", "Queued objects, by priority. A standby replica has none.", "controller",
+		"priority")
+	oldestWaitDesc = newDesc("setpoint_queue_oldest_wait_seconds", "Time that the oldest queued object has waited for a worker.",
+		"controller")
+	rolloutMovedDesc = newDesc("setpoint_rollout_moved_ratio",
+		"Share of the parents that are reconciled by the hooks in the spec, of a controller with spec.rollout.", "controller")
+	rolloutStopDesc = newDesc("setpoint_rollout_stopped", "1 while a rollout does not go on: paused, blocked or rolled back; else 0.",
+		"controller")
+	rolloutShadowDesc = newDesc("setpoint_rollout_shadow_parents", "Parents for which the versions of the hooks were compared before "+
+		"the first step, by result: same, different or failed.", "controller", "result")
+	readyDesc     = newDesc("setpoint_controller_ready", "1 if the condition Ready of a controller is True, else 0.", "controller")
+	conditionDesc = newDesc("setpoint_controller_condition", "1 for each condition of a controller, with its type, status and reason.",
+		"controller", "type", "status", "reason")
 )
 
 // healthGauges are the gauges of running controllers.
@@ -204,14 +221,20 @@ var healthGauges = []struct {
 	desc  *prometheus.Desc
 	value func(h *controller.Health) int
 }{
-	{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"), func(h *controller.Health) int { return h.Queue.Backoff }},
-	{newDesc("setpoint_active_workers", "Workers that reconcile an object.", "controller"), func(h *controller.Health) int { return h.Queue.Active }},
+	{newDesc("setpoint_queue_backoff", "Objects backing off before a retry.", "controller"),
+		func(h *controller.Health) int { return h.Queue.Backoff }},
+	{newDesc("setpoint_active_workers", "Workers that reconcile an object.", "controller"),
+		func(h *controller.Health) int { return h.Queue.Active }},
 	{newDesc("setpoint_objects", "Objects managed by a controller.", "controller"), func(h *controller.Health) int { return h.Parents }},
 	{newDesc("setpoint_children", "Children owned by these objects.", "controller"), func(h *controller.Health) int { return h.Children }},
-	{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"), func(h *controller.Health) int { return h.Held.Count }},
-	{newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller"), func(h *controller.Health) int { return h.Failing }},
-	{newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller"), func(h *controller.Health) int { return h.Overdue }},
-	{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.", "controller"), func(h *controller.Health) int { return h.Conflicting }},
+	{newDesc("setpoint_deletions_held", "Deletions that the deletion guard holds until they are confirmed.", "controller"),
+		func(h *controller.Health) int { return h.Held.Count }},
+	{newDesc("setpoint_objects_failing", "Objects whose latest reconciliation failed.", "controller"),
+		func(h *controller.Health) int { return h.Failing }},
+	{newDesc("setpoint_calls_overdue", "Calls of hooks, handlers and webhooks that have not returned after their timeout.", "controller"),
+		func(h *controller.Health) int { return h.Overdue }},
+	{newDesc("setpoint_objects_conflicting", "Objects that are throttled because they, or their children, change repeatedly.",
+		"controller"), func(h *controller.Health) int { return h.Conflicting }},
 }
 
 // Describe describes nothing, which makes the collector an unchecked one: its series depend

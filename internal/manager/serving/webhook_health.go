@@ -94,7 +94,8 @@ func (w *Webhooks) Registered(program string) (ok bool, reason, message string) 
 	case health.Reachability == register.Unreachable:
 		return false, setpoint.ReasonUnreachable, "the API server cannot reach the webhooks: " + health.ReachabilityMessage
 	case health.Reachability == register.ReachabilityUnknown && health.ReachabilityMessage != "":
-		return true, setpoint.ReasonReady, "the webhooks are registered; whether the API server reaches them is unknown: " + health.ReachabilityMessage
+		return true, setpoint.ReasonReady, "the webhooks are registered; whether the API server reaches them is unknown: " +
+			health.ReachabilityMessage
 	case health.Reachability == register.ReachabilityUnknown:
 		return false, setpoint.ReasonStarting, "checking whether the API server reaches the webhooks"
 	}

@@ -97,7 +97,8 @@ type Webhooks struct {
 func NewWebhooks(o WebhookOptions) *Webhooks {
 	w := &Webhooks{
 		options: o, opened: make(chan struct{}),
-		programs: map[queue.Key]*admission.Program{}, withdrawn: map[queue.Key]*admission.Program{}, rejected: map[queue.Key]bool{}, failures: map[string]*reviewFailures{},
+		programs: map[queue.Key]*admission.Program{}, withdrawn: map[queue.Key]*admission.Program{}, rejected: map[queue.Key]bool{},
+		failures: map[string]*reviewFailures{},
 	}
 	w.openOnce = sync.OnceFunc(func() { close(w.opened) })
 	return w
@@ -243,14 +244,16 @@ func (w *Webhooks) serve(ctx context.Context, listener net.Listener, address reg
 	o := &w.options
 	certificates := certs.New(certs.Options{
 		Names: address.Names(), Lifetimes: o.lifetimes(),
-		Secret: o.CertificateSecret(), Provided: o.ProvidesCertificates(), ServerName: address.ServerName(), Store: o.Store, Client: o.Client, Log: o.Log,
+		Secret: o.CertificateSecret(), Provided: o.ProvidesCertificates(), ServerName: address.ServerName(), Store: o.Store,
+		Client: o.Client, Log: o.Log,
 	})
 	reviews := server.New(server.Options{
 		Observer: w, Log: o.Log, Tracer: o.Tracer, Certificate: certificates.Certificate, LameDuck: o.shutdownDelay(),
 		MaxConnections: maxReviewConnections(MaxOpenFiles()), PathKeys: certificates.PathKeys, ClientCAs: o.clientCAs(),
 	})
 	registrar := register.New(register.Options{
-		Registration: register.Registration{Address: address, Namespace: o.Namespace, Group: o.RegistrationGroup(), Exempt: o.Exempt, Lease: o.Lease},
+		Registration: register.Registration{Address: address, Namespace: o.Namespace, Group: o.RegistrationGroup(), Exempt: o.Exempt,
+			Lease: o.Lease},
 		Certificates: certificates, Store: o.Store, Client: o.Client, Log: o.Log,
 	})
 	owner := w.namespaceOwner(ctx)

@@ -36,7 +36,7 @@ func (m *vm) describeError(thrown value) error {
 	m.addStack(e, description.Stack)
 	switch e.Message {
 	case "InternalError: out of memory":
-		e.Limit = m.limitOfMemory()
+		e.Limit = m.memory.limitText()
 	case "InternalError: stack overflow", "SyntaxError: stack overflow":
 		e.Limit = limitOfDepth
 	}
@@ -56,14 +56,14 @@ func (m *vm) describeWith(thrown value) (d description, err error) {
 }
 
 func (m *vm) outOfMemory() error {
-	return &script.Error{Message: "out of memory", Limit: m.limitOfMemory()}
+	return &script.Error{Message: "out of memory", Limit: m.memory.limitText()}
 }
 
-func (m *vm) limitOfMemory() string {
-	if m.memory.limit == 0 {
+func (a *memory) limitText() string {
+	if a.limit == 0 {
 		return "memory"
 	}
-	return fmt.Sprintf("memory %dMiB", m.memory.limit>>20)
+	return fmt.Sprintf("memory %dMiB", a.limit>>20)
 }
 
 // maxFrames bounds the stack of an error.

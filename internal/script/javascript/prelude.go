@@ -31,7 +31,8 @@ func (m *vm) startPrelude(code cString) error {
 	}
 	for name, v := range map[string]*value{
 		"begin": &m.begin, "bigInt": &m.bigInt, "bigIntOf": &m.bigIntOf, "booleanOf": &m.booleanOf, "describe": &m.describe,
-		"differs": &m.differs, "functions": &m.functions, "numberOf": &m.numberOf, "refuseJSON": &m.refuseJSON, "show": &m.show, "where": &m.where,
+		"differs": &m.differs, "functions": &m.functions, "numberOf": &m.numberOf, "refuseJSON": &m.refuseJSON, "show": &m.show,
+		"where": &m.where,
 	} {
 		if *v, err = m.property(functions, name); err != nil {
 			return err
@@ -50,7 +51,8 @@ func (m *vm) newNatives() (value, error) {
 	if err != nil {
 		return undefined, err
 	}
-	for name, f := range map[string]func(argument value) value{"print": m.printLines, "encodeText": m.encodeText, "decodeText": m.decodeText} {
+	for name, f := range map[string]func(argument value) value{"print": m.printLines, "encodeText": m.encodeText,
+		"decodeText": m.decodeText} {
 		native := func(_ *libc.TLS, _ uintptr, _ value, _ int32, arguments uintptr) value {
 			return f(read[value](arguments))
 		}

@@ -141,7 +141,8 @@ func (b *bench) create(ctx context.Context, count, clients int) ([]time.Duration
 
 // report shows medians of the rounds. A ratio is made within a round.
 func (b *bench) report(w io.Writer) error {
-	fmt.Fprintf(w, "| who changes pods | 1 client: p50 | × | p99 | %d clients: p50 | × | p99 | pods/s |\n|---|---|---|---|---|---|---|---|\n", b.options.clients)
+	fmt.Fprintf(w, "| who changes pods | 1 client: p50 | × | p99 | %d clients: p50 | × | p99 | pods/s "+
+		"|\n|---|---|---|---|---|---|---|---|\n", b.options.clients)
 	for _, c := range contenders() {
 		median := func(of func(measurements) float64) float64 {
 			var all []float64

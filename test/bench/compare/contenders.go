@@ -64,9 +64,10 @@ func contenders() []contender {
 	}
 	return []contender{{
 		name: "kopf", title: "Kopf",
-		source:   source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
-		operator: command{env: inherited, args: []string{"$BIN/compare-kopf/bin/kopf", "run", "--standalone", "--all-namespaces", "$HERE/kopf/exchangerate.py"}},
-		needs:    "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
+		source: source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},
+		operator: command{env: inherited, args: []string{"$BIN/compare-kopf/bin/kopf", "run", "--standalone", "--all-namespaces",
+			"$HERE/kopf/exchangerate.py"}},
+		needs: "compare-kopf/bin/kopf", built: "test/bench/compare/kopf/install.sh bin/compare-kopf",
 	}, {
 		name: "setpoint-kopf", title: "the same file, Setpoint",
 		source: source{program: []string{compareDir + "kopf/exchangerate.py"}, crd: crd},

@@ -37,7 +37,8 @@ type observed struct {
 }
 
 func observe(ctx context.Context, admin *cluster.Client, namespace string) (*observed, error) {
-	s := &observed{objects: map[string]*observedObject{}, configMaps: map[string]*observedObject{}, versions: map[string]int{}, changed: make(chan struct{}, 1)}
+	s := &observed{objects: map[string]*observedObject{}, configMaps: map[string]*observedObject{}, versions: map[string]int{},
+		changed: make(chan struct{}, 1)}
 	for path, into := range map[string]map[string]*observedObject{
 		objectsPath(namespace):    s.objects,
 		configMapsPath(namespace): s.configMaps,

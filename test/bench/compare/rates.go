@@ -18,7 +18,8 @@ const (
 
 // rateOf is what a euro is worth, as the ConfigMaps should have it.
 func rateOf(currency string) string {
-	return map[string]string{initialCurrency: "1.1901", changedCurrency: "1.0824", outageCurrency: "130.32", failingCurrency: "0.8521"}[currency]
+	return map[string]string{initialCurrency: "1.1901", changedCurrency: "1.0824", outageCurrency: "130.32",
+		failingCurrency: "0.8521"}[currency]
 }
 
 // rateService is what the operators ask. It can be out of order.

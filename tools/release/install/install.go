@@ -37,9 +37,10 @@ func Manifests(version string, crds map[string][]byte) Files {
 		definitions = append(definitions, crds[crd])
 	}
 	return Files{
-		"install.yaml":       []byte(strings.Join(documents, "---\n")),
-		"crds.yaml":          bytes.Join(definitions, []byte("---\n")),
-		"kustomization.yaml": []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crds.yaml, install.yaml]\n"),
+		"install.yaml": []byte(strings.Join(documents, "---\n")),
+		"crds.yaml":    bytes.Join(definitions, []byte("---\n")),
+		"kustomization.yaml": []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crds.yaml, " +
+			"install.yaml]\n"),
 	}
 }
 

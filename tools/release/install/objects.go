@@ -63,7 +63,8 @@ func manifests() []manifest {
 
 // object returns an object in the namespace of the installation.
 func object(apiVersion, kind, name string, spec any) tree {
-	o := tree{"apiVersion": apiVersion, "kind": kind, "metadata": tree{"name": name, "namespace": releaseNamespace, "labels": commonLabels()}}
+	o := tree{"apiVersion": apiVersion, "kind": kind, "metadata": tree{"name": name, "namespace": releaseNamespace,
+		"labels": commonLabels()}}
 	if spec != nil {
 		o["spec"] = spec
 	}

@@ -12,7 +12,8 @@ var (
 func runtimeRules() list {
 	return list{
 		rule("setpoint.dev", list{"*"}, observe),
-		rule("metacontroller.k8s.io", list{"compositecontrollers", "compositecontrollers/status", "decoratorcontrollers", "decoratorcontrollers/status"}, observe),
+		rule("metacontroller.k8s.io", list{"compositecontrollers", "compositecontrollers/status", "decoratorcontrollers",
+			"decoratorcontrollers/status"}, observe),
 		rule("apiextensions.k8s.io", list{"customresourcedefinitions"}, read),
 		rule("admissionregistration.k8s.io", list{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, manage),
 		rule("", list{"namespaces"}, read),

@@ -10,7 +10,8 @@ const admissionVersion = "admissionregistration.k8s.io/v1"
 // owners and finalizers and does what others decided when they wrote the owner.
 func accountPolicy(policyName, group string, resources list, account func(of string) join) tree {
 	changed := "request.operation != 'UPDATE' || object.spec != oldObject.spec"
-	for _, field := range []struct{ name, empty string }{{"annotations", "{}"}, {"labels", "{}"}, {"finalizers", "[]"}, {"ownerReferences", "[]"}} {
+	for _, field := range []struct{ name, empty string }{{"annotations", "{}"}, {"labels", "{}"}, {"finalizers", "[]"},
+		{"ownerReferences", "[]"}} {
 		of := func(o string) string {
 			return "(has(" + o + ".metadata." + field.name + ") ? " + o + ".metadata." + field.name + " : " + field.empty + ")"
 		}
@@ -22,12 +23,15 @@ func accountPolicy(policyName, group string, resources list, account func(of str
 			"apiGroups": list{group}, "apiVersions": list{"*"}, "resources": resources, "operations": list{"CREATE", "UPDATE", "DELETE"},
 		}}},
 		"matchConditions": list{
-			tree{"name": "not-setpoint", "expression": join{"request.userInfo.username != 'system:serviceaccount:", releaseNamespace, ":" + name + "'"}},
-			tree{"name": "not-garbage-collector", "expression": "!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])"},
+			tree{"name": "not-setpoint", "expression": join{"request.userInfo.username != 'system:serviceaccount:", releaseNamespace, ":" +
+				name + "'"}},
+			tree{"name": "not-garbage-collector", "expression": "!(request.userInfo.username in " +
+				"['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])"},
 			tree{"name": "changed", "expression": changed},
 		},
 		"variables": list{
-			tree{"name": "defaultAccount", "expression": join{"'", defaultAccount, "' != '' ? '", defaultAccount, "' : '", releaseNamespace, "/" + name + "'"}},
+			tree{"name": "defaultAccount", "expression": join{"'", defaultAccount, "' != '' ? '", defaultAccount, "' : '", releaseNamespace,
+				"/" + name + "'"}},
 			tree{"name": "account", "expression": append(join{"object == null ? '' : "}, account("object")...)},
 			tree{"name": "oldAccount", "expression": append(join{"oldObject == null ? '' : "}, account("oldObject")...)},
 		},
@@ -39,10 +43,12 @@ func accountPolicy(policyName, group string, resources list, account func(of str
 // namespaces.
 func mayImpersonate(account string) tree {
 	check := func(accountNamespace, accountName string) string {
-		return "authorizer.group('').resource('serviceaccounts').namespace(" + accountNamespace + ").name(" + accountName + ").check('impersonate').allowed()"
+		return "authorizer.group('').resource('serviceaccounts').namespace(" + accountNamespace + ").name(" + accountName +
+			").check('impersonate').allowed()"
 	}
 	return tree{
-		"expression": account + " == '' || (" + account + ".contains('/') ? " + check(account+".split('/')[0]", account+".split('/')[1]") + " : " + check("''", account) + ")",
+		"expression": account + " == '' || (" + account + ".contains('/') ? " + check(account+".split('/')[0]", account+".split('/')[1]") +
+			" : " + check("''", account) + ")",
 		"messageExpression": "'user ' + request.userInfo.username + ' cannot impersonate the ServiceAccount ' + " + account + " + " +
 			"(" + account + ".contains('/') ? '' : ' in all namespaces') + ', as which this controller acts; see spec.serviceAccountName'",
 		"reason": "Forbidden",
@@ -65,7 +71,8 @@ func accountPolicies() []manifest {
 	const own, other = name + "-serviceaccounts", name + "-serviceaccounts-metacontroller"
 	declared := func(of string) join {
 		spec := of + ".spec."
-		return join{"has(" + spec + "serviceAccountName) ? (has(" + spec + "serviceAccountNamespace) ? " + spec + "serviceAccountNamespace + '/' : '') + " +
+		return join{"has(" + spec + "serviceAccountName) ? (has(" + spec + "serviceAccountNamespace) ? " + spec +
+			"serviceAccountNamespace + '/' : '') + " +
 			spec + "serviceAccountName : variables.defaultAccount"}
 	}
 	standard := func(string) join { return join{"variables.defaultAccount"} }

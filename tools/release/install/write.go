@@ -210,7 +210,8 @@ var plainScalar = regexp.MustCompile(`^[A-Za-z/][\w./-]*$`)
 
 // scalar returns a string, number or boolean as YAML.
 func scalar(v any) string {
-	if s, ok := v.(string); ok && plainScalar.MatchString(s) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
+	if s, ok := v.(string); ok && plainScalar.MatchString(s) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off",
+		"y", "n"}, strings.ToLower(s)) {
 		return s
 	}
 	data, err := json.Marshal(v)

@@ -178,7 +178,8 @@ func (g *Guard) create(ctx context.Context) (string, error) {
 	case apierrors.IsAlreadyExists(err):
 		return "", errConflict
 	case err != nil:
-		return "", fmt.Errorf("create the %s (or create it empty: kubectl create secret generic %s -n %s): %w", describeSecret(g.namespace), SecretName, g.namespace, err)
+		return "", fmt.Errorf("create the %s (or create it empty: kubectl create secret generic %s -n %s): %w",
+			describeSecret(g.namespace), SecretName, g.namespace, err)
 	}
 	return tokenOf(stored)
 }

@@ -34,9 +34,10 @@ type Secrets interface {
 // NewSecret returns the Secret without a token.
 func NewSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName, Labels: map[string]string{"app.kubernetes.io/managed-by": "setpoint"}},
-		Type:       corev1.SecretTypeOpaque,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "setpoint"}},
+		Type: corev1.SecretTypeOpaque,
 	}
 }
 

@@ -14,7 +14,8 @@ type Observer struct{ watches []*watch.Watch }
 
 // Observe calls see for every parent and child of a namespace, from several
 // goroutines, and fail if it cannot go on. It returns after the initial list.
-func Observe(ctx context.Context, client *cluster.Client, namespace string, see func(Observation, time.Time), fail func(error)) (*Observer, error) {
+func Observe(ctx context.Context, client *cluster.Client, namespace string, see func(Observation, time.Time), fail func(error)) (*Observer,
+	error) {
 	o := &Observer{}
 	sink := watch.Sink[object]{
 		See:  func(seen *object, gone bool, at time.Time) { see(observation(seen, gone), at) },

@@ -115,7 +115,8 @@ func (g *Generator) Delete(ctx context.Context, w Work) error {
 func (g *Generator) CreateUnrelated(ctx context.Context, namespace string, n, size int) error {
 	data := strings.Repeat("u", size)
 	return Each(ctx, n, g.Workers, func(ctx context.Context, i int) error {
-		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"unrelated-%05d"},"data":{"text":"%s"}}`, i, data)
+		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"unrelated-%05d"},"data":{"text":"%s"}}`,
+			i, data)
 		_, err := g.Client.Create(ctx, ChildrenPath(namespace), body)
 		return err
 	})

@@ -52,7 +52,8 @@ func parse(args []string) (options, error) {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	contenders := flags.String("contenders", "writes,handwritten,setpoint,setpoint-javascript,setpoint-starlark,go-handler,go-sync", "who, in this `order`: "+strings.Join(contender.Names(), ", "))
+	contenders := flags.String("contenders", "writes,handwritten,setpoint,setpoint-javascript,setpoint-starlark,go-handler,go-sync",
+		"who, in this `order`: "+strings.Join(contender.Names(), ", "))
 	flags.StringVar(&o.baseline, "baseline", contender.Handwritten, "the `contender` that ratios compare with")
 	scenarios := flags.String("scenarios", strings.Join(scenario.Names(), ","), "which `scenarios`")
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes, to see that everything works: the numbers mean nothing")
@@ -81,7 +82,8 @@ func (o *options) bindPlaces(flags *flag.FlagSet) {
 	flags.StringVar(&o.setpoint, "setpoint", "bin/setpoint", "the `binary` that boots the control plane")
 	flags.StringVar(&o.light, "light", "", "the `binary` that is measured (default: setpoint-light beside -setpoint)")
 	flags.StringVar(&o.inprocess, "inprocess", "", "the `binary` of the programs written in Go (default: bench-inprocess beside -setpoint)")
-	flags.StringVar(&o.metacontroller, "metacontroller", "", "the `binary` of Metacontroller, for the contenders of that name; the README says how to build one")
+	flags.StringVar(&o.metacontroller, "metacontroller", "",
+		"the `binary` of Metacontroller, for the contenders of that name; the README says how to build one")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this `file`, which must be on loopback, instead of booting one")
 	flags.StringVar(&o.output, "o", "table", "`format`: "+strings.Join(report.Formats(), ", "))
 	flags.IntVar(&o.rounds, "rounds", 1, "measure so many times, every other time in reverse order, and show medians")
@@ -90,7 +92,8 @@ func (o *options) bindPlaces(flags *flag.FlagSet) {
 
 func (o *options) bindSizes(flags *flag.FlagSet) {
 	o.Sizes = []scenario.Size{{Parents: 2000, Children: 1}, {Parents: 200, Children: 20}, {Parents: 10_000, Children: 1}}
-	flags.Func("sizes", "`sizes` of churn and restart, as parents x children; the first is that of other scenarios too (default 2000x1,200x20,10000x1)", o.setSizes)
+	flags.Func("sizes", "`sizes` of churn and restart, as parents x children; the first is that of other scenarios too (default "+
+		"2000x1,200x20,10000x1)", o.setSizes)
 	flags.IntVar(&o.Workers, "workers", 32, "requests of the load generator, writes and reconciles at once")
 	flags.DurationVar(&o.Resync, "resync", 10*time.Second, "steady: resync period, in whole seconds; watched for two")
 	flags.IntVar(&o.Samples, "samples", 200, "latency: number of events")
@@ -176,7 +179,8 @@ func (o *options) findBinaries() error {
 	}
 	if o.kubeconfig == "" {
 		if _, err := os.Stat(o.setpoint); err != nil {
-			return fmt.Errorf("%w: the binary with the control plane: %w; build it with `make build`, or name it with -setpoint", ErrUsage, err)
+			return fmt.Errorf("%w: the binary with the control plane: %w; build it with `make build`, or name it with -setpoint",
+				ErrUsage, err)
 		}
 	}
 	return o.findMeasured()
@@ -188,16 +192,19 @@ func (o *options) findMeasured() error {
 		path, flag, build string
 		of                []string
 	}{
-		{o.light, "-light", "run `make build`", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript, contender.SetpointStarlark}},
+		{o.light, "-light", "run `make build`", []string{contender.Setpoint, contender.SetpointMC, contender.SetpointJavaScript,
+			contender.SetpointStarlark}},
 		{o.inprocess, "-inprocess", "run `make bin/bench-inprocess`", []string{contender.GoHandler, contender.GoSync}},
-		{o.metacontroller, "-metacontroller", "see test/bench/README.md", []string{contender.Metacontroller, contender.MetacontrollerDefault}},
+		{o.metacontroller, "-metacontroller", "see test/bench/README.md", []string{contender.Metacontroller,
+			contender.MetacontrollerDefault}},
 	} {
 		measured := slices.ContainsFunc(o.contenders, func(name string) bool { return slices.Contains(binary.of, contender.Plain(name)) })
 		if !measured {
 			continue
 		}
 		if _, err := os.Stat(binary.path); err != nil {
-			return fmt.Errorf("%w: a binary to measure: %w; to build it, %s; name it with %s, or leave it out with -contenders writes,handwritten",
+			return fmt.Errorf("%w: a binary to measure: %w; to build it, %s; name it with %s, or leave it out with -contenders "+
+				"writes,handwritten",
 				ErrUsage, err, binary.build, binary.flag)
 		}
 	}

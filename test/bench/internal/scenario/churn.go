@@ -84,7 +84,8 @@ func (t *trial) churn(ctx context.Context, s step) error {
 func (t *trial) add(head report.Section, values map[string]float64) {
 	t.bench.Report.Add(head, report.Row{Contender: t.contender.Name(), Values: values})
 	first := head.Columns[0]
-	t.bench.Progress(fmt.Sprintf("%s, %s: %s %s", head.Title, t.contender.Name(), first.Title, report.Format(values[first.Key], first.Unit)))
+	t.bench.Progress(fmt.Sprintf("%s, %s: %s %s", head.Title, t.contender.Name(), first.Title,
+		report.Format(values[first.Key], first.Unit)))
 }
 
 // churnTitle tells what a section is about. Its first word is what is done.

@@ -112,8 +112,9 @@ func (t *trial) changing(ctx context.Context, do func(context.Context) error) er
 
 func (t *trial) tenantsHead() report.Section {
 	return report.Section{
-		ID:    Tenants,
-		Title: fmt.Sprintf("8 a tenant with %d parents, alone and while %d parents of another one change, one every %s, at most %d events", quietParents, t.bench.Busy, busyInterval, t.bench.Samples),
+		ID: Tenants,
+		Title: fmt.Sprintf("8 a tenant with %d parents, alone and while %d parents of another one change, one every %s, at most %d events",
+			quietParents, t.bench.Busy, busyInterval, t.bench.Samples),
 		Columns: []report.Column{
 			{Key: "alone99", Title: "alone: request → status p99", Unit: report.Millis},
 			{Key: "events", Title: "beside: events", Unit: report.Count},
