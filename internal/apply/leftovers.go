@@ -272,8 +272,8 @@ func (l *leftovers) releaseCommand(a plan.Action) string {
 		}
 		fields = fields[key]
 	}
-	edits, _ := json.Marshal([]jsonPatchOp{{"test", entry + "/manager", l.held.manager},
-		{Op: "remove", Path: released}}) //nolint:errchkjson // These are texts.
+	operations := []jsonPatchOp{{"test", entry + "/manager", l.held.manager}, {Op: "remove", Path: released}}
+	edits, _ := json.Marshal(operations) //nolint:errchkjson // These are texts.
 	command := "kubectl patch " + a.Resource.GroupResource() + " " + a.Ref.Name
 	if a.Ref.Namespace != "" {
 		command += " -n " + a.Ref.Namespace

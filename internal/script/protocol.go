@@ -69,8 +69,8 @@ func (r *Output) line() []byte {
 		line := make([]byte, 0, len(r.Response)+len(beforeResponse)+len(afterResponse)+1)
 		return append(append(append(line, beforeResponse...), r.Response...), afterResponse+"\n"...)
 	}
-	text, _ := json.Marshal(outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error),
-		Log: r.Log}) //nolint:errchkjson // The response is not among them.
+	output := outputJSON{Functions: r.Functions, Error: (*errorJSON)(r.Error), Log: r.Log}
+	text, _ := json.Marshal(output) //nolint:errchkjson // The response is not among them.
 	return append(text, '\n')
 }
 

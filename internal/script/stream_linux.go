@@ -15,8 +15,8 @@ func write(fd uintptr, from []byte) (int, error) { return transfer(syscall.SYS_W
 
 func transfer(call, fd uintptr, text []byte) (int, error) {
 	for {
-		n, _, err := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(text))),
-			uintptr(len(text))) //nolint:gosec // as syscall.Read does
+		//nolint:gosec // as syscall.Read does
+		n, _, err := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(text))), uintptr(len(text)))
 		switch err {
 		case 0:
 			return int(n), nil

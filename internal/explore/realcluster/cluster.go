@@ -186,8 +186,8 @@ func (c *Cluster) send(ctx context.Context, method, path, contentType string, bo
 func (c *Cluster) read(ctx context.Context, method, path, contentType string, body []byte) (code int, data []byte, err error) {
 	within, cancel := context.WithTimeout(ctx, unreachable)
 	defer cancel()
-	r, err := http.NewRequestWithContext(within, method, path,
-		bytes.NewReader(body)) //nolint:gosec // forward sends it to the cluster only.
+	r, err := http.NewRequestWithContext(within, method, path, //nolint:gosec // forward sends it to the cluster only.
+		bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
