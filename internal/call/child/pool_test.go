@@ -83,10 +83,20 @@ func TestStartAfter(t *testing.T) {
 		t.Errorf("%v", last)
 	}
 	hasTwo := newPool(t, func(c *child.Config) { c.StartAfter = time.Millisecond })
-	one := must(t, hasTwo, "hello")
 	ctx, cancel := context.WithCancel(t.Context())
-	calls.Go(func() { _, _ = do(ctx, hasTwo, "hang") })
-	await(t, func() bool { return must(t, hasTwo, "hello")[1] != one[1] })
+	hanging := make(chan string)
+	calls.Go(func() {
+		_ = hasTwo.Do(ctx, child.Call{Timeout: long, MaxBytes: 1 << 10}, func(c *child.Conn) error {
+			response, _ := c.RoundTrip([]byte("hello"))
+			hanging <- strings.Fields(string(response))[1]
+			_, err := c.RoundTrip([]byte("hang"))
+			return err
+		})
+	})
+	one := <-hanging
+	if other := must(t, hasTwo, "hello"); strconv.Itoa(other[1]) == one {
+		t.Errorf("the child %s answers while it hangs", one)
+	}
 	cancel()
 	calls.Wait()
 }
